@@ -1,4 +1,5 @@
-"""The description of the package: README.md, whose links lead to the repository at the tag of this version."""
+"""The description of the package: README.md, whose links lead to the repository at the tag of this
+version."""
 
 from __future__ import annotations
 
@@ -18,11 +19,18 @@ class PackagePage(MetadataHookInterface):
         """Set the description of the package. `metadata` is the table `project`."""
         text = (Path(self.root) / "README.md").read_text("utf-8")
         source, version = metadata["urls"]["Source"], metadata["version"]
-        metadata["readme"] = {"content-type": "text/markdown", "text": _link_to(f"{source}/%s/v{version}/", text)}
+        metadata["readme"] = {
+            "content-type": "text/markdown",
+            "text": _link_to(f"{source}/%s/v{version}/", text),
+        }
 
 
 def _link_to(pattern: str, text: str) -> str:
-    """Return the text with absolute links; `%s` of the pattern is `raw` for pictures and `blob` for pages."""
+    """Return the text with absolute links; `%s` of the pattern is `raw` for pictures and `blob` for
+    pages."""
     return _RELATIVE_LINK.sub(
-        lambda link: f"{link[1]}{pattern % ('raw' if link[1].startswith('!') else 'blob')}{link[2]}", text
+        lambda link: (
+            f"{link[1]}{pattern % ('raw' if link[1].startswith('!') else 'blob')}{link[2]}"
+        ),
+        text,
     )

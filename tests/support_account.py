@@ -1,8 +1,9 @@
-"""Compare two accounts of the same calls: what an SDK returned to its caller (a transcript), and what the proxy
-recorded.
+"""Compare two accounts of the same calls: what an SDK returned to its caller (a transcript), and
+what the proxy recorded.
 
-An exchange belongs to a stream of a transcript if the recorded events, read by `a2a_proxy.protocol.event` and put in
-the words of the transcripts (`tests/peers/clients/kit.py`), are the next events of that stream, in order.
+An exchange belongs to a stream of a transcript if the recorded events, read by
+`a2a_proxy.protocol.event` and put in the words of the transcripts (`tests/peers/clients/kit.py`),
+are the next events of that stream, in order.
 """
 
 from __future__ import annotations
@@ -62,9 +63,11 @@ class Line:
 
     @property
     def untold(self) -> list[Event]:
-        """Return the entries that the recording does not cover. The end of a stream and its cancellation are not sent
-        as messages."""
-        return [entry.event for entry in self.entries[self.position :] if entry.event["kind"] != "left"]
+        """Return the entries that the recording does not cover. The end of a stream and its
+        cancellation are not sent as messages."""
+        return [
+            entry.event for entry in self.entries[self.position :] if entry.event["kind"] != "left"
+        ]
 
     @property
     def next_at(self) -> int:
@@ -72,9 +75,11 @@ class Line:
         return self.entries[self.position].at if self.position < len(self.entries) else 0
 
     def gives_up(self, event: Event) -> bool:
-        """Return whether the caller received nothing more of this stream, because it left or its SDK cannot read
-        U+2028."""
-        return event["kind"] == "left" or (event["kind"] == "error" and "Unterminated string" in event["message"])
+        """Return whether the caller received nothing more of this stream, because it left or its
+        SDK cannot read U+2028."""
+        return event["kind"] == "left" or (
+            event["kind"] == "error" and "Unterminated string" in event["message"]
+        )
 
     def take(self, said: list[Told]) -> bool:
         """Take an exchange if its events are the next ones of this stream."""
@@ -93,13 +98,17 @@ class Line:
         return True
 
 
-def lines(binding: str, seen: list[Transcript], ignored: frozenset[str] = frozenset()) -> list[Line]:
-    """Return the streams of the transcripts of one client. Webhooks are excluded, because they are not called through
-    the proxy."""
+def lines(
+    binding: str, seen: list[Transcript], ignored: frozenset[str] = frozenset()
+) -> list[Line]:
+    """Return the streams of the transcripts of one client. Webhooks are excluded, because they are
+    not called through the proxy."""
     found = []
     for one in seen:
         for name in sorted({entry.stream for entry in one.entries} - {"webhook"}):
-            entries = [entry for entry in one.entries if entry.stream == name and _was_sent(entry.event)]
+            entries = [
+                entry for entry in one.entries if entry.stream == name and _was_sent(entry.event)
+            ]
             found.append(Line(binding, one.scenario, name, entries, ignored))
     return found
 
@@ -109,16 +118,23 @@ def told(recording: Recording) -> list[list[Told]]:
     found = []
     for row in recording.read_exchanges():
         frames = [frame_row.frame for frame_row in recording.read_frames(row.key)]
-        found.append([Told(row.exchange, frame, event) for frame in frames for event in _events(row.exchange, frame)])
+        found.append(
+            [
+                Told(row.exchange, frame, event)
+                for frame in frames
+                for event in _events(row.exchange, frame)
+            ]
+        )
     return found
 
 
 def match(exchanges: list[list[Told]], account: list[Line]) -> list[list[Told]]:
-    """Assign each exchange to the stream whose next events it has; return the exchanges without a stream.
+    """Assign each exchange to the stream whose next events it has; return the exchanges without a
+    stream.
 
-    If several streams fit (all clients fetch one card), the exchange goes to the stream whose client received its next
-    entry first. An exchange that fits none is tried again after the others: the client that called first may have been
-    the last to write down its answer.
+    If several streams fit (all clients fetch one card), the exchange goes to the stream whose
+    client received its next entry first. An exchange that fits none is tried again after the
+    others: the client that called first may have been the last to write down its answer.
     """
     strangers = []
     for said in exchanges:
@@ -133,21 +149,27 @@ def _fits(line: Line, said: list[Told]) -> bool:
 
 
 def _was_sent(event: Event) -> bool:
-    """Return whether an agent sent it: false for the end of a stream, and for calls that an SDK refused because 0.3
-    lacks them."""
+    """Return whether an agent sent it: false for the end of a stream, and for calls that an SDK
+    refused because 0.3 lacks them."""
     return event["kind"] != "end" and "tasks/list" not in event.get("message", "")
 
 
 def same(event: Event, one: Told, ignored: frozenset[str] = frozenset()) -> bool:
-    """Return whether the caller received what was recorded, except for secrets and the members that its SDK changes."""
+    """Return whether the caller received what was recorded, except for secrets and the members that
+    its SDK changes."""
     match event["kind"]:
         case "http":
-            return event["status"] == one.exchange.status and _same_body(event["body"], one.frame.payload.decode())
+            return event["status"] == one.exchange.status and _same_body(
+                event["body"], one.frame.payload.decode()
+            )
         case "error":
             return one.event["kind"] == "error" and _same_error(event, one.event)
         case "card":
             shown = event.get("card", event)
-            return covers({"kind": "card", "name": shown["name"], "description": shown["description"]}, one.event)
+            return covers(
+                {"kind": "card", "name": shown["name"], "description": shown["description"]},
+                one.event,
+            )
         case "pushes" if "names" in event:
             return bool(one.event["kind"] == "pushes") and event["names"] == [
                 _resource(each) for each in one.event["configs"]
@@ -159,12 +181,15 @@ def same(event: Event, one: Told, ignored: frozenset[str] = frozenset()) -> bool
 
 
 def covers(wanted: Any, given: Any, ignored: frozenset[str] | set[str] = frozenset(SECRET)) -> bool:
-    """Return whether `given` contains everything in `wanted`. null, empty and absent are equal, and so are 0 and
-    "0"."""
+    """Return whether `given` contains everything in `wanted`. null, empty and absent are equal, and
+    so are 0 and "0"."""
     if isinstance(wanted, dict):
         if not isinstance(given, dict):
             return False
-        return all(_covers(name, wanted[name], given.get(name), ignored) for name in wanted.keys() - ignored)
+        return all(
+            _covers(name, wanted[name], given.get(name), ignored)
+            for name in wanted.keys() - ignored
+        )
     if isinstance(wanted, list):
         return len(wanted) == len(given or []) and all(
             covers(one, other, ignored) for one, other in zip(wanted, given or [], strict=True)
@@ -173,15 +198,16 @@ def covers(wanted: Any, given: Any, ignored: frozenset[str] | set[str] = frozens
 
 
 def _covers(name: str, wanted: Any, given: Any, ignored: frozenset[str] | set[str]) -> bool:
-    """As `covers`. The 0.3 SDKs put base64 into the bytes of the protobuf form, and the Python SDK decodes it again."""
+    """As `covers`. The 0.3 SDKs put base64 into the bytes of the protobuf form, and the Python SDK
+    decodes it again."""
     if name == "raw" and isinstance(given, str) and wanted != given:
         return bool(wanted == base64.b64decode(given).decode("ascii", "replace"))
     return covers(wanted, given, ignored)
 
 
 def _same_error(event: Event, recorded: Event) -> bool:
-    """Return whether two errors are the same. SDKs add text of their own around the recorded message, or keep only the
-    code."""
+    """Return whether two errors are the same. SDKs add text of their own around the recorded
+    message, or keep only the code."""
     message = recorded["message"]
     if message == CUT_SHORT:
         return event["type"] in CUT_ERRORS
@@ -205,7 +231,12 @@ def _resource(config: Event) -> str:
 def _old_push(event: Event) -> Event:
     config = event["pushNotificationConfig"]
     scheme = config["authentication"]["schemes"][0]
-    return {"kind": "push", "task": event.get("taskId", event.get("id")), "url": config["url"], "scheme": scheme}
+    return {
+        "kind": "push",
+        "task": event.get("taskId", event.get("id")),
+        "url": config["url"],
+        "scheme": scheme,
+    }
 
 
 def _events(exchange: Exchange, frame: Frame) -> Iterator[Event]:
@@ -220,12 +251,17 @@ def _events(exchange: Exchange, frame: Frame) -> Iterator[Event]:
         yield {"kind": "error", "code": None, "message": CUT_SHORT}
     elif frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.OTHER):
         yield _shown(
-            normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind), exchange
+            normalise_event(
+                frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+            ),
+            exchange,
         )
 
 
 def _error(frame: Frame) -> Event:
-    body = json.loads(frame.payload) if frame.schema == JSON else {"message": frame.payload.decode()}
+    body = (
+        json.loads(frame.payload) if frame.schema == JSON else {"message": frame.payload.decode()}
+    )
     inner = body.get("error", body)
     error = inner if isinstance(inner, dict) else {"message": str(inner)}
     message = error.get("message", error.get("detail", ""))
@@ -257,7 +293,11 @@ def _shown(value: Event, exchange: Exchange) -> Event:
 
 
 def _ids(value: Event) -> Event:
-    return {"task": value.get("taskId"), "context": value.get("contextId"), "final": value.get("final", False)}
+    return {
+        "task": value.get("taskId"),
+        "context": value.get("contextId"),
+        "final": value.get("final", False),
+    }
 
 
 def _status(value: Event) -> Event:
@@ -271,14 +311,26 @@ def _word(state: str) -> str:
 
 
 def _task(value: Event) -> Event:
-    """Return a task. A complete task stands for the chunk flags that 0.1 omits from its artifacts."""
-    artifacts = [{**_artifact(one), "append": False, "last": True} for one in value.get("artifacts", [])]
+    """Return a task. A complete task stands for the chunk flags that 0.1 omits from its
+    artifacts."""
+    artifacts = [
+        {**_artifact(one), "append": False, "last": True} for one in value.get("artifacts", [])
+    ]
     ids = {"kind": "task", "task": value.get("id"), "context": value.get("contextId")}
-    return {**ids, **_status(value), "artifacts": artifacts, "history": len(value.get("history", []))}
+    return {
+        **ids,
+        **_status(value),
+        "artifacts": artifacts,
+        "history": len(value.get("history", [])),
+    }
 
 
 def _message(value: Event) -> Event:
-    ids = {"task": value.get("taskId"), "context": value.get("contextId"), "message": value.get("messageId")}
+    ids = {
+        "task": value.get("taskId"),
+        "context": value.get("contextId"),
+        "message": value.get("messageId"),
+    }
     parts = [_part(part) for part in value.get("parts", [])]
     return {"kind": "message", **ids, "role": _word(value.get("role", "")), "parts": parts}
 

@@ -1,6 +1,7 @@
 """Tracing backends, started on loopback and read through their own interfaces.
 
-`tests/peers/setup.py --soak` installs them. Each takes seconds to start and hundreds of megabytes of memory.
+`tests/peers/setup.py --soak` installs them. Each takes seconds to start and hundreds of megabytes
+of memory.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ START_SECONDS, READ_SECONDS = 300, 180
 
 
 class Phoenix(msgspec.Struct):
-    """A running Arize Phoenix. The resource attribute `openinference.project.name` selects the project."""
+    """A running Arize Phoenix. The resource attribute `openinference.project.name` selects the
+    project."""
 
     http: str
     grpc: str
 
     def spans(self, project: str, count: int) -> list[Seen]:
-        """Return the spans of a project in order of time, when it has that many. Phoenix returns no links."""
+        """Return the spans of a project in order of time, when it has that many. Phoenix returns no
+        links."""
         found = _until(lambda: self._read(project), count)
-        return sorted((_of_phoenix(each) for each in found), key=lambda each: (each.started, each.span))
+        return sorted(
+            (_of_phoenix(each) for each in found), key=lambda each: (each.started, each.span)
+        )
 
     def _read(self, project: str) -> list[dict[str, Any]]:
         try:
@@ -52,8 +57,8 @@ class Phoenix(msgspec.Struct):
 
 @contextmanager
 def phoenix(folder: Path) -> Iterator[Phoenix]:
-    """Run Phoenix. Its gRPC port listens on every interface despite PHOENIX_HOST (20.26: fixed in its
-    `grpc_server.py`)."""
+    """Run Phoenix. Its gRPC port listens on every interface despite PHOENIX_HOST (20.26: fixed in
+    its `grpc_server.py`)."""
     http, grpc = _free_ports(2)
     env = {
         "PHOENIX_HOST": "127.0.0.1",
@@ -93,7 +98,9 @@ class Mlflow(msgspec.Struct):
     def spans(self, experiment: str, count: int) -> list[Seen]:
         """Return the spans of an experiment in order of time, when it has that many."""
         found = _until(lambda: self._read(experiment), count)
-        return sorted((_of_mlflow(each) for each in found), key=lambda each: (each.started, each.span))
+        return sorted(
+            (_of_mlflow(each) for each in found), key=lambda each: (each.started, each.span)
+        )
 
     def _read(self, experiment: str) -> list[dict[str, Any]]:
         """Read with MLflow's own client, which is installed only in MLflow's environment."""
@@ -104,7 +111,9 @@ class Mlflow(msgspec.Struct):
         )
         line = [_program("python", "mlflow"), "-c", script, self.http, experiment]
         env = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
-        done = subprocess.run(line, capture_output=True, text=True, timeout=READ_SECONDS, env=env, check=True)
+        done = subprocess.run(
+            line, capture_output=True, text=True, timeout=READ_SECONDS, env=env, check=True
+        )
         return list(json.loads(done.stdout))
 
 
@@ -113,8 +122,23 @@ def mlflow(folder: Path) -> Iterator[Mlflow]:
     """Run MLflow with one worker and its database in the folder."""
     (port,) = _free_ports(1)
     address = f"http://127.0.0.1:{port}"
-    store = ["--backend-store-uri", f"sqlite:///{folder}/m.db", "--default-artifact-root", str(folder / "artifacts")]
-    line = [_program("mlflow"), "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    store = [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/m.db",
+        "--default-artifact-root",
+        str(folder / "artifacts"),
+    ]
+    line = [
+        _program("mlflow"),
+        "server",
+        *store,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
     with _running(line, {"MLFLOW_DISABLE_TELEMETRY": "true"}, folder, f"{address}/health"):
         yield Mlflow(address)
 
@@ -149,7 +173,9 @@ def _wait(process: subprocess.Popen[bytes], ready: str, log: Path) -> None:
         with contextlib.suppress(OSError), urllib.request.urlopen(ready, timeout=5):
             return
         time.sleep(0.2)
-    raise RuntimeError(f"{process.args!r} does not answer at {ready}: {log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(
+        f"{process.args!r} does not answer at {ready}: {log.read_text(errors='replace')[-2000:]}"
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -176,7 +202,8 @@ def _get(url: str) -> Any:
 
 
 def _until(read: Callable[[], list[dict[str, Any]]], count: int) -> list[dict[str, Any]]:
-    """Read until the condition is true, and return the spans: backends store accepted spans with a delay."""
+    """Read until the condition is true, and return the spans: backends store accepted spans with a
+    delay."""
     deadline = time.monotonic() + READ_SECONDS
     while len(found := read()) < count and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -199,7 +226,10 @@ def _of_phoenix(span: dict[str, Any]) -> Seen:
 
 def _of_mlflow(span: dict[str, Any]) -> Seen:
     """Decode MLflow's span ids, which are in base64, and its values, which are in JSON."""
-    links = ((each["trace_id"].removeprefix("tr-"), each["span_id"], each["attributes"]) for each in span["links"])
+    links = (
+        (each["trace_id"].removeprefix("tr-"), each["span_id"], each["attributes"])
+        for each in span["links"]
+    )
     return Seen(
         name=span["name"],
         trace=_hex(span["trace_id"]),
@@ -209,7 +239,9 @@ def _of_mlflow(span: dict[str, Any]) -> Seen:
         ended=span["end_time_unix_nano"],
         attributes={name: json.loads(value) for name, value in span["attributes"].items()},
         events=tuple((each["name"], each["time_unix_nano"]) for each in span["events"]),
-        links=tuple((trace, linked, told.get("a2a_proxy.link", "")) for trace, linked, told in links),
+        links=tuple(
+            (trace, linked, told.get("a2a_proxy.link", "")) for trace, linked, told in links
+        ),
         error=span["status"]["code"] == "STATUS_CODE_ERROR",
     )
 
@@ -219,6 +251,7 @@ def _hex(text: str) -> str:
 
 
 def _ns(text: str) -> int:
-    """Return an ISO time in ns. The arithmetic is exact, because a float cannot hold the microseconds."""
+    """Return an ISO time in ns. The arithmetic is exact, because a float cannot hold the
+    microseconds."""
     since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since // timedelta(microseconds=1)) * 1000

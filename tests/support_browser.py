@@ -1,5 +1,5 @@
-"""Chromium without a window, controlled by its DevTools protocol: pages, keys, and the messages that websockets of a
-page received."""
+"""Chromium without a window, controlled by its DevTools protocol: pages, keys, and the messages
+that websockets of a page received."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ from support_debian import BROWSER, DEBIAN, debian_environment, require_program
 
 PATIENCE = 60.0
 """Seconds for each step; the machine may be busy."""
-_KEYS = {"Enter": ("\r", 13), "Escape": ("", 27), "Tab": ("", 9), "ArrowDown": ("", 40), "ArrowUp": ("", 38)}
+_KEYS = {
+    "Enter": ("\r", 13),
+    "Escape": ("", 27),
+    "Tab": ("", 9),
+    "ArrowDown": ("", 40),
+    "ArrowUp": ("", 38),
+}
 
 
 class Page:
@@ -43,19 +49,27 @@ class Page:
 
     async def run(self, script: str) -> Any:
         """Return the value of an expression in the page, after its promise has been resolved."""
-        answer = await self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        answer = await self.ask(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     async def go(self, address: str) -> None:
         """Open an address and wait until the page is loaded."""
         await self.ask("Page.navigate", url=address)
-        await until_true(lambda: self.run("document.readyState === 'complete'"), f"{address} did not load")
+        await until_true(
+            lambda: self.run("document.readyState === 'complete'"), f"{address} did not load"
+        )
 
     async def resize(self, width: int, height: int) -> None:
         """Set the size of the window, in pixels."""
         await self.ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
 
     async def press(self, *keys: str) -> None:
@@ -63,8 +77,12 @@ class Page:
         for key in keys:
             text, code = _KEYS.get(key, (key, 0))
             about = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {})}
-            await self.ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **about)
-            await self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+            await self.ask(
+                "Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **about
+            )
+            await self.ask(
+                "Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code
+            )
 
     async def picture(self) -> bytes:
         """Return the page as a PNG picture."""
@@ -76,7 +94,9 @@ class Page:
             case "Network.webSocketFrameReceived":
                 frame = about["response"]
                 data = frame["payloadData"]
-                self.received.append(base64.b64decode(data) if frame["opcode"] == 2 else data.encode())
+                self.received.append(
+                    base64.b64decode(data) if frame["opcode"] == 2 else data.encode()
+                )
             case "Network.requestWillBeSent":
                 self.requests.append(about["request"]["url"])
             case "Network.webSocketCreated":
@@ -103,13 +123,17 @@ class Browser:
         number = next(self._numbers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         about = {"sessionId": session} if session else {}
-        await self._socket.send_json({"id": number, "method": method, "params": parameters, **about})
+        await self._socket.send_json(
+            {"id": number, "method": method, "params": parameters, **about}
+        )
         return await asyncio.wait_for(self._answers[number], PATIENCE)
 
     async def page(self) -> Page:
         """Open an empty tab."""
         target = (await self.ask("Target.createTarget", url="about:blank"))["targetId"]
-        session = (await self.ask("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+        session = (await self.ask("Target.attachToTarget", targetId=target, flatten=True))[
+            "sessionId"
+        ]
         page = self._pages[session] = Page(self, session)
         for domain in ("Page", "Network", "Log", "Runtime"):
             await page.ask(f"{domain}.enable")
@@ -142,7 +166,10 @@ async def browsing(*options: str) -> AsyncIterator[Browser]:
         )
         try:
             address = await _address(Path(folder))
-            async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.ws_connect(address, max_msg_size=0) as socket,
+            ):
                 browser = Browser(socket, address.split("/")[2])
                 listening = asyncio.create_task(browser.listen())
                 try:
@@ -156,10 +183,12 @@ async def browsing(*options: str) -> AsyncIterator[Browser]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment in which an unpacked browser finds its libraries and the rules of an unpacked
-    fontconfig."""
+    """Return the environment in which an unpacked browser finds its libraries and the rules of an
+    unpacked fontconfig."""
     made = debian_environment(dict(os.environ))
-    folders = sorted(str(folder) for folder in (DEBIAN / "usr" / "lib").glob("*-linux-gnu*/pulseaudio"))
+    folders = sorted(
+        str(folder) for folder in (DEBIAN / "usr" / "lib").glob("*-linux-gnu*/pulseaudio")
+    )
     if folders:
         made["LD_LIBRARY_PATH"] = ":".join([made["LD_LIBRARY_PATH"], *folders])
     rules = DEBIAN / "etc" / "fonts"
@@ -169,7 +198,9 @@ def _environment() -> dict[str, str]:
 async def _address(folder: Path) -> str:
     """Return the address on which the browser listens, from the file that it writes."""
     file = folder / "DevToolsActivePort"
-    await until(lambda: file.exists() and file.read_text().count("\n") >= 1, "the browser did not start")
+    await until(
+        lambda: file.exists() and file.read_text().count("\n") >= 1, "the browser did not start"
+    )
     port, path = file.read_text().split("\n")[:2]
     return f"ws://127.0.0.1:{port}{path}"
 

@@ -22,7 +22,9 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @contextlib.asynccontextmanager
-async def http_agent(answer: Answer, certificate: trustme.LeafCert | None = None) -> AsyncIterator[int]:
+async def http_agent(
+    answer: Answer, certificate: trustme.LeafCert | None = None
+) -> AsyncIterator[int]:
     """Serve over HTTP, or over HTTPS with a certificate."""
     context = None
     if certificate is not None:
@@ -52,8 +54,8 @@ def card_of(interfaces: list[tuple[str, str]], line: str) -> dict[str, Any]:
 def card_agent(
     *interfaces: tuple[str, str], signed: bool = False, line: str = "1.0"
 ) -> contextlib.AbstractAsyncContextManager[int]:
-    """Serve a card; `PORT` in its URLs is replaced with the port of the agent. A POST returns it as the extended card
-    over JSON-RPC. Other requests return their Host header."""
+    """Serve a card; `PORT` in its URLs is replaced with the port of the agent. A POST returns it as
+    the extended card over JSON-RPC. Other requests return their Host header."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != PATH and request.method != "POST":
@@ -61,14 +63,18 @@ def card_agent(
         port = str(request.transport.get_extra_info("sockname")[1])  # type: ignore[union-attr]
         card = card_of([(url.replace("PORT", port), binding) for url, binding in interfaces], line)
         card |= {"signatures": [{"protected": "e30", "signature": "x"}]} if signed else {}
-        response = web.json_response(card if request.path == PATH else {"jsonrpc": "2.0", "id": 1, "result": card})
+        response = web.json_response(
+            card if request.path == PATH else {"jsonrpc": "2.0", "id": 1, "result": card}
+        )
         response.etag = "original"
         return response
 
     return http_agent(answer)
 
 
-async def fetch(bench: Bench, path: str = PATH, **headers: str) -> tuple[aiohttp.ClientResponse, bytes]:
+async def fetch(
+    bench: Bench, path: str = PATH, **headers: str
+) -> tuple[aiohttp.ClientResponse, bytes]:
     url = f"http://127.0.0.1:{bench.port}{path}"
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
         return response, await response.read()
@@ -83,7 +89,10 @@ async def urls_of(bench: Bench) -> list[str]:
 async def extended_urls_of(bench: Bench, line: str = "1.0") -> list[str]:
     """Return the URLs in the extended card over JSON-RPC."""
     asked = {"jsonrpc": "2.0", "id": 1, "method": EXTENDED[line]}
-    async with aiohttp.ClientSession() as session, session.post(f"http://127.0.0.1:{bench.port}/", json=asked) as got:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"http://127.0.0.1:{bench.port}/", json=asked) as got,
+    ):
         return _urls((await got.json())["result"])
 
 

@@ -50,7 +50,9 @@ def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
     """Run a command until it ends."""
     line = [program(name), *map(str, words)]
     env = environment(state, **environ)
-    done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False)
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False
+    )
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
@@ -80,8 +82,8 @@ def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def recorder_of(relay: int) -> int:
-    """Return the process id of the recorder of a running relay, or 0 if there is none. Any process may end
-    meanwhile."""
+    """Return the process id of the recorder of a running relay, or 0 if there is none. Any process
+    may end meanwhile."""
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{relay}/task").iterdir():
             with contextlib.suppress(OSError):
@@ -92,7 +94,8 @@ def recorder_of(relay: int) -> int:
 
 
 def is_recorder(process: int) -> bool:
-    """Return whether a process is a running recorder, and not a child that starts, an agent, a hook or a zombie."""
+    """Return whether a process is a running recorder, and not a child that starts, an agent, a hook
+    or a zombie."""
     try:
         return b"a2a_proxy.recorder" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
@@ -100,7 +103,8 @@ def is_recorder(process: int) -> bool:
 
 
 def until_dead(process: int) -> None:
-    """Wait until a process that is no child of this one has ended: SIGKILL takes effect asynchronously."""
+    """Wait until a process that is no child of this one has ended: SIGKILL takes effect
+    asynchronously."""
 
     def dead() -> bool:
         try:
@@ -112,11 +116,16 @@ def until_dead(process: int) -> None:
 
 
 class Proxy:
-    """A running `a2a-proxy`. stdout and stderr go to files unless the test passes a descriptor; `before` precedes the
-    command line."""
+    """A running `a2a-proxy`. stdout and stderr go to files unless the test passes a descriptor;
+    `before` precedes the command line."""
 
     def __init__(
-        self, folder: Path, *words: object, stdout: int | None = None, before: Sequence[str] = (), **environ: str
+        self,
+        folder: Path,
+        *words: object,
+        stdout: int | None = None,
+        before: Sequence[str] = (),
+        **environ: str,
     ) -> None:
         self.folder, self.state = folder, Path(environ.get("A2A_PROXY_STATE") or folder / "state")
         self.out_file, self.err_file = folder / "stdout", folder / "stderr"
@@ -146,7 +155,11 @@ class Proxy:
         until(lambda: "stop with" in self.err or '"start"' in self.out)
         if '"start"' in self.out:
             return [route["listen"][0] for route in json.loads(self.out.splitlines()[0])["routes"]]
-        return [line.split(" listens on ")[1].split()[0] for line in self.err.splitlines() if " listens on " in line]
+        return [
+            line.split(" listens on ")[1].split()[0]
+            for line in self.err.splitlines()
+            if " listens on " in line
+        ]
 
     def recorder(self) -> int:
         """Return the process id of its recorder, when there is one."""
@@ -166,11 +179,16 @@ class Proxy:
 
 _number = itertools.count(1)
 """A counter for ids that are used once."""
-_INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND", "domain": "a2a-protocol.org"}
+_INFO = {
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    "reason": "TASK_NOT_FOUND",
+    "domain": "a2a-protocol.org",
+}
 
 
 class Agent:
-    """An agent that answers JSON-RPC correctly; a stream sends one event, then waits for `go_on`."""
+    """An agent that answers JSON-RPC correctly; a stream sends one event, then waits for
+    `go_on`."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -204,7 +222,13 @@ class Agent:
             to.end_headers()
             name = f"task-{next(_number)}"
             for state in ("SUBMITTED", "COMPLETED"):
-                task = {"task": {"id": name, "contextId": "ctx", "status": {"state": f"TASK_STATE_{state}"}}}
+                task = {
+                    "task": {
+                        "id": name,
+                        "contextId": "ctx",
+                        "status": {"state": f"TASK_STATE_{state}"},
+                    }
+                }
                 body = json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": task})
                 with contextlib.suppress(OSError):
                     to.wfile.write(f"data: {body}\n\n".encode())
@@ -212,10 +236,19 @@ class Agent:
             return
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": call["id"]}
         if call["method"] == "GetTask":
-            reply["error"] = {"code": -32001, "message": "no \x1b[31msuch\x07 task", "data": [_INFO]}
+            reply["error"] = {
+                "code": -32001,
+                "message": "no \x1b[31msuch\x07 task",
+                "data": [_INFO],
+            }
         else:
             parts = [{"text": "hello \x1b]0;owned\x07 there"}]
-            said = {"messageId": f"a-{next(_number)}", "contextId": "ctx", "role": "ROLE_AGENT", "parts": parts}
+            said = {
+                "messageId": f"a-{next(_number)}",
+                "contextId": "ctx",
+                "role": "ROLE_AGENT",
+                "parts": parts,
+            }
             reply["result"] = {"message": said}
         data = json.dumps(reply).encode()
         to.send_response(200)
@@ -237,7 +270,9 @@ def call(address: str, method: str = "SendMessage", **headers: str) -> Any:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     accept = "text/event-stream" if method == "SendStreamingMessage" else "*/*"
     fields = {"Content-Type": "application/json", "A2A-Version": "1.0", "Accept": accept, **headers}
-    response = urllib.request.urlopen(urllib.request.Request(f"http://{address}/", body, fields), timeout=SECONDS)
+    response = urllib.request.urlopen(
+        urllib.request.Request(f"http://{address}/", body, fields), timeout=SECONDS
+    )
     if method == "SendStreamingMessage":
         return response
     with response:

@@ -1,5 +1,5 @@
-"""The generated pages about commands: `manual/usage.md`, and man pages. `python tests/support_command_pages.py` writes
-them; `tests/house` compares them with the commands.
+"""The generated pages about commands: `manual/usage.md`, and man pages.
+`python tests/support_command_pages.py` writes them; `tests/house` compares them with the commands.
 """
 
 from __future__ import annotations
@@ -20,18 +20,23 @@ USAGE = ROOT / "proxy/a2a_proxy/manual/usage.md"
 MAN = ROOT / "proxy/a2a_proxy/manual/man"
 
 PROGRAMS = {"a2a-proxy": proxy_cli, "a2a-inspect": inspect_cli}
-_ABOUT = {"a2a-proxy": "relay and record A2A traffic", "a2a-inspect": "inspect and check recordings of A2A traffic"}
+_ABOUT = {
+    "a2a-proxy": "relay and record A2A traffic",
+    "a2a-inspect": "inspect and check recordings of A2A traffic",
+}
 _WIDTH = 118
 
 _INTRODUCTION = """# Every command and option
 
-Generated from the programs: `a2a-proxy COMMAND --help` prints the same. [Commands](commands.md) is the overview, and
+Generated from the programs: `a2a-proxy COMMAND --help` prints the same. \
+[Commands](commands.md) is the overview, and
 [options](options.md) explains the options of the proxy.
 """
 
-_MAN_END = r"""
-.SH ENVIRONMENT
-Every option can be set in the environment: \fBA2A_PROXY_LISTEN\fR for \fB\-\-listen\fR of \fBa2a\-proxy\fR. The
+_MAN_END = (
+    "\n.SH ENVIRONMENT\n"
+    r"Every option can be set in the environment: \fBA2A_PROXY_LISTEN\fR for \fB\-\-listen\fR"
+    r""" of \fBa2a\-proxy\fR. The
 command line takes precedence.
 .TP
 .B A2A_PROXY_CONFIG
@@ -43,6 +48,7 @@ Recordings without \fB\-\-record\fR.
 .SH SEE ALSO
 The manual: \fBa2a\-inspect help\fR, \fBa2a\-inspect help \fITOPIC\fR.
 """
+)
 
 
 class Entry(NamedTuple):
@@ -63,7 +69,9 @@ def entries(program: str) -> Iterator[Entry]:
 
 def _walk(command: click.Command, context: click.Context) -> Iterator[Entry]:
     records = [
-        record for each in command.get_params(context) if (record := each.get_help_record(context)) and each.name
+        record
+        for each in command.get_params(context)
+        if (record := each.get_help_record(context)) and each.name
     ]
     usage = " ".join(command.collect_usage_pieces(context))
     words = tuple(context.command_path.split())
@@ -72,7 +80,10 @@ def _walk(command: click.Command, context: click.Context) -> Iterator[Entry]:
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             if child is not None and not child.hidden:
-                yield from _walk(child, click.Context(child, info_name=name, parent=context, **child.context_settings))
+                yield from _walk(
+                    child,
+                    click.Context(child, info_name=name, parent=context, **child.context_settings),
+                )
 
 
 def paragraphs(text: str) -> Iterator[tuple[bool, str]]:
@@ -85,7 +96,10 @@ def paragraphs(text: str) -> Iterator[tuple[bool, str]]:
 def usage_page() -> str:
     """Return the page of all commands."""
     return "\n".join(
-        [_INTRODUCTION, *(line for program in PROGRAMS for each in entries(program) for line in _section(each))]
+        [
+            _INTRODUCTION,
+            *(line for program in PROGRAMS for each in entries(program) for line in _section(each)),
+        ]
     )
 
 
@@ -96,7 +110,12 @@ def _section(entry: Entry) -> Iterator[str]:
         if fixed:
             yield "\n".join(f"    {line}".rstrip() for line in text.splitlines()) + "\n"
         else:
-            yield "\n".join(wrap(_escape(text), _WIDTH, break_long_words=False, break_on_hyphens=False)) + "\n"
+            yield (
+                "\n".join(
+                    wrap(_escape(text), _WIDTH, break_long_words=False, break_on_hyphens=False)
+                )
+                + "\n"
+            )
     if entry.options:
         yield "| option | meaning |\n|---|---|"
         for names, meaning in entry.options:
@@ -112,7 +131,9 @@ def _escape(text: str) -> str:
     """Return plain text as Markdown: code stays code, other marks are escaped."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
-        part.replace("|", r"\|") if part.startswith("`") else re.sub(r"([\\*_\[\]<>|])", r"\\\1", part)
+        part.replace("|", r"\|")
+        if part.startswith("`")
+        else re.sub(r"([\\*_\[\]<>|])", r"\\\1", part)
         for part in parts
     )
 
@@ -142,17 +163,23 @@ def _roff_paragraphs(text: str) -> Iterator[str]:
         if fixed:
             yield from (".PP", ".nf", *map(_roff, each.splitlines()), ".fi")
         else:
-            yield from (".PP", *wrap(_roff(each), _WIDTH, break_long_words=False, break_on_hyphens=False))
+            yield from (
+                ".PP",
+                *wrap(_roff(each), _WIDTH, break_long_words=False, break_on_hyphens=False),
+            )
 
 
 def _roff_options(entry: Entry) -> Iterator[str]:
     for names, meaning in entry.options:
         yield from (".TP", f".B {_roff(names)}")
-        yield from wrap(_roff(" ".join(meaning.split())), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        yield from wrap(
+            _roff(" ".join(meaning.split())), _WIDTH, break_long_words=False, break_on_hyphens=False
+        )
 
 
 def _roff(text: str) -> str:
-    """Return a line of text for troff: code in bold, hyphens that can be copied, no line that is a request."""
+    """Return a line of text for troff: code in bold, hyphens that can be copied, no line that is a
+    request."""
     text = text.replace("\\", r"\e").replace("-", r"\-")
     text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
     return re.sub(r"(^|\s)([.'])", r"\1\\&\2", text)
@@ -160,7 +187,10 @@ def _roff(text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page by its file."""
-    return {USAGE: usage_page(), **{MAN / f"{program}.1": man_page(program) for program in PROGRAMS}}
+    return {
+        USAGE: usage_page(),
+        **{MAN / f"{program}.1": man_page(program) for program in PROGRAMS},
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Byte conversations for tests: HTTP/1.1 and gRPC as scripts, decoded by the wire decoder and the protocol package."""
+"""Byte conversations for tests: HTTP/1.1 and gRPC as scripts, decoded by the wire decoder and the
+protocol package."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Script:
 class Http(Script):
     """HTTP/1.1."""
 
-    def request(self, line: str, body: bytes | dict[str, Any] | list[Any] = b"", **fields: str) -> Http:
+    def request(
+        self, line: str, body: bytes | dict[str, Any] | list[Any] = b"", **fields: str
+    ) -> Http:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         if data:
             fields.setdefault("content_type", "application/json")
@@ -58,12 +61,16 @@ class Http(Script):
         self.client(f"{line} HTTP/1.1\r\nHost: agent:8000\r\n{_fields(fields)}\r\n".encode() + data)
         return self
 
-    def call(self, method: str, params: Any, rpc_id: Any = 1, path: str = "/", **fields: str) -> Http:
+    def call(
+        self, method: str, params: Any, rpc_id: Any = 1, path: str = "/", **fields: str
+    ) -> Http:
         """Add a JSON-RPC request."""
         body = {"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params}
         return self.request(f"POST {path}", body, **fields)
 
-    def answer(self, body: bytes | dict[str, Any] | list[Any] = b"", status: str = "200 OK", **fields: str) -> Http:
+    def answer(
+        self, body: bytes | dict[str, Any] | list[Any] = b"", status: str = "200 OK", **fields: str
+    ) -> Http:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         fields.setdefault("content_type", "application/json")
         fields["content_length"] = str(len(data))
@@ -170,7 +177,12 @@ class Grpc(Script):
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     """Return one HTTP/2 frame."""
-    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+    return (
+        struct.pack(">I", len(payload))[1:]
+        + bytes((kind, flags))
+        + struct.pack(">I", stream)
+        + payload
+    )
 
 
 def prefixed(message: bytes, flag: int = 0) -> bytes:
@@ -182,7 +194,10 @@ class Player:
     """A wire decoder and the conversation that receives its events."""
 
     def __init__(
-        self, shared: SessionContext | None = None, facts: ConnectionFacts = FACTS, connection: int = 1
+        self,
+        shared: SessionContext | None = None,
+        facts: ConnectionFacts = FACTS,
+        connection: int = 1,
     ) -> None:
         self.shared = shared or SessionContext()
         self.decoder = ConnectionDecoder()
@@ -215,9 +230,13 @@ class Player:
 class Played:
     """The result of a script."""
 
-    def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionContext) -> None:
+    def __init__(
+        self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionContext
+    ) -> None:
         self.frames = [each for each in out if isinstance(each, Frame) and each.exchange]
-        self.connection_frames = [each for each in out if isinstance(each, Frame) and not each.exchange]
+        self.connection_frames = [
+            each for each in out if isinstance(each, Frame) and not each.exchange
+        ]
         self.findings = [each for each in out if isinstance(each, Finding)]
         self.exchanges = exchanges
         self.shared = shared
@@ -237,7 +256,8 @@ def play(script: Script, shared: SessionContext | None = None) -> Played:
 
 
 def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
-    """Decode a script with one step split before byte `at`, with `restart` after the first part if requested."""
+    """Decode a script with one step split before byte `at`, with `restart` after the first part if
+    requested."""
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         when = 1000 + number

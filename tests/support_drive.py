@@ -1,4 +1,5 @@
-"""Helpers for tests of `drive`: the demo's agent in a process of its own, and steps that need no recording."""
+"""Helpers for tests of `drive`: the demo's agent in a process of its own, and steps that need no
+recording."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class Ports(msgspec.Struct, frozen=True):
 def demo_agent(*, lossy: bool = False) -> Iterator[Ports]:
     """Run the demo's agent while the block runs."""
     line = [sys.executable, "-c", _SERVE.format(lossy=lossy)]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         http, grpc = process.stdout.readline().split()
@@ -64,11 +67,15 @@ def demo_agent(*, lossy: bool = False) -> Iterator[Ports]:
             process.stdin.close()
 
 
-def frame(number: int, seq: int, at: int, *, agent: bool = False, payload: bytes = b"{}", **facts: object) -> Frame:
+def frame(
+    number: int, seq: int, at: int, *, agent: bool = False, payload: bytes = b"{}", **facts: object
+) -> Frame:
     """Return a frame of exchange `number`, in JSON."""
     direction = Direction.TO_CLIENT if agent else Direction.TO_AGENT
     kind = FrameKind.EVENT if agent else FrameKind.REQUEST
-    made = Frame(1, number, seq, direction, kind, at, at, 0, 0, payload, len(payload), schema="json")
+    made = Frame(
+        1, number, seq, direction, kind, at, at, 0, 0, payload, len(payload), schema="json"
+    )
     return msgspec.structs.replace(made, **facts)
 
 
@@ -76,9 +83,13 @@ def step(
     number: int, started: int, closed: int, *answers: Frame, payload: bytes = b"{}", **facts: object
 ) -> PlannedCall:
     """Return call #`number` with one request and these answers."""
-    exchange = Exchange(number, 1, 1, Binding.JSONRPC, started, Dialect.V1_0, "SendMessage", "SendMessage", "/")
+    exchange = Exchange(
+        number, 1, 1, Binding.JSONRPC, started, Dialect.V1_0, "SendMessage", "SendMessage", "/"
+    )
     exchange = msgspec.structs.replace(exchange, **{"closed": closed, "how": "complete", **facts})
-    said = ClientTurn(ClientAction.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
+    said = ClientTurn(
+        ClientAction.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload)
+    )
     return PlannedCall(number - 1, ExchangeRow(number, 1, exchange), (said,), answers, 0)
 
 
@@ -97,24 +108,37 @@ async def driven(sample: str, folder: Path, *words: str) -> list[dict[str, Any]]
 
 @contextlib.contextmanager
 def live_agent() -> Iterator[int]:
-    """An agent over gRPC that asks again after each message, and completes the task at the end of the client's
-    stream."""
+    """An agent over gRPC that asks again after each message, and completes the task at the end of
+    the client's stream."""
 
     def answer(state: str, text: str) -> bytes:
         said = {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-        update = {"taskId": "t-1", "contextId": "c-1", "status": {"state": f"TASK_STATE_{state}", "message": said}}
-        data: bytes = from_dict("1.0", "StreamResponse", {"statusUpdate": update}).SerializeToString()
+        update = {
+            "taskId": "t-1",
+            "contextId": "c-1",
+            "status": {"state": f"TASK_STATE_{state}", "message": said},
+        }
+        data: bytes = from_dict(
+            "1.0", "StreamResponse", {"statusUpdate": update}
+        ).SerializeToString()
         return data
 
     def live(requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
         for data in requests:
-            yield answer("INPUT_REQUIRED", to_dict(parse("1.0", "SendMessageRequest", data))["message"]["messageId"])
+            yield answer(
+                "INPUT_REQUIRED",
+                to_dict(parse("1.0", "SendMessageRequest", data))["message"]["messageId"],
+            )
         yield answer("COMPLETED", "done")
 
     handler = grpc.stream_stream_rpc_method_handler(live)
     server = grpc.server(ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("lf.a2a.v1.A2AService", {"SendLiveMessage": handler}),)
+        (
+            grpc.method_handlers_generic_handler(
+                "lf.a2a.v1.A2AService", {"SendLiveMessage": handler}
+            ),
+        )
     )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -1,6 +1,8 @@
-"""Random texts with secrets in the encodings of payloads, which compare the sieve with the complete search.
+"""Random texts with secrets in the encodings of payloads, which compare the sieve with the complete
+search.
 
-Each text is a secret of a random form under a random name in a random format, encoded by one to three serializers.
+Each text is a secret of a random form under a random name in a random format, encoded by one to
+three serializers.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import list_names_by_use
 from support_planted import ALNUM, BASE64, CAPITALS, HEX, WORD, Key
 
-NAMES = sorted({name for use, names in list_names_by_use().items() if "Never" not in use for name in names})
+NAMES = sorted(
+    {name for use, names in list_names_by_use().items() if "Never" not in use for name in names}
+)
 VARIANTS: list[Callable[[str], str]] = [
     str,
     str.upper,
@@ -44,8 +48,12 @@ WORDS: list[Callable[[Random], str]] = [
     lambda random: Key("", "q", ALNUM, 21).made(random),
     lambda random: Key("", "q", ALNUM, random.randrange(3, 12)).made(random),
     lambda random: Key("", "7", "0123456789", random.randrange(3, 9)).made(random),
-    lambda random: Key("", "p", ALNUM + "!#$%&()*+,-./:;<=>?@[]^_{|}~\u00e9\u00df\u4e16", 14).made(random),
-    lambda random: Key("", "eyJ", WORD, 20).made(random) + Key("", ".eyJ", WORD, 20).made(random) + ".sig",
+    lambda random: Key("", "p", ALNUM + "!#$%&()*+,-./:;<=>?@[]^_{|}~\u00e9\u00df\u4e16", 14).made(
+        random
+    ),
+    lambda random: (
+        Key("", "eyJ", WORD, 20).made(random) + Key("", ".eyJ", WORD, 20).made(random) + ".sig"
+    ),
     lambda random: b64encode(f"bob:{Key('', 'p', ALNUM, 8).made(random)}".encode()).decode(),
     lambda random: Key("", "", CAPITALS, 20).made(random),
     lambda random: Key("", "", HEX, 32).made(random),
@@ -53,16 +61,75 @@ WORDS: list[Callable[[Random], str]] = [
     lambda _: "hunter22",
 ]
 TEXTS = [
-    *("{n}={v}", "?{n}={v}&a=1", "a=1;{n}={v}", "{n}: {v}", "{n}:{v}", '{n}="{v}"', "{n} = '{v}'", '{n}: "{v}"'),
-    *('"{n}": "{v}"', "'{n}': '{v}'", '\\"{n}\\": \\"{v}\\"', '"{n}":{v}', "--{n} {v}", "--{n}={v}", "--{n} '{v}'"),
-    *("--my-{n}\t{v}", "['--{n}', '{v}']", '["--{n}", "{v}"]', "<{n}>{v}</{n}>", '<a:{n} b="c">{v}</a:{n}>'),
-    *("- name: {n}\n  value: {v}\n", '- name: "{n}"\n  value: "{v}"', '<add key="{n}" value="{v}"/>'),
-    *('Content-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n--b', "{n} := `{v}`", "{n}: str = '{v}'"),
-    *("Bearer {v}", "bearer+{v}", "Basic {v}", "Authorization: Bearer {v}", "authorization: Basic {v}"),
-    *("Cookie: a=b; {n}={v}", "postgres://bob:{v}@db/x", "http://{v}@h/", "curl -u bob:{v} http://h/", "{v}"),
-    *("curl -X POST --user 'bob:{v}'", "mysql -h db -p{v} x", "mysqldump -uroot -p'{v}'", "mariadb-dump -p{v}"),
-    *("sshpass -p {v} ssh h", "sshpass -p{v} ssh h", "export {n}={v}", "use {v} now", "({v})", "a.{v}", "http://h/{v}"),
-    *("-----BEGIN RSA PRIVATE KEY-----\n{v}\n-----END RSA PRIVATE KEY-----", "Sec-WebSocket-Protocol: bearer, {v}"),
+    *(
+        "{n}={v}",
+        "?{n}={v}&a=1",
+        "a=1;{n}={v}",
+        "{n}: {v}",
+        "{n}:{v}",
+        '{n}="{v}"',
+        "{n} = '{v}'",
+        '{n}: "{v}"',
+    ),
+    *(
+        '"{n}": "{v}"',
+        "'{n}': '{v}'",
+        '\\"{n}\\": \\"{v}\\"',
+        '"{n}":{v}',
+        "--{n} {v}",
+        "--{n}={v}",
+        "--{n} '{v}'",
+    ),
+    *(
+        "--my-{n}\t{v}",
+        "['--{n}', '{v}']",
+        '["--{n}", "{v}"]',
+        "<{n}>{v}</{n}>",
+        '<a:{n} b="c">{v}</a:{n}>',
+    ),
+    *(
+        "- name: {n}\n  value: {v}\n",
+        '- name: "{n}"\n  value: "{v}"',
+        '<add key="{n}" value="{v}"/>',
+    ),
+    *(
+        'Content-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n--b',
+        "{n} := `{v}`",
+        "{n}: str = '{v}'",
+    ),
+    *(
+        "Bearer {v}",
+        "bearer+{v}",
+        "Basic {v}",
+        "Authorization: Bearer {v}",
+        "authorization: Basic {v}",
+    ),
+    *(
+        "Cookie: a=b; {n}={v}",
+        "postgres://bob:{v}@db/x",
+        "http://{v}@h/",
+        "curl -u bob:{v} http://h/",
+        "{v}",
+    ),
+    *(
+        "curl -X POST --user 'bob:{v}'",
+        "mysql -h db -p{v} x",
+        "mysqldump -uroot -p'{v}'",
+        "mariadb-dump -p{v}",
+    ),
+    *(
+        "sshpass -p {v} ssh h",
+        "sshpass -p{v} ssh h",
+        "export {n}={v}",
+        "use {v} now",
+        "({v})",
+        "a.{v}",
+        "http://h/{v}",
+    ),
+    *(
+        "-----BEGIN RSA PRIVATE KEY-----\n{v}\n-----END RSA PRIVATE KEY-----",
+        "Sec-WebSocket-Protocol: bearer, {v}",
+    ),
 ]
 VALUES: list[Callable[[str, str], Any]] = [
     lambda name, value: {name: value},
@@ -76,7 +143,10 @@ VALUES: list[Callable[[str, str], Any]] = [
     lambda name, value: ["agent", f"--{name}", value],
     lambda _, value: {"grant_type": "authorization_code", "code": value},
     lambda _, value: {"code_verifier": "x", "code": value},
-    lambda _, value: {"assertion": value, "grantType": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
+    lambda _, value: {
+        "assertion": value,
+        "grantType": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    },
     lambda _, value: {"accessKeyId": value, "secretAccessKey": "x"},
     lambda name, value: {"params": {"sessionId": "s-1", "note": f"{name}={value}"}},
 ]
@@ -135,7 +205,9 @@ def _made_text(random: Random) -> EncodedText:
         used.append(inner.__name__)
     outer = random.choice(OUTER)
     schema, data = outer(value)
-    return EncodedText(f"{form} | {name} | {what} | {'+'.join((*used, outer.__name__))}", schema, data)
+    return EncodedText(
+        f"{form} | {name} | {what} | {'+'.join((*used, outer.__name__))}", schema, data
+    )
 
 
 def _made_secret(random: Random) -> tuple[str, str]:
@@ -150,9 +222,12 @@ def _made_secret(random: Random) -> tuple[str, str]:
 
 
 def _expand(expression: str, random: Random) -> str:
-    """Return text that matches an expression of `KeyFormat`: sets of characters with counts, and plain characters."""
+    """Return text that matches an expression of `KeyFormat`: sets of characters with counts, and
+    plain characters."""
     return "".join(
-        "".join(random.choices(_ALPHABETS[found[1]], k=int(found[3] or found[2] or 1))) if found[1] else found[4]
+        "".join(random.choices(_ALPHABETS[found[1]], k=int(found[3] or found[2] or 1)))
+        if found[1]
+        else found[4]
         for found in re.finditer(r"\[([^\]]+)\](?:\{(\d+)(?:,(\d+))?\})?|\\?(.)", expression)
     )
 
@@ -189,7 +264,9 @@ def go_json(value: Any) -> str:
 def dotnet_json(value: Any) -> str:
     """Return JSON as System.Text.Json writes it."""
     text = json.dumps({"t": value}, separators=(",", ":")).replace('\\"', "\\u0022")
-    return re.sub(r"(?<=\\u)[0-9a-f]{4}", lambda each: each[0].upper(), re.sub("[<>&'+`]", _escape, text))
+    return re.sub(
+        r"(?<=\\u)[0-9a-f]{4}", lambda each: each[0].upper(), re.sub("[<>&'+`]", _escape, text)
+    )
 
 
 def php_json(value: Any) -> str:
@@ -203,7 +280,9 @@ def _escape(found: re.Match[str]) -> str:
 
 def all_escaped_json(value: Any) -> str:
     """Return JSON whose letters are all escaped."""
-    return re.sub("[A-Za-z]", _escape, json.dumps(_text_of(value), ensure_ascii=False).replace("\\", "\\\\"))
+    return re.sub(
+        "[A-Za-z]", _escape, json.dumps(_text_of(value), ensure_ascii=False).replace("\\", "\\\\")
+    )
 
 
 def percent(value: Any) -> str:
@@ -247,7 +326,10 @@ def _proto_value(value: Any) -> bytes:
 
 
 def _struct(value: dict[str, Any]) -> bytes:
-    return b"".join(_field(1, _field(1, name.encode()) + _field(2, _proto_value(each))) for name, each in value.items())
+    return b"".join(
+        _field(1, _field(1, name.encode()) + _field(2, _proto_value(each)))
+        for name, each in value.items()
+    )
 
 
 def as_part(value: Any) -> tuple[str, bytes]:
@@ -277,7 +359,8 @@ class _Unsieved(Scrubber):
 
 
 def find_disagreements(texts: Iterator[EncodedText]) -> tuple[Counter[str], list[EncodedText]]:
-    """Compare redaction with and without the sieve; return counts, and the texts whose results differ."""
+    """Compare redaction with and without the sieve; return counts, and the texts whose results
+    differ."""
     counts: Counter[str] = Counter()
     missed = []
     for text in texts:

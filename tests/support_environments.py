@@ -1,4 +1,5 @@
-"""Machines on which programs seldom run: full disks, permissions that hold for root too, users without an entry."""
+"""Machines on which programs seldom run: full disks, permissions that hold for root too, users
+without an entry."""
 
 from __future__ import annotations
 
@@ -33,16 +34,22 @@ def fill(folder: Path) -> None:
 
 
 def obeying() -> list[str]:
-    """Return a command under which file permissions apply to root too. Skips the test if there is none."""
+    """Return a command under which file permissions apply to root too. Skips the test if there is
+    none."""
     if os.geteuid():
         return []
-    return _usable(["setpriv", "--bounding-set=-dac_override,-dac_read_search"], "root obeys nobody here")
+    return _usable(
+        ["setpriv", "--bounding-set=-dac_override,-dac_read_search"], "root obeys nobody here"
+    )
 
 
 def unknown_user() -> list[str]:
-    """Return a command that runs another as a user without a passwd entry, who has this user's permissions. Skips the
-    test if there is none."""
-    return _usable(["unshare", "--user", "--map-user=54321", "--map-group=54321"], "may not create a user namespace")
+    """Return a command that runs another as a user without a passwd entry, who has this user's
+    permissions. Skips the test if there is none."""
+    return _usable(
+        ["unshare", "--user", "--map-user=54321", "--map-group=54321"],
+        "may not create a user namespace",
+    )
 
 
 def _usable(line: list[str], reason: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""Messages that carry known extensions, in 1.0 form, as their specifications write them; and what each says."""
+"""Messages that carry known extensions, in 1.0 form, as their specifications write them; and what
+each says."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ def artifact(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
 def status(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
     """Return a status update whose message has these parts."""
     message = {"messageId": "s", "role": "ROLE_AGENT", "parts": list(parts), **members}
-    return {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING", "message": message}}}
+    return {
+        "statusUpdate": {
+            "taskId": "t",
+            "status": {"state": "TASK_STATE_WORKING", "message": message},
+        }
+    }
 
 
 def card(uri: str, **params: Any) -> dict[str, Any]:
@@ -34,7 +40,9 @@ def card(uri: str, **params: Any) -> dict[str, Any]:
     return {"name": "agent", "capabilities": {"extensions": [{"uri": uri, "params": params}]}}
 
 
-def user_interface(*messages: dict[str, Any], media: str = "application/a2ui+json") -> dict[str, Any]:
+def user_interface(
+    *messages: dict[str, Any], media: str = "application/a2ui+json"
+) -> dict[str, Any]:
     """Return a part with messages of A2UI."""
     return {"data": list(messages), "metadata": {"mimeType": media}}
 
@@ -92,7 +100,10 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     ),
     "a2ui media type of the part": (
         request(
-            {"data": {"userAction": {"name": "submit", "surfaceId": "form"}}, "mediaType": "application/json+a2ui"}
+            {
+                "data": {"userAction": {"name": "submit", "surfaceId": "form"}},
+                "mediaType": "application/json+a2ui",
+            }
         ),
         "",
         ["A2UI at message.parts[0].data: userAction form submit"],
@@ -101,7 +112,9 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         request(
             {"text": "hello"},
             metadata={
-                "a2uiClientCapabilities": {"v0.9": {"supportedCatalogIds": ["x", "y"], "inlineCatalogs": [{}]}},
+                "a2uiClientCapabilities": {
+                    "v0.9": {"supportedCatalogIds": ["x", "y"], "inlineCatalogs": [{}]}
+                },
                 "a2uiClientDataModel": {"version": "v0.9", "surfaces": {"main": {"name": "x"}}},
             },
         ),
@@ -112,7 +125,9 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ],
     ),
     "a2ui 0.8 capabilities": (
-        request({"text": "hello"}, metadata={"a2uiClientCapabilities": {"supportedCatalogIds": ["x"]}}),
+        request(
+            {"text": "hello"}, metadata={"a2uiClientCapabilities": {"supportedCatalogIds": ["x"]}}
+        ),
         "",
         ["A2UI at message.metadata: capabilities: 1 catalog"],
     ),
@@ -137,7 +152,8 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         "",
         [
             (
-                'AP2 at message.parts[0].data: intent mandate, "cool red shoes", until 2026-12-01T00:00:00Z, '
+                'AP2 at message.parts[0].data: intent mandate, "cool red shoes", until '
+                "2026-12-01T00:00:00Z, "
                 "without confirmation of the cart"
             ),
             "AP2 at message.parts[0].data: risk data of 4 characters",
@@ -187,7 +203,9 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
                                     "ap2.PaymentReceipt": {
                                         "payment_id": "pay_1",
                                         "amount": {"currency": "USD", "value": 120},
-                                        "payment_status": {"success": {"merchant_confirmation_id": "x"}},
+                                        "payment_status": {
+                                            "success": {"merchant_confirmation_id": "x"}
+                                        },
                                     }
                                 }
                             }
@@ -200,7 +218,10 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ["AP2 at task.artifacts[0].parts[0].data: payment receipt, pay_1, 120 USD, success"],
     ),
     "ap2 card": (
-        card("https://github.com/google-agentic-commerce/ap2/tree/v0.1", roles=["merchant", "shopper"]),
+        card(
+            "https://github.com/google-agentic-commerce/ap2/tree/v0.1",
+            roles=["merchant", "shopper"],
+        ),
         "",
         ["AP2 at capabilities.extensions[0]: roles merchant, shopper"],
     ),
@@ -236,7 +257,12 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
             },
         ),
         "",
-        ["secure passport at message.metadata: of a2a://orchestrator, shares currency, tier, signed"],
+        [
+            (
+                "secure passport at message.metadata: "
+                "of a2a://orchestrator, shares currency, tier, signed"
+            )
+        ],
     ),
     "passport card": (
         card(PASSPORT_URI, receivesCallerContext=True, supportedStateKeys=["tier"]),
@@ -244,17 +270,28 @@ SPOKEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ["secure passport at capabilities.extensions[0]: reads tier"],
     ),
     "timestamp": (
-        artifact({"text": "x"}, metadata={f"{SAMPLES}/timestamp/v1/timestamp": "2026-11-23T10:00:00Z"}),
+        artifact(
+            {"text": "x"}, metadata={f"{SAMPLES}/timestamp/v1/timestamp": "2026-11-23T10:00:00Z"}
+        ),
         "",
         ["timestamp at artifactUpdate.artifact.metadata: 2026-11-23T10:00:00Z"],
     ),
     "timestamp elsewhere": (
-        request({"text": "x"}, metadata={f"{SAMPLES}/timestamp/v1/timestamp": "2026-11-23T10:00:00+02:00"}),
+        request(
+            {"text": "x"},
+            metadata={f"{SAMPLES}/timestamp/v1/timestamp": "2026-11-23T10:00:00+02:00"},
+        ),
         "",
         ["timestamp at message.metadata: 2026-11-23T10:00:00+02:00, not in UTC"],
     ),
     "trace": (
-        {"message": {"messageId": "m", "role": "ROLE_AGENT", "metadata": {f"{TRACE_URI}/traceability": STEPS}}},
+        {
+            "message": {
+                "messageId": "m",
+                "role": "ROLE_AGENT",
+                "metadata": {f"{TRACE_URI}/traceability": STEPS},
+            }
+        },
         "",
         ["traceability at message.metadata: 2 steps: search, planner"],
     ),

@@ -12,9 +12,11 @@ import grpc.aio
 SECONDS = 600
 
 
-async def stream_many(port: int, method: str, request: Any, calls: int, at_once: int) -> dict[str, int]:
-    """Make `calls` streaming calls to a port of 127.0.0.1, `at_once` at a time; return how often each number of events,
-    or status, ended a call. Raises TimeoutError if they stop."""
+async def stream_many(
+    port: int, method: str, request: Any, calls: int, at_once: int
+) -> dict[str, int]:
+    """Make `calls` streaming calls to a port of 127.0.0.1, `at_once` at a time; return how often
+    each number of events, or status, ended a call. Raises TimeoutError if they stop."""
     found: Counter[str] = Counter()
     room, data = asyncio.Semaphore(at_once), request.SerializeToString()
 

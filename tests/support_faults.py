@@ -11,5 +11,9 @@ FAULTS = Path(a2a_proxy.__file__).parent / "manual" / "faults.md"
 
 def explained(pair: str) -> set[str]:
     """Return the rules in the rows for this pair of peers (`js-to-sdk1`)."""
-    rows = [line.split("|") for line in FAULTS.read_text("utf-8").splitlines() if line.startswith("| A2A-")]
+    rows = [
+        line.split("|")
+        for line in FAULTS.read_text("utf-8").splitlines()
+        if line.startswith("| A2A-")
+    ]
     return {rule.strip() for row in rows if f"`{pair}`" in row[2] for rule in row[1].split(",")}

@@ -1,6 +1,8 @@
-"""Traffic of a hostile client or agent that keeps a proxy busy: many small messages, or few that are expensive to read.
+"""Traffic of a hostile client or agent that keeps a proxy busy: many small messages, or few that
+are expensive to read.
 
-As a program, `support_floods.py PORT COUNT` is the agent of all floods, which also answers valid requests.
+As a program, `support_floods.py PORT COUNT` is the agent of all floods, which also answers valid
+requests.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Flood(msgspec.Struct, frozen=True):
 
     client: Bytes
     mark: bytes = b""
-    """Bytes of the client by which the agent recognises the flood; empty if the agent only listens."""
+    """Bytes of the client by which the agent recognises the flood; empty if the agent only
+    listens."""
     answer: bytes = b""
     """Bytes that the agent sends each time it reads the mark."""
     agent: Bytes | None = None
@@ -74,13 +77,20 @@ def wide(stream: int) -> bytes:
 
 def updates(count: int) -> bytes:
     """Return WINDOW_UPDATE frames that are sent while many cards are pending."""
-    return numbered(START, lambda stream: call(stream, CARDS))(CALLS) + frame(8, 0, 0, b"\0\0\0\1") * count
+    return (
+        numbered(START, lambda stream: call(stream, CARDS))(CALLS)
+        + frame(8, 0, 0, b"\0\0\0\1") * count
+    )
 
 
 def stream(path: bytes) -> bytes:
     """Return a call for a stream of events over HTTP/1.1."""
     body = b'{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{}}'
-    return b"POST %s HTTP/1.1\r\nHost: agent\r\nContent-Length: %d\r\n\r\n%s" % (path, len(body), body)
+    return b"POST %s HTTP/1.1\r\nHost: agent\r\nContent-Length: %d\r\n\r\n%s" % (
+        path,
+        len(body),
+        body,
+    )
 
 
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -100,10 +110,18 @@ FLOODS = {
         agent=repeated(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
         agent_ends=True,
     ),
-    "wide heads": Flood(lambda count: (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 16_000 + b"\r\n") * (count // 4_000)),
-    "small chunks": Flood(repeated(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n")),
-    "rapid resets": Flood(numbered(START, lambda s: frame(1, 5, s, REQUEST) + frame(3, 0, s, bytes(4)))),
-    "resets, new fields": Flood(numbered(START, lambda s: frame(1, 5, s, GROWING) + frame(3, 0, s, bytes(4)))),
+    "wide heads": Flood(
+        lambda count: (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 16_000 + b"\r\n") * (count // 4_000)
+    ),
+    "small chunks": Flood(
+        repeated(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n")
+    ),
+    "rapid resets": Flood(
+        numbered(START, lambda s: frame(1, 5, s, REQUEST) + frame(3, 0, s, bytes(4)))
+    ),
+    "resets, new fields": Flood(
+        numbered(START, lambda s: frame(1, 5, s, GROWING) + frame(3, 0, s, bytes(4)))
+    ),
     "wide blocks": Flood(lambda count: numbered(START, wide)(count // 2_000)),
     "PING": Flood(repeated(START, frame(6, 0, 0, bytes(8)))),
     "SETTINGS": Flood(repeated(START, frame(4, 0, 0, b"\0\4\0\1\0\0"))),
@@ -123,24 +141,41 @@ FLOODS = {
         agent_ends=True,
     ),
     "CR between events": Flood(
-        lambda _: stream(b"/returns"), b"/returns", agent=repeated(EVENTS + b"\r\n", b"\r" * 20), agent_ends=True
+        lambda _: stream(b"/returns"),
+        b"/returns",
+        agent=repeated(EVENTS + b"\r\n", b"\r" * 20),
+        agent_ends=True,
     ),
     "small events": Flood(
-        lambda _: stream(b"/events"), b"/events", agent=repeated(EVENTS + b"\r\n", b"data:1\n\n"), agent_ends=True
+        lambda _: stream(b"/events"),
+        b"/events",
+        agent=repeated(EVENTS + b"\r\n", b"data:1\n\n"),
+        agent_ends=True,
     ),
-    "frames of 16 MB": Flood(lambda _: START + frame(1, 4, 1, REQUEST) + frame(0, 0, 1, bytes((1 << 24) - 1)) * 2),
+    "frames of 16 MB": Flood(
+        lambda _: START + frame(1, 4, 1, REQUEST) + frame(0, 0, 1, bytes((1 << 24) - 1)) * 2
+    ),
     "updates for cards": Flood(
-        updates, CARDS, agent=lambda _: numbered(b"", lambda s: frame(1, 4, s, GRPC) + frame(0, 0, s, b"\0"))(CALLS)
+        updates,
+        CARDS,
+        agent=lambda _: numbered(b"", lambda s: frame(1, 4, s, GRPC) + frame(0, 0, s, b"\0"))(
+            CALLS
+        ),
     ),
 }
 
 
-def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+def agent_for(
+    count: int,
+) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """Run the agent of valid clients and of all floods of that many messages."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.read(1 << 18)
-        flood = next((flood for flood in FLOODS.values() if flood.mark and flood.mark in data), FLOODS["requests"])
+        flood = next(
+            (flood for flood in FLOODS.values() if flood.mark and flood.mark in data),
+            FLOODS["requests"],
+        )
         good = data.startswith(b"POST") and b"chunked" not in data and not flood.mark
         if data.startswith(PREFACE):
             writer.write(SETTINGS)
@@ -157,7 +192,8 @@ def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWrite
 
 
 def send(port: int, data: bytes, agent_ends: bool, seconds: float) -> None:
-    """Send all bytes as a hostile client, and read until the connection ends or is idle for `seconds`."""
+    """Send all bytes as a hostile client, and read until the connection ends or is idle for
+    `seconds`."""
     with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
         sock.settimeout(seconds)
         reading = threading.Thread(target=_read_all, args=(sock,))

@@ -13,7 +13,9 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 def rpc(operation: str, method: str, params: Any, *, path: str = "/", **more: Any) -> Call:
     """A call by JSON-RPC."""
-    return Call(operation, path, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, **more)
+    return Call(
+        operation, path, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, **more
+    )
 
 
 def rpc1(method: str, params: Any, **more: Any) -> Call:
@@ -28,7 +30,15 @@ def message1(*parts: dict[str, Any], **ids: str) -> dict[str, Any]:
 
 def message03(*parts: dict[str, Any], **ids: str) -> dict[str, Any]:
     """Parameters of 0.3: a message with these parts."""
-    return {"message": {"kind": "message", "messageId": "$message", "role": "user", "parts": list(parts), **ids}}
+    return {
+        "message": {
+            "kind": "message",
+            "messageId": "$message",
+            "role": "user",
+            "parts": list(parts),
+            **ids,
+        }
+    }
 
 
 def said03(text: str, **ids: str) -> dict[str, Any]:
@@ -64,7 +74,11 @@ FASTA2A = (
     rpc("SubscribeToTask", "tasks/resubscribe", {"id": "$task"}),
     rpc("SendMessage", "message/send", message03(HELLO1)),
     rpc("ListTasks", "tasks/list", {}),
-    rpc("GetTaskPushNotificationConfig", "tasks/pushNotification/get", {"id": "hook", "taskId": "$task"}),
+    rpc(
+        "GetTaskPushNotificationConfig",
+        "tasks/pushNotification/get",
+        {"id": "hook", "taskId": "$task"},
+    ),
     rpc("GetTask", "tasks/get", {"id": UNKNOWN}),
 )
 
@@ -112,7 +126,11 @@ A2AKIT = (
         said03("ask") | {"configuration": {"blocking": True}},
         keep={"asked": "result.id", "where": "result.contextId"},
     ),
-    rpc("SendStreamingMessage", "message/stream", said03("hello", taskId="$asked", contextId="$where")),
+    rpc(
+        "SendStreamingMessage",
+        "message/stream",
+        said03("hello", taskId="$asked", contextId="$where"),
+    ),
     rpc(
         "SendStreamingMessage",
         "message/stream",
@@ -155,12 +173,18 @@ A2AKIT_REST = (
     Call("GetTask", "/v1/tasks/$task"),
     Call("CancelTask", "/v1/tasks/$task:cancel", {}),
     Call("SubscribeToTask", "/v1/tasks/$task:subscribe", {}),
-    Call("SendMessage", "/v1/message:send", said03("hello") | {"configuration": {"blocking": True}}),
+    Call(
+        "SendMessage", "/v1/message:send", said03("hello") | {"configuration": {"blocking": True}}
+    ),
     Call("ListTasks", "/v1/tasks?contextId=$context"),
     Call("CreateTaskPushNotificationConfig", "/v1/tasks/$task/pushNotificationConfigs", _HOOK),
     Call("GetTaskPushNotificationConfig", "/v1/tasks/$task/pushNotificationConfigs/hook-1"),
     Call("ListTaskPushNotificationConfigs", "/v1/tasks/$task/pushNotificationConfigs"),
-    Call("DeleteTaskPushNotificationConfig", "/v1/tasks/$task/pushNotificationConfigs/hook-1", method="DELETE"),
+    Call(
+        "DeleteTaskPushNotificationConfig",
+        "/v1/tasks/$task/pushNotificationConfigs/hook-1",
+        method="DELETE",
+    ),
     Call("GetExtendedAgentCard", "/v1/card"),
     Call("GetTask", f"/v1/tasks/{UNKNOWN}"),
     Call("", "/v1/health"),
@@ -173,7 +197,12 @@ PYTHONA2A = (
     Call("GetAgentCard", "/agent.json"),
     rpc("SendMessage", "tasks/send", {"id": _ID, "message": said01("hello")}, path="/tasks/send"),
     rpc("GetTask", "tasks/get", {"id": _ID}, path="/tasks/get"),
-    rpc("SendStreamingMessage", "tasks/sendSubscribe", {"id": _ID, "message": said01("hello")}, path="/tasks/stream"),
+    rpc(
+        "SendStreamingMessage",
+        "tasks/sendSubscribe",
+        {"id": _ID, "message": said01("hello")},
+        path="/tasks/stream",
+    ),
     rpc("SubscribeToTask", "tasks/resubscribe", {"id": _ID}, path="/tasks/stream"),
     rpc("CancelTask", "tasks/cancel", {"id": _ID}, path="/tasks/cancel"),
     rpc("SendMessage", "tasks/send", {"id": _ID, "message": said01("fail")}, path="/tasks/send"),
@@ -192,12 +221,31 @@ AGNO = (
         path=f"{_AGNO}/v1/message:send",
         keep={"task": "result.id", "context": "result.contextId"},
     ),
-    rpc("GetTask", "tasks/get", {"id": "$task", "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
-    rpc("CancelTask", "tasks/cancel", {"id": "$task", "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:cancel"),
-    rpc("SendStreamingMessage", "message/stream", said03("hello"), path=f"{_AGNO}/v1/message:stream"),
+    rpc(
+        "GetTask",
+        "tasks/get",
+        {"id": "$task", "contextId": "$context"},
+        path=f"{_AGNO}/v1/tasks:get",
+    ),
+    rpc(
+        "CancelTask",
+        "tasks/cancel",
+        {"id": "$task", "contextId": "$context"},
+        path=f"{_AGNO}/v1/tasks:cancel",
+    ),
+    rpc(
+        "SendStreamingMessage", "message/stream", said03("hello"), path=f"{_AGNO}/v1/message:stream"
+    ),
     rpc("SendMessage", "message/send", said03("fail"), path=f"{_AGNO}/v1/message:send"),
-    rpc("SendStreamingMessage", "message/stream", said03("fail"), path=f"{_AGNO}/v1/message:stream"),
-    rpc("GetTask", "tasks/get", {"id": UNKNOWN, "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
+    rpc(
+        "SendStreamingMessage", "message/stream", said03("fail"), path=f"{_AGNO}/v1/message:stream"
+    ),
+    rpc(
+        "GetTask",
+        "tasks/get",
+        {"id": UNKNOWN, "contextId": "$context"},
+        path=f"{_AGNO}/v1/tasks:get",
+    ),
     Call("SendMessage", "/a2a/agents/none/v1/message:send", said03("hello")),
 )
 
@@ -230,7 +278,12 @@ LANGGRAPH = (
     langgraph1("GetExtendedAgentCard", {}),
     langgraph("", "NoSuchMethod", {}),
     langgraph("SendStreamingMessage", "message/stream", said03("hello")),
-    langgraph("SendMessage", "message/send", said03("hello"), keep={"old": "result.id", "context": "result.contextId"}),
+    langgraph(
+        "SendMessage",
+        "message/send",
+        said03("hello"),
+        keep={"old": "result.id", "context": "result.contextId"},
+    ),
     langgraph("GetTask", "tasks/get", {"id": "$old", "contextId": "$context"}),
     langgraph("CancelTask", "tasks/cancel", {"id": "$old"}),
 )

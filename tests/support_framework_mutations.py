@@ -1,7 +1,8 @@
 """The changes of the mutations, made in recorded conversations with frameworks.
 
-A change knows the story of the samples that it is written for. Where a framework's conversation has the place that it
-needs, the change must be found there too, or `tests/mutations/frameworks.toml` says why it is not.
+A change knows the story of the samples that it is written for. Where a framework's conversation has
+the place that it needs, the change must be found there too, or `tests/mutations/frameworks.toml`
+says why it is not.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ LIKE = {
     "a2akit-rest": "sdk-0.3-rest",
     "beeai": "sdk-0.3-grpc",
 }
-"""Framework -> the sample of the same version and binding, whose changes are made. 0.1 (python-a2a) has none."""
+"""Framework -> the sample of the same version and binding, whose changes are made. 0.1 (python-a2a)
+has none."""
 _EXPLAINED = Path(__file__).parent / "mutations" / "frameworks.toml"
 _MAX_INDEX = 12
-"""Constants of the mutations below this number are indices of events in the stream of the SDK's story."""
+"""Constants of the mutations below this number are indices of events in the stream of the SDK's
+story."""
 
 
 @dataclass
@@ -57,9 +60,15 @@ class Sum:
 
 
 def explained(framework: str) -> dict[str, str]:
-    """Return the changes that are not found as elsewhere in this conversation, each with the reason."""
+    """Return the changes that are not found as elsewhere in this conversation, each with the
+    reason."""
     table = tomllib.loads(_EXPLAINED.read_text())["explained"]
-    return {change: row["why"] for row in table for change, known in row["changes"].items() if framework in known}
+    return {
+        change: row["why"]
+        for row in table
+        for change, known in row["changes"].items()
+        if framework in known
+    }
 
 
 def apply_all(framework: str) -> Sum:

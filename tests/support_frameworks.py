@@ -1,7 +1,8 @@
 """Plays calls to the agents of A2A frameworks, and runs the clients of frameworks.
 
-The programs are in `tests/peers/frameworks`. The player is no A2A client: it sends what a table says
-(`support_framework_calls`), so a call can have an error on purpose, and it keeps answers as they are.
+The programs are in `tests/peers/frameworks`. The player is no A2A client: it sends what a table
+says (`support_framework_calls`), so a call can have an error on purpose, and it keeps answers as
+they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _DURATION = re.compile(r'"(duration|time_to_first_token)": [0-9.e-]+')
 class Call:
     """One HTTP request: a POST of `body`, or with no body a GET, unless `method` says otherwise.
 
-    `$name` in path and body is replaced by what an earlier call kept under that name, `$message` by a new id.
+    `$name` in path and body is replaced by what an earlier call kept under that name, `$message` by
+    a new id.
     """
 
     operation: str
@@ -35,7 +37,8 @@ class Call:
     path: str
     body: Any = None
     keep: dict[str, str] = field(default_factory=dict)
-    """Names, each with the path of its value (`result.task.id`) in the answer, or in the first event of a stream."""
+    """Names, each with the path of its value (`result.task.id`) in the answer, or in the first
+    event of a stream."""
     headers: dict[str, str] = field(default_factory=dict)
     method: str = ""
     meanwhile: tuple[Call, ...] = ()
@@ -45,7 +48,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a call; `said` has the events of a stream, or one document: JSON, or a text that is not."""
+    """The answer to a call; `said` has the events of a stream, or one document: JSON, or a text
+    that is not."""
 
     call: Call
     status: int
@@ -59,7 +63,8 @@ class Answer:
 
 
 class Player:
-    """Makes calls to one place and keeps what was answered, in the order in which the calls began."""
+    """Makes calls to one place and keeps what was answered, in the order in which the calls
+    began."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
@@ -69,7 +74,8 @@ class Player:
     async def play(self, calls: tuple[Call, ...]) -> list[Answer]:
         """The answers to these calls, each made after the one before has ended."""
         timeout = aiohttp.ClientTimeout(total=SECONDS)
-        # A connection for each: a server that fails closes its connection, but does not say so in its answer.
+        # A connection for each: a server that fails closes its connection, but does not say so in
+        # its answer.
         each_anew = aiohttp.TCPConnector(force_close=True)
         async with aiohttp.ClientSession(timeout=timeout, connector=each_anew) as session:
             for call in calls:
@@ -93,8 +99,11 @@ class Player:
                 answer.said.append(_read(await response.text()))
                 self._keep(answer)
 
-    async def _follow(self, session: aiohttp.ClientSession, answer: Answer, response: aiohttp.ClientResponse) -> None:
-        """Read the events of a stream; lines that are no data are left to the tests of the decoder."""
+    async def _follow(
+        self, session: aiohttp.ClientSession, answer: Answer, response: aiohttp.ClientResponse
+    ) -> None:
+        """Read the events of a stream; lines that are no data are left to the tests of the
+        decoder."""
         async for line in response.content:
             if not line.startswith(b"data:"):
                 continue
@@ -119,7 +128,8 @@ class Player:
 
 
 def run_client(kind: str, base_url: str) -> list[Any]:
-    """What the client of a framework (`adk --legacy`) was given, in order; RuntimeError if it fails."""
+    """What the client of a framework (`adk --legacy`) was given, in order; RuntimeError if it
+    fails."""
     name, *options = kind.split()
     line = [*command("client", name), "--base-url", base_url, *options]
     done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -129,11 +139,14 @@ def run_client(kind: str, base_url: str) -> list[Any]:
 
 
 def anonymous(seen: list[Any]) -> list[Any]:
-    """Without what differs between two runs: ids become ordinals, times and ports words, durations 0."""
+    """Without what differs between two runs: ids become ordinals, times and ports words, durations
+    0."""
     numbers: dict[str, str] = {}
     text = TIME.sub("TIME", PLACE.sub("PLACE", json.dumps(seen, sort_keys=True)))
     text = _DURATION.sub(r'"\1": 0', text)
-    found = json.loads(_ID.sub(lambda each: numbers.setdefault(each[0], f"id-{len(numbers)}"), text))
+    found = json.loads(
+        _ID.sub(lambda each: numbers.setdefault(each[0], f"id-{len(numbers)}"), text)
+    )
     assert isinstance(found, list)
     return found
 

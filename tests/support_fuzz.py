@@ -1,6 +1,7 @@
 """Recorded conversations with random changes: the traffic that a fuzz test sends through the proxy.
 
-Everything follows from a seed and the number of a connection, so that each connection can be reproduced alone.
+Everything follows from a seed and the number of a connection, so that each connection can be
+reproduced alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ MAX_BYTES = 1 << 20
 _MAX_MUTATIONS = 6
 _CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 """Operations whose bytes the proxy may change."""
-_WHAT = {ChunkKind.DATA: "data", ChunkKind.EOF: "eof", ChunkKind.RESET: "reset", ChunkKind.LOG: "log"}
+_WHAT = {
+    ChunkKind.DATA: "data",
+    ChunkKind.EOF: "eof",
+    ChunkKind.RESET: "reset",
+    ChunkKind.LOG: "log",
+}
 _NUMBER = re.compile(rb"[0-9a-fA-F]+(?=\r\n)|\d+")
 _LENGTH = re.compile(rb"\0\0[\0-\xff]{3}")
 """Bytes that can be a gRPC prefix, or the length in the head of an HTTP/2 frame."""
@@ -106,9 +112,11 @@ def way_of(seed: int, number: int, ways: Sequence[Way]) -> Way:
     return random.Random(f"{seed}/{number}/way").choice(ways)
 
 
-def plan(seed: int, number: int, *, stdio: bool = False, way: Way = Way.PLAIN, authority: str = "") -> Plan:
-    """Return the plan of this connection in the run of this seed; with `stdio`, of a session of an agent that is a
-    child process. `authority` is the agent's, for requests in absolute form."""
+def plan(
+    seed: int, number: int, *, stdio: bool = False, way: Way = Way.PLAIN, authority: str = ""
+) -> Plan:
+    """Return the plan of this connection in the run of this seed; with `stdio`, of a session of an
+    agent that is a child process. `authority` is the agent's, for requests in absolute form."""
     chance = random.Random(f"{seed}/{number}/{'stdio' if stdio else 'tcp'}")
     samples = pipe_conversations() if stdio else conversations()
     if way is Way.ABSOLUTE:
@@ -121,7 +129,10 @@ def plan(seed: int, number: int, *, stdio: bool = False, way: Way = Way.PLAIN, a
         steps = mutator(chance, steps)
         changes.append(mutator.__name__)
     if way is Way.TLS_BOTH and PREFACE.startswith(first_bytes(steps)):
-        steps, changes = list(samples[name]), []  # the proxy dials only after the client's first bytes
+        steps, changes = (
+            list(samples[name]),
+            [],
+        )  # the proxy dials only after the client's first bytes
     if way is Way.ABSOLUTE:
         steps = [
             (what, to, to_absolute_form(data, authority) if to is Direction.TO_AGENT else data)
@@ -153,7 +164,8 @@ def is_http2(steps: Steps) -> bool:
 
 @cache
 def conversations() -> dict[str, Steps]:
-    """Return the conversation of each connection of the sample recordings, except those that carry agent cards."""
+    """Return the conversation of each connection of the sample recordings, except those that carry
+    agent cards."""
     found: dict[str, Steps] = {}
     for path in sorted(SAMPLES.glob("*.a2a.jsonl")):
         name = path.name.partition(".a2a")[0]
@@ -176,7 +188,9 @@ def steps_of(talk: Talk) -> dict[int, Steps]:
     found: dict[int, Steps] = {}
     for chunk in chunks(talk):
         if chunk.kind in _WHAT and (chunk.data or chunk.kind is not ChunkKind.DATA):
-            found.setdefault(chunk.connection, []).append((_WHAT[chunk.kind], chunk.direction, chunk.data))
+            found.setdefault(chunk.connection, []).append(
+                (_WHAT[chunk.kind], chunk.direction, chunk.data)
+            )
     return found
 
 
@@ -192,7 +206,8 @@ def bounded(steps: Steps) -> Steps:
 
 
 def ended(chance: random.Random, steps: Steps) -> Steps:
-    """Return the steps without those that cannot be sent: after the FIN of their side, or after a reset."""
+    """Return the steps without those that cannot be sent: after the FIN of their side, or after a
+    reset."""
     found: Steps = []
     finished = set()
     for what, direction, data in steps:
@@ -206,7 +221,7 @@ def ended(chance: random.Random, steps: Steps) -> Steps:
     return [*found, (what, chance.choice(tuple(Direction)), b"")]
 
 
-# --- mutators -----------------------------------------------------------------------------------------------------
+# --- mutators
 
 
 def _changed(chance: random.Random, steps: Steps, change: Callable[[bytes], bytes]) -> Steps:
@@ -255,7 +270,11 @@ def insert_fragment(chance: random.Random, steps: Steps) -> Steps:
 
     def change(data: bytes) -> bytes:
         lines = [match.end() for match in re.finditer(rb"\r?\n", data)]
-        place = chance.choice(lines) if lines and chance.random() < 0.5 else chance.randrange(len(data) + 1)
+        place = (
+            chance.choice(lines)
+            if lines and chance.random() < 0.5
+            else chance.randrange(len(data) + 1)
+        )
         return data[:place] + chance.choice(FRAGMENTS) + data[place:]
 
     return _changed(chance, steps, change)
@@ -363,7 +382,9 @@ def change_length(chance: random.Random, steps: Steps) -> Steps:
     def change(data: bytes) -> bytes:
         places = [match.start() for match in _LENGTH.finditer(data)] or [0]
         place = chance.choice(places) + chance.randrange(5)
-        value = chance.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f", b"\x01", b"\0\0\x40", b"\xff"))
+        value = chance.choice(
+            (b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f", b"\x01", b"\0\0\x40", b"\xff")
+        )
         return data[:place] + value + data[place + len(value) :]
 
     return _changed(chance, steps, change)
@@ -449,7 +470,7 @@ _MUTATORS: tuple[Mutator, ...] = (
 )
 
 
-# --- splitting into writes ----------------------------------------------------------------------------------------
+# --- splitting into writes
 
 
 def as_it_is(chance: random.Random, steps: Steps) -> Steps:
@@ -474,8 +495,13 @@ def at_random(chance: random.Random, steps: Steps) -> Steps:
     """Split each step into at most eight writes."""
     found: Steps = []
     for what, direction, data in steps:
-        cuts = sorted(chance.randrange(len(data)) for _ in range(chance.randint(0, 7))) if data else []
-        found += [(what, direction, data[a:b]) for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+        cuts = (
+            sorted(chance.randrange(len(data)) for _ in range(chance.randint(0, 7))) if data else []
+        )
+        found += [
+            (what, direction, data[a:b])
+            for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)
+        ]
     return found
 
 

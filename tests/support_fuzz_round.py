@@ -1,8 +1,8 @@
 """Mutated conversations through real proxies, and the checks of the recordings afterwards.
 
-A round has two proxies with their recorders: connections of even numbers use a proxy that changes nothing, the others a
-proxy with the usual options, whose edits do not apply to these conversations. Both take TLS and are forward proxies if
-connections use such ways.
+A round has two proxies with their recorders: connections of even numbers use a proxy that changes
+nothing, the others a proxy with the usual options, whose edits do not apply to these conversations.
+Both take TLS and are forward proxies if connections use such ways.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Totals(msgspec.Struct):
     refused: int = 0
     """Connections that the proxy answered, because the client used HTTP/2 and the agent did not."""
     unjudged: int = 0
-    """Connections whose requests in absolute form are compared only up to the first that a test cannot predict."""
+    """Connections whose requests in absolute form are compared only up to the first that a test
+    cannot predict."""
     unequal: int = 0
     """Connections whose peer received other bytes, or another end, than the other peer sent."""
     deaths: int = 0
@@ -79,7 +80,8 @@ class Totals(msgspec.Struct):
     findings: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of findings by rule."""
     differences: Counter[str] = msgspec.field(default_factory=Counter)
-    """Number of findings by rule that were reported live but not by `a2a-inspect check`, or the reverse."""
+    """Number of findings by rule that were reported live but not by `a2a-inspect check`, or the
+    reverse."""
     memory: list[Memory] = []
     """Samples of the memory of each proxy, by round."""
     failures: list[Failure] = []
@@ -90,12 +92,14 @@ class Totals(msgspec.Struct):
 
 
 def is_captured(missing: str) -> bool:
-    """Whether a capture lacks nothing but bytes of peers that cannot be decoded, which is what hostile peers send."""
+    """Whether a capture lacks nothing but bytes of peers that cannot be decoded, which is what
+    hostile peers send."""
     return not any(words in missing for words in ("not captured", "killed", DECODERS_LOST, UNENDED))
 
 
 def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
-    """Yield the faults of a finished recording, from its content and from `a2a-inspect check`; count its findings."""
+    """Yield the faults of a finished recording, from its content and from `a2a-inspect check`;
+    count its findings."""
     live: Counter[tuple[object, ...]] = Counter()
     incomplete = 0
     with Recording(path) as recording:
@@ -112,7 +116,12 @@ def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
                     yield f"{one.rule}: {one.summary}"
     line = [program("a2a-inspect"), "check", str(path), "--format", "json", "--fail-on", "never"]
     done = subprocess.run(
-        line, capture_output=True, text=True, timeout=CHECK_SECONDS, env=environment(state), check=False
+        line,
+        capture_output=True,
+        text=True,
+        timeout=CHECK_SECONDS,
+        env=environment(state),
+        check=False,
     )
     if done.returncode != incomplete or (done.stderr and not incomplete):
         yield f"check ended with {done.returncode}: {done.stderr[-3000:]}"
@@ -120,14 +129,21 @@ def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
     found: Counter[tuple[object, ...]] = Counter()
     for said in map(json.loads, done.stdout.splitlines()):
         if said["event"] == "finding":
-            found[said["session"], said["rule"], said["connection"], said["exchange"], said["seq"]] += 1
-    totals.differences.update(str(rule) for _, rule, *_ in ((live - found) + (found - live)).elements())
+            found[
+                said["session"], said["rule"], said["connection"], said["exchange"], said["seq"]
+            ] += 1
+    totals.differences.update(
+        str(rule) for _, rule, *_ in ((live - found) + (found - live)).elements()
+    )
 
 
 class Link:
-    """One proxy, an agent's listener for each of its lanes, and the expected content of its recording."""
+    """One proxy, an agent's listener for each of its lanes, and the expected content of its
+    recording."""
 
-    def __init__(self, folder: Path, options: tuple[str, ...], lanes: int, *, secure: bool = False) -> None:
+    def __init__(
+        self, folder: Path, options: tuple[str, ...], lanes: int, *, secure: bool = False
+    ) -> None:
         """Start it; with `secure` it takes TLS and is a forward proxy."""
         folder.mkdir()
         self.listeners = [_listener() for _ in range(lanes * (1 + secure))]
@@ -139,7 +155,9 @@ class Link:
         if self.contexts is not None:
             more += ["--tls", "--forward", "127.0.0.1:0", "--intercept", OPENED]
             more += ["--upstream-ca", str(self.contexts.origin_ca)]
-        self.proxy = Proxy(folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more).start()
+        self.proxy = Proxy(
+            folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more
+        ).start()
         (start,) = self.proxy.said("start")
         self.ports = [int(route["listen"][0].rpartition(":")[2]) for route in start["routes"]]
         if self.contexts is not None:
@@ -147,8 +165,8 @@ class Link:
             self._forward_port = int(start["forwards"][0][0].rpartition(":")[2])
         self.recorder = recorder_of(self.proxy.process.pid)
         self._wanted: dict[tuple[str, str], deque[tuple[int, int] | None]] = {}
-        """Addresses of client and listener, which no two open connections share -> bytes in both directions, in order
-        of the connections; None: not known."""
+        """Addresses of client and listener, which no two open connections share -> bytes in both
+        directions, in order of the connections; None: not known."""
         self._uncertain: set[tuple[str, str]] = set()
         """Addresses of connections that are recorded or not."""
 
@@ -167,7 +185,9 @@ class Link:
         """Add an expected connection."""
         key = played.address, f"127.0.0.1:{line.port}"
         is_undialled = played.agent.channel is None and line.way is Way.ABSOLUTE
-        if is_undialled or (played.broken and line.way.is_forwarded):  # a peer may be gone before the record begins
+        if is_undialled or (
+            played.broken and line.way.is_forwarded
+        ):  # a peer may be gone before the record begins
             self._uncertain.add(key)
         self._wanted.setdefault(key, deque()).append(played.recorded_sizes)
 
@@ -178,7 +198,8 @@ class Link:
         return 0.0, 0.0
 
     def behind(self) -> int:
-        """Return the bytes of journal on disk, without the snapshot of the decoders, which may be larger."""
+        """Return the bytes of journal on disk, without the snapshot of the decoders, which may be
+        larger."""
         return _size(self.proxy.state / "journals", "*.a2aj")
 
     def size(self) -> int:
@@ -225,7 +246,10 @@ class Link:
                 if not one.closed:
                     yield f"connection {one.id} was not closed in the recording"
                 elif sizes is not None and sizes != recorded:
-                    yield f"connection {one.id} has {recorded} bytes in the recording, sent were {sizes}"
+                    yield (
+                        f"connection {one.id} has {recorded} "
+                        f"bytes in the recording, sent were {sizes}"
+                    )
             if any(left for key, left in self._wanted.items() if key not in self._uncertain):
                 yield "connections are missing in the recording"
         yield from judge(self.proxy.recording, self.proxy.state, totals)
@@ -240,7 +264,9 @@ class Link:
 class Round:
     """Two proxies in one folder, from their start to `finish`."""
 
-    def __init__(self, folder: Path, totals: Totals, lanes: int = 4, ways: Sequence[Way] = (Way.PLAIN,)) -> None:
+    def __init__(
+        self, folder: Path, totals: Totals, lanes: int = 4, ways: Sequence[Way] = (Way.PLAIN,)
+    ) -> None:
         """Start a round with at most `lanes` open connections through each proxy, on these ways."""
         secure = tuple(ways) != (Way.PLAIN,)
         self.links = [
@@ -272,9 +298,13 @@ class Round:
                     await asyncio.sleep(0.01)
                 link = self.links[half]
                 with link.line(index, way_of(seed, number, self._ways)) as line:
-                    await self._play(link, line, plan(seed, number, way=line.way, authority=line.authority))
+                    await self._play(
+                        link, line, plan(seed, number, way=line.way, authority=line.authority)
+                    )
 
-        await asyncio.gather(*(lane(half, index) for half in (0, 1) for index in range(self._lanes)))
+        await asyncio.gather(
+            *(lane(half, index) for half in (0, 1) for index in range(self._lanes))
+        )
 
     def wait_for_recorders(self, behind: int) -> None:
         """Wait while a recorder has more than `behind` bytes to read."""
@@ -304,7 +334,11 @@ class Round:
         try:
             played = await play(one.steps, line, one.pause, notifies=one.notifies)
         except (OSError, TimeoutError) as wrong:
-            totals.add(Failure(one.number, f"no connection: {wrong!r}", (one.way, one.sample, *one.changes)))
+            totals.add(
+                Failure(
+                    one.number, f"no connection: {wrong!r}", (one.way, one.sample, *one.changes)
+                )
+            )
             return
         totals.bytes += played.byte_count
         totals.broken += played.broken
@@ -335,4 +369,6 @@ def _size(folder: Path, pattern: str = "*") -> int:
 
 def peak(memory: list[Memory]) -> Memory:
     """Return the largest of each value."""
-    return max((each[0] for each in memory), default=0.0), max((each[1] for each in memory), default=0.0)
+    return max((each[0] for each in memory), default=0.0), max(
+        (each[1] for each in memory), default=0.0
+    )

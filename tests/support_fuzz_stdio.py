@@ -1,4 +1,5 @@
-"""Mutated conversations through `a2a-proxy stdio`, and the bytes that each side must have received."""
+"""Mutated conversations through `a2a-proxy stdio`, and the bytes that each side must have
+received."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def _play(folder: Path, recording: Path, state: Path, one: Plan, totals: Totals)
     folder.mkdir(parents=True)
     steps = as_agent_ends(one.steps)
     script, received = folder / "script.json", folder / "received"
-    script.write_text(json.dumps([[what, int(direction), data.hex()] for what, direction, data in steps]))
+    script.write_text(
+        json.dumps([[what, int(direction), data.hex()] for what, direction, data in steps])
+    )
     command = [sys.executable, "-SE", str(AGENT), str(script), str(received)]
     client = Client(wrapped(command, "--record", recording), state)
     try:
@@ -59,8 +62,8 @@ def _play(folder: Path, recording: Path, state: Path, one: Plan, totals: Totals)
 
 
 def as_agent_ends(steps: Steps) -> Steps:
-    """Adapt the steps to pipes: a client that resets closes stdin; an agent that resets kills itself. stderr belongs to
-    the agent."""
+    """Adapt the steps to pipes: a client that resets closes stdin; an agent that resets kills
+    itself. stderr belongs to the agent."""
     found: Steps = []
     for what, direction, data in steps:
         if what == "log":

@@ -1,4 +1,5 @@
-"""Tasks with generations on two streams at once, in any interleaving and with faults, for property tests."""
+"""Tasks with generations on two streams at once, in any interleaving and with faults, for property
+tests."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, grpc, rest_stream, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
+    fetch_card,
+    grpc,
+    rest_stream,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, STEP, Script, run_together
 from support_rules import findings
@@ -105,22 +112,31 @@ class Case(msgspec.Struct, frozen=True):
     def _script(self) -> Script:
         """Return the script. The session lasts long enough for every deadline."""
         made = run_together(
-            self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP
+            self.first.script(subscribes=False),
+            self.second.script(subscribes=True),
+            after=self.after * STEP,
         )
         return made.then(fetch_card(), 15_000 * MS)
 
 
 def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:
     """Return the events: SUBMITTED, WORKING, some artifacts and progress updates, COMPLETED."""
-    found = [Told(1, snapshot("SUBMITTED", generation="1")), Told(2, status("WORKING", generation="2"))]
+    found = [
+        Told(1, snapshot("SUBMITTED", generation="1")),
+        Told(2, status("WORKING", generation="2")),
+    ]
     number = 2
     for index in range(draw(st.integers(2, 7))):
         if draw(st.booleans()):
             number += 1
-            found.append(Told(number, chunk(f"text {index}", id=f"a{index}", generation=str(number))))
+            found.append(
+                Told(number, chunk(f"text {index}", id=f"a{index}", generation=str(number)))
+            )
         else:
             number += not repeats
-            told = status("WORKING", message=reply(f"step {index}", id=f"r{index}"), generation=str(number))
+            told = status(
+                "WORKING", message=reply(f"step {index}", id=f"r{index}"), generation=str(number)
+            )
             found.append(Told(number, told, counts=not repeats))
     number += 1
     return [*found, Told(number, status("COMPLETED", generation=str(number)))]
@@ -129,7 +145,9 @@ def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:
 def _snapshot_after(story: list[Told], count: int) -> Told:
     """Return the task after that many of its events."""
     told = story[:count]
-    pieces = [each.event["artifactUpdate"]["artifact"] for each in told if "artifactUpdate" in each.event]
+    pieces = [
+        each.event["artifactUpdate"]["artifact"] for each in told if "artifactUpdate" in each.event
+    ]
     whole = [artifact(each["parts"][0]["text"], id=each["artifactId"]) for each in pieces]
     members = {"artifacts": whole} if whole else {}
     state = "WORKING" if count > 1 else "SUBMITTED"
@@ -138,8 +156,8 @@ def _snapshot_after(story: list[Told], count: int) -> Told:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return cases without faults. The subscription's snapshot is newer than every event that the first stream sent
-    before it, also if two of these events are swapped."""
+    """Return cases without faults. The subscription's snapshot is newer than every event that the
+    first stream sent before it, also if two of these events are swapped."""
     repeats = draw(st.booleans())
     story = _story(draw, repeats)
     pace = st.integers(0, 20)

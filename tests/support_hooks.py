@@ -24,10 +24,12 @@ class Notes(Hook):
     """Notes down every call."""
 
     def start(self, session):
-        say(method="start", uuid=session.uuid, recording=session.recording, pid=os.getpid(), nice=os.nice(0))
+        ran = {"pid": os.getpid(), "nice": os.nice(0)}
+        say(method="start", uuid=session.uuid, recording=session.recording, **ran)
 
     def on_frame(self, frame):
-        say(method="on_frame", at=[frame.exchange, frame.seq], size=[len(frame.payload), frame.size])
+        size = [len(frame.payload), frame.size]
+        say(method="on_frame", at=[frame.exchange, frame.seq], size=size)
 
     def on_finding(self, finding):
         say(method="on_finding", at=[finding.exchange, finding.seq], rule=finding.rule)
@@ -113,7 +115,8 @@ NUMBER = 7
 
 
 def write_hooks(folder: Path) -> dict[str, str]:
-    """Write a folder with the modules `noting` and `broken`; return the environment in which they are found."""
+    """Write a folder with the modules `noting` and `broken`; return the environment in which they
+    are found."""
     folder.mkdir()
     (folder / "noting.py").write_text(_MODULE)
     (folder / "broken.py").write_text("import nothing_of_this_name\n")
@@ -133,7 +136,8 @@ def methods(environment: dict[str, str]) -> list[str]:
 
 
 def install(folder: Path, name: str, reference: str, *, group: str = "a2a_proxy.hooks") -> None:
-    """Write the metadata of a package with an entry point beside the modules of `folder`, as pip does."""
+    """Write the metadata of a package with an entry point beside the modules of `folder`, as pip
+    does."""
     info = folder / "hooked_package-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hooked-package\nVersion: 1.2\n")

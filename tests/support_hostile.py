@@ -29,7 +29,8 @@ from support_inspect import MS, TASK, changes, exchange, frame, request, sample,
 from support_recording import STARTED, facts
 
 EVIL = "\x1b]0;owned\x07\x9b31m\x1b[2J\u202e\u200b\ufeff\n\r\nerror: forged\x00\u2028\ud800"
-"""Characters that control a terminal, reverse text, are invisible, begin a line, or cannot be encoded."""
+"""Characters that control a terminal, reverse text, are invisible, begin a line, or cannot be
+encoded."""
 WORD = EVIL[:-3]
 """The same as a word of a command line."""
 
@@ -38,7 +39,8 @@ Made = Callable[[Path], Path]
 
 
 def commands_of(command: click.Command, path: str = "") -> Iterator[str]:
-    """Yield the words of each command below this one, such as `cassette fmt`; empty words for the command itself."""
+    """Yield the words of each command below this one, such as `cassette fmt`; empty words for the
+    command itself."""
     subcommands = command.commands.items() if isinstance(command, click.Group) else ()
     if not subcommands or getattr(command, "invoke_without_command", False):
         yield path
@@ -47,9 +49,13 @@ def commands_of(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 def assert_harmless(printed: str, command: object) -> None:
-    """Fail if a character could act on a terminal, or hide in it, or if a text began a line of its own."""
+    """Fail if a character could act on a terminal, or hide in it, or if a text began a line of its
+    own."""
     assert not {each for each in printed if not each.isprintable()} - {"\n"}, (command, printed)
-    assert not [line for line in printed.split("\n") if line.startswith("error: forged")], (command, printed)
+    assert not [line for line in printed.split("\n") if line.startswith("error: forged")], (
+        command,
+        printed,
+    )
 
 
 def evil_texts(folder: Path) -> Path:
@@ -80,19 +86,51 @@ def evil_texts(folder: Path) -> Path:
         redacted=(bad,),
     )
     ids = {"task_id": bad, "context_id": bad, "message_id": bad, "artifact_id": bad, "rpc_id": bad}
-    said = json.dumps({"result": {"artifactUpdate": {"taskId": bad, "artifact": {"parts": [{"text": bad}], bad: bad}}}})
+    said = json.dumps(
+        {
+            "result": {
+                "artifactUpdate": {"taskId": bad, "artifact": {"parts": [{"text": bad}], bad: bad}}
+            }
+        }
+    )
     rows = [
         request(1, bad),
-        frame(1, 1, said.encode(), event=EventKind.ARTIFACT, note=bad, framing=bad, redacted=(bad,), **ids),
+        frame(
+            1,
+            1,
+            said.encode(),
+            event=EventKind.ARTIFACT,
+            note=bad,
+            framing=bad,
+            redacted=(bad,),
+            **ids,
+        ),
         frame(1, 2, data, schema="text", kind=FrameKind.UNDECODABLE, note=bad),
         frame(1, 3, data, schema=bad, kind=FrameKind.EVENT, **ids),
         frame(1, 4, json.dumps([[bad, bad]]).encode(), schema="trailers", kind=FrameKind.END),
     ]
     place: dict[str, Any] = {"connection": 1, "exchange": 1, "task_id": bad}
-    found = [Finding(bad, Severity.ERROR, STARTED, bad, seq=1, evidence={bad: bad, "path": bad}, **place)]
-    found.append(Finding("A2A-GEN-001", Severity.WARNING, STARTED, bad, evidence={"value": bad}, connection=1))
+    found = [
+        Finding(bad, Severity.ERROR, STARTED, bad, seq=1, evidence={bad: bad, "path": bad}, **place)
+    ]
+    found.append(
+        Finding(
+            "A2A-GEN-001", Severity.WARNING, STARTED, bad, evidence={"value": bad}, connection=1
+        )
+    )
     artifact = ArtifactState(bad, bad, 1, 1, 5, False, STARTED, STARTED)
-    task = Task(bad, bad, bad, bad, 2, ((STARTED, 2),), STARTED, STARTED, artifacts=(artifact,), exchanges=(1,))
+    task = Task(
+        bad,
+        bad,
+        bad,
+        bad,
+        2,
+        ((STARTED, 2),),
+        STARTED,
+        STARTED,
+        artifacts=(artifact,),
+        exchanges=(1,),
+    )
     line = Connection(1, bad, bad, bad, STARTED, kind=bad, peer=bad, how=bad)
     path = folder / "evil.db"
     own = bad[:-1]  # the proxy's own text is valid Unicode
@@ -117,7 +155,9 @@ def large_payload(folder: Path) -> Path:
 def long_number(folder: Path) -> Path:
     """A number of 100,000 digits, as a value and as a JSON-RPC id."""
     digits = b"9" * 100_000
-    return _payload(folder, b'{"id":' + digits + b',"result":{"n":' + digits + b"}}", rpc_id=digits.decode())
+    return _payload(
+        folder, b'{"id":' + digits + b',"result":{"n":' + digits + b"}}", rpc_id=digits.decode()
+    )
 
 
 def deep_json(folder: Path) -> Path:
@@ -137,7 +177,8 @@ def deep_protobuf(folder: Path) -> Path:
 
 
 def circles(folder: Path) -> Path:
-    """Tasks that refer to each other and to themselves, and exchanges that are parents of each other."""
+    """Tasks that refer to each other and to themselves, and exchanges that are parents of each
+    other."""
     path = folder / "circles.db"
     made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
     names = ["t1", "t2", "t3"]
@@ -145,16 +186,54 @@ def circles(folder: Path) -> Path:
     rows, calls, tasks = [], [], []
     for number, name in enumerate(names, 1):
         before = names[number - 2]
-        said = {"messageId": name, "taskId": name, "referenceTaskIds": [name, before, *names], "parts": [{"text": "x"}]}
-        sent = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": said}}
-        update = {"result": {"task": {"id": name, "contextId": before, "history": [said], "status": {"message": said}}}}
-        rows.append(frame(number, 0, json.dumps(sent).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT))
+        said = {
+            "messageId": name,
+            "taskId": name,
+            "referenceTaskIds": [name, before, *names],
+            "parts": [{"text": "x"}],
+        }
+        sent = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendStreamingMessage",
+            "params": {"message": said},
+        }
+        update = {
+            "result": {
+                "task": {
+                    "id": name,
+                    "contextId": before,
+                    "history": [said],
+                    "status": {"message": said},
+                }
+            }
+        }
         rows.append(
-            frame(number, 1, json.dumps(update).encode(), event=EventKind.TASK, task_id=name, context_id=before)
+            frame(
+                number,
+                0,
+                json.dumps(sent).encode(),
+                kind=FrameKind.REQUEST,
+                direction=Direction.TO_AGENT,
+            )
         )
-        calls.append(exchange(number, task_id=name, context_id=before, traceparent=spans[number - 2]))
+        rows.append(
+            frame(
+                number,
+                1,
+                json.dumps(update).encode(),
+                event=EventKind.TASK,
+                task_id=name,
+                context_id=before,
+            )
+        )
+        calls.append(
+            exchange(number, task_id=name, context_id=before, traceparent=spans[number - 2])
+        )
         states = ((STARTED, 2), (STARTED, 2))
-        tasks.append(Task("agent", name, before, "", 2, states, STARTED, STARTED, exchanges=(3, 2, 1, 1, 99)))
+        tasks.append(
+            Task("agent", name, before, "", 2, states, STARTED, STARTED, exchanges=(3, 2, 1, 1, 99))
+        )
     made.write(rows, [], Changes(changes().connections, calls, tasks))
     made.finish(STARTED + 9 * MS)
     return path
@@ -165,7 +244,10 @@ def many_findings(folder: Path) -> Path:
     path = sample(folder / "many.db", 1)
     made = Writer(path, facts(2))
     about: dict[str, Any] = {"connection": 1, "exchange": 1, "seq": 1, "task_id": TASK}
-    found = [Finding("A2A-GEN-001", Severity.ERROR, STARTED, f"finding {n}", **about) for n in range(10_000)]
+    found = [
+        Finding("A2A-GEN-001", Severity.ERROR, STARTED, f"finding {n}", **about)
+        for n in range(10_000)
+    ]
     made.write([request(1), status(1, 1, "x")], found, changes(exchange(1)))
     made.finish(STARTED + MS)
     return path
@@ -174,14 +256,17 @@ def many_findings(folder: Path) -> Path:
 def many_notes(folder: Path) -> Path:
     """2,000 notes, one of a megabyte."""
     path = sample(folder / "notes.db", 1)
-    notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)]
+    notes = [
+        Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)
+    ]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db, db:
         store_notes(db, 1, STARTED, notes)
     return path
 
 
 def missing_rows(folder: Path) -> Path:
-    """Frames without exchange, connection, shape or text; findings, tasks and notes about missing rows."""
+    """Frames without exchange, connection, shape or text; findings, tasks and notes about missing
+    rows."""
     return altered(
         folder,
         "DELETE FROM connection",
@@ -248,7 +333,11 @@ def wild_addresses(folder: Path) -> Path:
 
 def huge_numbers(folder: Path) -> Path:
     """The largest and the smallest number of each column."""
-    return _everywhere(folder, "INTEGER", "CASE id % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END")
+    return _everywhere(
+        folder,
+        "INTEGER",
+        "CASE id % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END",
+    )
 
 
 def wrong_types(folder: Path) -> Path:
@@ -296,7 +385,10 @@ def no_tables(folder: Path) -> Path:
 
 def endless_view(folder: Path) -> Path:
     """A view of endless rows instead of a table."""
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS session FROM n"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS id, i AS session FROM n"
+    )
     return altered(folder, "DROP TABLE finding", f"CREATE VIEW finding AS {endless}")
 
 
@@ -305,14 +397,17 @@ def endless_column(folder: Path) -> Path:
     return altered(
         folder,
         "ALTER TABLE exchange RENAME TO was",
-        "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS (length(zeroblob(90000000) || id)))",
+        "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS "
+        "(length(zeroblob(90000000) || id)))",
         "INSERT INTO exchange (id) SELECT id FROM was",
     )
 
 
 def trigger(folder: Path) -> Path:
     """A trigger that runs endlessly when a row is written."""
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    )
     return altered(
         folder,
         *(
@@ -399,7 +494,10 @@ def cassette_lines(name: str, *lines: str | bytes) -> Made:
         os.mkfifo(folder / "blobs" / ("0" * 64))
         path = folder / "hostile.a2a.jsonl"
         head = {"uuid": "u", "tool": "t", "started": STARTED}
-        first = json.dumps({"cassette": "a2a", "version": 1, "tool": "t", "sessions": [head]}, separators=(",", ":"))
+        first = json.dumps(
+            {"cassette": "a2a", "version": 1, "tool": "t", "sessions": [head]},
+            separators=(",", ":"),
+        )
         data = [line if isinstance(line, bytes) else line.encode() for line in (first, *lines)]
         path.write_bytes(b"\n".join(data) + b"\n")
         return path
@@ -411,7 +509,11 @@ def cassette_lines(name: str, *lines: str | bytes) -> Made:
 def _payload(folder: Path, data: bytes, **more: Any) -> Path:
     path = folder / "payload.db"
     made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
-    rows = [request(1), frame(1, 1, data, event=EventKind.STATUS, task_id=TASK, **more), status(1, 2, "after it")]
+    rows = [
+        request(1),
+        frame(1, 1, data, event=EventKind.STATUS, task_id=TASK, **more),
+        status(1, 2, "after it"),
+    ]
     made.write(rows, changes=changes(exchange(1)))
     made.finish(STARTED + 9 * MS)
     return path
@@ -422,14 +524,35 @@ def altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
     path = sample(folder / "altered.db", 4)
     made = Writer(path, facts(2, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
     artifact = ArtifactState("a", "name", 1, 1, 5, False, STARTED, STARTED)
-    task = Task("agent", TASK, "c", "", 2, ((STARTED, 2),), STARTED, STARTED, artifacts=(artifact,), exchanges=(1,))
-    found = [Finding("A2A-GEN-001", Severity.ERROR, STARTED, "x", 1, 1, 1, TASK, evidence={"path": "$.a"})]
-    made.write([request(1), status(1, 1, "x")], found, Changes(changes().connections, [exchange(1)], [task]))
+    task = Task(
+        "agent",
+        TASK,
+        "c",
+        "",
+        2,
+        ((STARTED, 2),),
+        STARTED,
+        STARTED,
+        artifacts=(artifact,),
+        exchanges=(1,),
+    )
+    found = [
+        Finding(
+            "A2A-GEN-001", Severity.ERROR, STARTED, "x", 1, 1, 1, TASK, evidence={"path": "$.a"}
+        )
+    ]
+    made.write(
+        [request(1), status(1, 1, "x")],
+        found,
+        Changes(changes().connections, [exchange(1)], [task]),
+    )
     made.finish(STARTED + MS)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         store_notes(db, 1, STARTED, [Note("look", STARTED, exchange=1, seq=1)])
         for statement in statements:
-            db.execute(*((statement,) if isinstance(statement, str) else (statement[0], (statement[1],))))
+            db.execute(
+                *((statement,) if isinstance(statement, str) else (statement[0], (statement[1],)))
+            )
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
@@ -439,23 +562,32 @@ def _everywhere(folder: Path, kind: str, value: str, *, untyped: bool = False) -
     path = altered(folder)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA legacy_alter_table = ON")
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         for table in tables:
             columns = db.execute(f"PRAGMA table_info({table})").fetchall()
             if untyped:
                 keys = ", ".join(column[1] for column in columns)
                 db.execute(f"ALTER TABLE {table} RENAME TO was")
-                db.execute(f"CREATE TABLE {table} ({keys.replace('id,', 'id INTEGER PRIMARY KEY,', 1)})")
+                db.execute(
+                    f"CREATE TABLE {table} ({keys.replace('id,', 'id INTEGER PRIMARY KEY,', 1)})"
+                )
                 db.execute(f"INSERT INTO {table} SELECT * FROM was")
                 db.execute("DROP TABLE was")
             for _, name, of, _, _, key in columns:
                 if kind in of and not key and name not in ("session", "exchange"):
                     with contextlib.suppress(sqlite3.Error):
-                        db.execute(f"UPDATE {table} SET {name} = {value.replace('id %', 'rowid %')}")
+                        db.execute(
+                            f"UPDATE {table} SET {name} = {value.replace('id %', 'rowid %')}"
+                        )
     return path
 
 
-_FRAME = '{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_client","at":1,"start":0,"end":1,%s}'
+_FRAME = (
+    '{"frame":"event","connection":1,"exchange":1,"seq":0,'
+    '"direction":"to_client","at":1,"start":0,"end":1,%s}'
+)
 
 HOSTILE: tuple[Made, ...] = (
     evil_texts,
@@ -501,10 +633,13 @@ HOSTILE: tuple[Made, ...] = (
     cassette_lines("deep", '{"exchange":1,"states":' + "[" * 100_000 + "]" * 100_000 + "}"),
     cassette_lines("digits", '{"exchange":' + "9" * 100_000 + "}"),
     cassette_lines(
-        "wide_number", '{"exchange":' + "9" * 30 + ',"connection":1,"stream":1,"binding":"jsonrpc","started":1}'
+        "wide_number",
+        '{"exchange":' + "9" * 30 + ',"connection":1,"stream":1,"binding":"jsonrpc","started":1}',
     ),
     cassette_lines("types", '{"connection":{"a":1},"client":[],"opened":"now"}'),
-    cassette_lines("wrong_types_of_a_frame", _FRAME % '"task_id":[[]],"data":{"a":1}', '{"end":{}}'),
+    cassette_lines(
+        "wrong_types_of_a_frame", _FRAME % '"task_id":[[]],"data":{"a":1}', '{"end":{}}'
+    ),
     cassette_lines("a_blob_that_is_a_pipe", _FRAME % ('"blob":"' + "0" * 64 + '"')),
     cassette_lines("a_blob_elsewhere", _FRAME % '"blob":"../../../../etc/passwd"'),
     cassette_lines("evil", '{"\\u001b[31m":1}'),

@@ -41,14 +41,19 @@ def records(message: bytes, size: int = MAX_RECORD) -> bytes:
 
 def hello(extensions: bytes, size: int = MAX_RECORD) -> bytes:
     """Return a ClientHello of TLS 1.2 with these extensions."""
-    body = b"\x03\x03" + bytes(32) + vector(b"", 1) + vector(b"\xc0\x2b\xc0\x2f", 2) + vector(b"\0", 1)
+    body = (
+        b"\x03\x03" + bytes(32) + vector(b"", 1) + vector(b"\xc0\x2b\xc0\x2f", 2) + vector(b"\0", 1)
+    )
     return records(b"\x01" + vector(body + vector(extensions, 2), 3), size)
 
 
 _REAL = real_hello()
 
 HOSTILE_HELLOS: dict[str, bytes] = {
-    **{f"cut after {size} bytes": _REAL[:size] for size in (1, 2, 4, 5, 8, 9, 43, 100, len(_REAL) - 1)},
+    **{
+        f"cut after {size} bytes": _REAL[:size]
+        for size in (1, 2, 4, 5, 8, 9, 43, 100, len(_REAL) - 1)
+    },
     "one byte per record": records(_REAL[5:], 1),
     "oversized": b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes(200_000),
     "endless records of one byte": records(b"\x01\0\x7f\xff" + bytes(30_000), 1),

@@ -1,4 +1,5 @@
-"""Hostile connections of a client or an agent, each produced by a function of its own: see `HOSTILE_STREAMS`."""
+"""Hostile connections of a client or an agent, each produced by a function of its own: see
+`HOSTILE_STREAMS`."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def zeros(size: int, wbits: int = 31) -> bytes:
 
 
 def rpc(method: str = "SendMessage") -> Http:
-    return Http().call(method, {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}})
+    return Http().call(
+        method, {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}}
+    )
 
 
 def raw(client: bytes, agent: bytes = b"") -> Script:
@@ -47,7 +50,7 @@ def opened() -> Grpc:
     return Grpc().open(METHOD)
 
 
-# --- HTTP/2 -------------------------------------------------------------------------------------------------------
+# --- HTTP/2
 
 
 @hostile
@@ -64,21 +67,31 @@ def hpack_bomb() -> Script:
 @hostile
 def continuation_flood() -> Script:
     """A header block in 50,000 CONTINUATION frames without an end."""
-    return Grpc().client(frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"") * 25_000 + frame(9, 0, 1, b"\x84") * 25_000)
+    return Grpc().client(
+        frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"") * 25_000 + frame(9, 0, 1, b"\x84") * 25_000
+    )
 
 
 @hostile
 def settings_flood() -> Script:
     """15,000 SETTINGS, each acknowledged, and 15,000 pings."""
     setting = frame(4, 0, 0, struct.pack(">HI", 4, 65_535))
-    return Grpc().client(setting * 15_000 + frame(6, 0, 0, b"pingping") * 15_000).agent(frame(4, 1, 0, b"") * 15_000)
+    return (
+        Grpc()
+        .client(setting * 15_000 + frame(6, 0, 0, b"pingping") * 15_000)
+        .agent(frame(4, 1, 0, b"") * 15_000)
+    )
 
 
 @hostile
 def table_size_flood() -> Script:
     """A table of 4 GiB, and header blocks that change its size 2,000 times."""
     script = Grpc().agent(frame(4, 0, 0, struct.pack(">HI", 1, 0xFFFFFFFF)))
-    return script.client(b"".join(frame(1, 5, 2 * n + 1, b"\x3f\xe1\xff\x03\x20" * 20 + b"\x83") for n in range(2000)))
+    return script.client(
+        b"".join(
+            frame(1, 5, 2 * n + 1, b"\x3f\xe1\xff\x03\x20" * 20 + b"\x83") for n in range(2000)
+        )
+    )
 
 
 @hostile
@@ -87,35 +100,51 @@ def rapid_resets() -> Script:
     script = Grpc()
     block = bytes(script.open(METHOD).steps.pop()[2][9:])
     script = Grpc()
-    first = b"".join(frame(1, 4, 2 * n + 1, block) + frame(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(5_000))
+    first = b"".join(
+        frame(1, 4, 2 * n + 1, block) + frame(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(5_000)
+    )
     return script.client(first)
 
 
 @hostile
 def zero_windows() -> Script:
-    """Windows of 0, updates by 0 and beyond 2^31, and initial windows that make windows negative."""
-    update = b"".join(frame(8, 0, n % 3, struct.pack(">I", size)) for n, size in enumerate((0, 1 << 31, 0x7FFFFFFF)))
-    sizes = b"".join(frame(4, 0, 0, struct.pack(">HI", 4, size)) for size in (0, 0x7FFFFFFF, 0xFFFFFFFF, 0))
+    """Windows of 0, updates by 0 and beyond 2^31, and initial windows that make windows
+    negative."""
+    update = b"".join(
+        frame(8, 0, n % 3, struct.pack(">I", size))
+        for n, size in enumerate((0, 1 << 31, 0x7FFFFFFF))
+    )
+    sizes = b"".join(
+        frame(4, 0, 0, struct.pack(">HI", 4, size)) for size in (0, 0x7FFFFFFF, 0xFFFFFFFF, 0)
+    )
     return opened().client(sizes + update * 500).agent(sizes + update * 500)
 
 
 @hostile
 def large_frames() -> Script:
-    """Frames that announce 16 MiB and have less, and one complete frame above the announced maximum."""
-    return opened().client(frame(0, 0, 1, b"x" * 2 * MIB)).agent(b"\xff\xff\xff\0\0\0\0\0\x01" + bytes(MIB))
+    """Frames that announce 16 MiB and have less, and one complete frame above the announced
+    maximum."""
+    return (
+        opened()
+        .client(frame(0, 0, 1, b"x" * 2 * MIB))
+        .agent(b"\xff\xff\xff\0\0\0\0\0\x01" + bytes(MIB))
+    )
 
 
 @hostile
 def unknown_frames() -> Script:
     """20,000 frames of unknown types on unknown streams, with reserved bits."""
     return opened().client(
-        b"".join(frame(10 + n % 240, n % 256, (n << 1) | 1 << 31, b"x" * (n % 9)) for n in range(20_000))
+        b"".join(
+            frame(10 + n % 240, n % 256, (n << 1) | 1 << 31, b"x" * (n % 9)) for n in range(20_000)
+        )
     )
 
 
 @hostile
 def wrong_frames() -> Script:
-    """Wrong padding, priorities on the stream itself, PUSH_PROMISE of a client, frames after GOAWAY, wrong sizes."""
+    """Wrong padding, priorities on the stream itself, PUSH_PROMISE of a client, frames after
+    GOAWAY, wrong sizes."""
     frames = [
         frame(0, 8, 1, b"\xff"),
         frame(1, 0x2C, 3, b"\xff\0\0\0\x03\x10\x83"),
@@ -138,7 +167,11 @@ def wrong_frames() -> Script:
 @hostile
 def preface_twice() -> Script:
     """The preface again in place of a frame, in the middle."""
-    return opened().client(PREFACE + frame(4, 0, 0, b"")).agent(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    return (
+        opened()
+        .client(PREFACE + frame(4, 0, 0, b""))
+        .agent(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    )
 
 
 @hostile
@@ -156,7 +189,7 @@ def http2_many_streams() -> Script:
     return script
 
 
-# --- gRPC ---------------------------------------------------------------------------------------------------------
+# --- gRPC
 
 
 @hostile
@@ -178,9 +211,21 @@ def grpc_compression_bomb() -> Script:
 
 @hostile
 def grpc_flag_lies() -> Script:
-    """The compressed flag without an encoding, with another encoding and with noise; undefined flags."""
-    script = Grpc().open(STREAM, grpc_encoding="identity").send(b"").respond(grpc_encoding="deflate, gzip")
-    for flag, data in ((1, b"plain"), (1, gzip.compress(b"x")), (2, b""), (255, b"\xff" * 99), (1, b"")):
+    """The compressed flag without an encoding, with another encoding and with noise; undefined
+    flags."""
+    script = (
+        Grpc()
+        .open(STREAM, grpc_encoding="identity")
+        .send(b"")
+        .respond(grpc_encoding="deflate, gzip")
+    )
+    for flag, data in (
+        (1, b"plain"),
+        (1, gzip.compress(b"x")),
+        (2, b""),
+        (255, b"\xff" * 99),
+        (1, b""),
+    ):
         script.agent(frame(0, 0, 1, prefixed(data, flag)))
     return script.trailers()
 
@@ -188,28 +233,48 @@ def grpc_flag_lies() -> Script:
 @hostile
 def grpc_empty_messages() -> Script:
     """5,000 messages of 0 bytes."""
-    return Grpc().open(STREAM).send(b"").respond().agent(frame(0, 0, 1, bytes(5) * 500) * 10).trailers()
+    return (
+        Grpc()
+        .open(STREAM)
+        .send(b"")
+        .respond()
+        .agent(frame(0, 0, 1, bytes(5) * 500) * 10)
+        .trailers()
+    )
 
 
 @hostile
 def grpc_trailer_noise() -> Script:
-    """A status that is no number, a message with invalid percent-encoding, details with invalid base64, each twice."""
+    """A status that is no number, a message with invalid percent-encoding, details with invalid
+    base64, each twice."""
     script = opened().respond()
     for status in (2**70, -1):
-        script.trailers(status, grpc_message="%zz%e2%28\x7f", grpc_status_details_bin="*=*", x_bin=b"\xff\0\n")
+        script.trailers(
+            status, grpc_message="%zz%e2%28\x7f", grpc_status_details_bin="*=*", x_bin=b"\xff\0\n"
+        )
     return script
 
 
 @hostile
 def grpc_protobuf_noise() -> Script:
-    """Messages nested 20,000 times, endless varints, groups without an end, lengths beyond the end."""
+    """Messages nested 20,000 times, endless varints, groups without an end, lengths beyond the
+    end."""
     nested = b""
     for _ in range(2_000):
         nested = b"\x0a" + _varint(len(nested)) + nested
     script = Grpc().open(STREAM).send(nested).respond()
-    for data in (nested, b"\x08" + b"\xff" * 5000, b"\x0b" * 20_000, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05\xff\xfe"):
+    for data in (
+        nested,
+        b"\x08" + b"\xff" * 5000,
+        b"\x0b" * 20_000,
+        b"\x0a\xff\xff\xff\xff\x0f",
+        b"\x0a\x05\xff\xfe",
+    ):
         script.agent(
-            b"".join(frame(0, 0, 1, prefixed(data)[at : at + 16_384]) for at in range(0, len(data) + 5, 16_384))
+            b"".join(
+                frame(0, 0, 1, prefixed(data)[at : at + 16_384])
+                for at in range(0, len(data) + 5, 16_384)
+            )
         )
     return script.trailers()
 
@@ -221,11 +286,14 @@ def _varint(value: int) -> bytes:
     return found + bytes([value])
 
 
-# --- HTTP/1.1 -----------------------------------------------------------------------------------------------------
+# --- HTTP/1.1
 
 
 def _request(*fields: bytes, line: bytes = b"POST / HTTP/1.1", body: bytes = b"") -> bytes:
-    return b"\r\n".join([line, b"Host: agent", b"Content-Type: application/json", *fields, b"", b""]) + body
+    return (
+        b"\r\n".join([line, b"Host: agent", b"Content-Type: application/json", *fields, b"", b""])
+        + body
+    )
 
 
 _BODY = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t"}}'
@@ -244,9 +312,13 @@ def smuggling_by_two_framings() -> Script:
 
 @hostile
 def smuggling_by_two_lengths() -> Script:
-    """Two different lengths, a list of lengths, a length with a sign, with blanks, in hexadecimal."""
+    """Two different lengths, a list of lengths, a length with a sign, with blanks, in
+    hexadecimal."""
     lengths = (b"4", b"5, 5", b"+5", b"0x5", b"5 5", b"\x0b5", b"-1", b"5_0", b"9" * 40)
-    return raw(b"".join(_request(_LENGTH, b"Content-Length: " + each, body=_BODY) for each in lengths), _OK * 9)
+    return raw(
+        b"".join(_request(_LENGTH, b"Content-Length: " + each, body=_BODY) for each in lengths),
+        _OK * 9,
+    )
 
 
 @hostile
@@ -263,14 +335,19 @@ def smuggling_by_codings() -> Script:
         b"X: y\nTransfer-Encoding: chunked",
         b"Transfer-Encoding:\r\n chunked",
     )
-    return raw(b"".join(_request(each, _LENGTH, body=b"0\r\n\r\n" + _INNER) for each in forms), _OK * 9)
+    return raw(
+        b"".join(_request(each, _LENGTH, body=b"0\r\n\r\n" + _INNER) for each in forms), _OK * 9
+    )
 
 
 @hostile
 def bare_line_feeds() -> Script:
     """Lines that end with only LF, only CR, or CR CR LF."""
     head = b"POST / HTTP/1.1\nHost: agent\n" + _LENGTH + b"\n\n" + _BODY
-    return raw(head + head.replace(b"\n", b"\r") + head.replace(b"\n", b"\r\r\n"), _OK.replace(b"\r\n", b"\n") * 3)
+    return raw(
+        head + head.replace(b"\n", b"\r") + head.replace(b"\n", b"\r\r\n"),
+        _OK.replace(b"\r\n", b"\n") * 3,
+    )
 
 
 @hostile
@@ -284,16 +361,25 @@ def folded_lines() -> Script:
 def nul_bytes() -> Script:
     """NUL in the request line, in names, values, the body and the answer."""
     head = _request(b"A\0: b", b"B: \0", _LENGTH, line=b"POST /\0 HTTP/1.1")
-    return raw(head + _BODY.replace(b"t", b"\0"), _OK.replace(b"{}", b"\0\0").replace(b"OK", b"\0K"))
+    return raw(
+        head + _BODY.replace(b"t", b"\0"), _OK.replace(b"{}", b"\0\0").replace(b"OK", b"\0K")
+    )
 
 
 @hostile
 def invalid_utf8() -> Script:
     """Invalid UTF-8, lone surrogates and an endless number in path, fields, JSON and events."""
-    body = b'{"jsonrpc":"2.0","id":"\xff\xfe","method":"\xc3\x28","params":{"id":"\xed\xa0\x80\\ud800","n":1e99999}}'
-    head = _request(b"X: \xff", b"Content-Length: %d" % len(body), line=b"POST /\xff\xc0%ff%zz HTTP/1.1")
+    body = (
+        b'{"jsonrpc":"2.0","id":"\xff\xfe","method":"\xc3\x28",'
+        b'"params":{"id":"\xed\xa0\x80\\ud800","n":1e99999}}'
+    )
+    head = _request(
+        b"X: \xff", b"Content-Length: %d" % len(body), line=b"POST /\xff\xc0%ff%zz HTTP/1.1"
+    )
     event = (
-        b"HTTP/1.1 200 \xff\r\nContent-Type: text/event-stream\r\n\r\nid: \xff\ndata: " + body + b"\n\ndata: \xf0\x9f"
+        b"HTTP/1.1 200 \xff\r\nContent-Type: text/event-stream\r\n\r\nid: \xff\ndata: "
+        + body
+        + b"\n\ndata: \xf0\x9f"
     )
     return raw(head + body, event)
 
@@ -323,7 +409,17 @@ def endless_chunk_extensions() -> Script:
 def wrong_chunk_sizes() -> Script:
     """Chunk sizes beyond 2^64, negative, in other digits, and missing."""
     script = rpc("SendStreamingMessage").stream()
-    for size in (b"5", b"fffffffffffffffff0", b"-5", b"+5", b"0x5", b"5_0", b"", b" 5 ", b"\xd9\xa5"):
+    for size in (
+        b"5",
+        b"fffffffffffffffff0",
+        b"-5",
+        b"+5",
+        b"0x5",
+        b"5_0",
+        b"",
+        b" 5 ",
+        b"\xd9\xa5",
+    ):
         script.agent(size + b"\r\ndata:\r\n")
     return script.done()
 
@@ -332,21 +428,30 @@ def wrong_chunk_sizes() -> Script:
 def trailer_flood() -> Script:
     """20,000 trailer fields after the last chunk, among them a length and one without a colon."""
     fields = b"".join(b"T-%d: x\r\n" % number for number in range(20_000))
-    return rpc("SendStreamingMessage").stream().agent(b"0\r\n" + fields + b"Content-Length: 9\r\nnoise\r\n\r\n")
+    return (
+        rpc("SendStreamingMessage")
+        .stream()
+        .agent(b"0\r\n" + fields + b"Content-Length: 9\r\nnoise\r\n\r\n")
+    )
 
 
 @hostile
 def informational_flood() -> Script:
     """30,000 responses of 1xx before the final one, some with an invalid body."""
     return rpc().agent(
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: 0\r\n\r\n" * 15_000 + _OK
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: 0\r\n\r\n"
+        * 15_000
+        + _OK
     )
 
 
 @hostile
 def pipelined_requests() -> Script:
     """1,000 tiny requests before the first answer."""
-    return raw(b"GET /tasks/1 HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000, b"HTTP/1.1 204 No Content\r\n\r\n" * 1_000)
+    return raw(
+        b"GET /tasks/1 HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000,
+        b"HTTP/1.1 204 No Content\r\n\r\n" * 1_000,
+    )
 
 
 @hostile
@@ -359,16 +464,26 @@ def answers_without_requests() -> Script:
 def websocket_upgrade() -> Script:
     """An upgrade to another protocol with status 101."""
     head = _request(
-        b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Version: 13", line=b"GET /ws HTTP/1.1"
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Version: 13",
+        line=b"GET /ws HTTP/1.1",
     )
-    script = raw(head, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-    return script.client(b"\x82\xfe\x00\x10" + bytes(range(20))).agent(b"\x82\x05hello" + PREFACE + b"\x88\x00")
+    script = raw(
+        head,
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    )
+    return script.client(b"\x82\xfe\x00\x10" + bytes(range(20))).agent(
+        b"\x82\x05hello" + PREFACE + b"\x88\x00"
+    )
 
 
 @hostile
 def connect_tunnel() -> Script:
     """CONNECT, followed by HTTP/2 in the tunnel."""
-    script = raw(b"CONNECT agent:443 HTTP/1.1\r\nHost: agent:443\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")
+    script = raw(
+        b"CONNECT agent:443 HTTP/1.1\r\nHost: agent:443\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"
+    )
     return script.client(PREFACE + frame(4, 0, 0, b"")).agent(frame(4, 0, 0, b""))
 
 
@@ -382,7 +497,12 @@ def tls_hello() -> Script:
 @hostile
 def no_protocol() -> Script:
     """Noise in both directions, from the agent first."""
-    return Script().agent(b"220 hello\r\n").client(bytes(range(256)) * 2_000).agent(bytes(range(255, -1, -1)) * 2_000)
+    return (
+        Script()
+        .agent(b"220 hello\r\n")
+        .client(bytes(range(256)) * 2_000)
+        .agent(bytes(range(255, -1, -1)) * 2_000)
+    )
 
 
 @hostile
@@ -403,7 +523,7 @@ def reset_in_a_head() -> Script:
     return raw(b"GET /.well-known/agent-card.js").end("reset", TO_CLIENT)
 
 
-# --- content ------------------------------------------------------------------------------------------------------
+# --- content
 
 
 @hostile
@@ -425,17 +545,31 @@ def event_without_end() -> Script:
 @hostile
 def deep_json() -> Script:
     """JSON arrays nested 200,000 times, as a request, an answer and an event."""
-    deep = b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","result":' + b'{"a":[' * 100_000 + b"]}" * 100_000 + b"}"
+    deep = (
+        b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","result":'
+        + b'{"a":[' * 100_000
+        + b"]}" * 100_000
+        + b"}"
+    )
     http = Http().request("POST /", deep).answer(deep)
     return http.call("SendStreamingMessage", {}).stream().chunk(b"data: " + deep + b"\n\n").done()
 
 
 @hostile
 def wide_json() -> Script:
-    """An object with 100,000 members of one name, a number of 50,000 digits, a batch of 5,000 calls."""
+    """An object with 100,000 members of one name, a number of 50,000 digits, a batch of 5,000
+    calls."""
     members = b"{" + b",".join([b'"a":1'] * 100_000) + b"}"
-    digits = b'{"jsonrpc":"2.0","id":' + b"9" * 50_000 + b',"method":"GetTask","params":{"n":' + b"1" * 50_000 + b"}}"
-    batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(5_000)]).encode()
+    digits = (
+        b'{"jsonrpc":"2.0","id":'
+        + b"9" * 50_000
+        + b',"method":"GetTask","params":{"n":'
+        + b"1" * 50_000
+        + b"}}"
+    )
+    batch = json.dumps(
+        [{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(5_000)]
+    ).encode()
     return (
         Http()
         .request("POST /", members)
@@ -456,7 +590,9 @@ def gzip_bomb() -> Script:
 def bombs_in_bombs() -> Script:
     """A body that is compressed three times, and an event stream of 80 MiB in 80 KB."""
     body = gzip.compress(gzip.compress(zeros(64 * MIB)))
-    script = rpc().answer(body, content_encoding="gzip, gzip, gzip").call("SendStreamingMessage", {})
+    script = (
+        rpc().answer(body, content_encoding="gzip, gzip, gzip").call("SendStreamingMessage", {})
+    )
     return script.stream(content_encoding="deflate").chunk(zeros(80 * MIB, 15)).done()
 
 
@@ -464,17 +600,28 @@ def bombs_in_bombs() -> Script:
 def coding_lies() -> Script:
     """Codings that the body does not have, unknown codings, and a truncated body."""
     http = (
-        rpc().answer(b"plain", content_encoding="gzip").call("GetTask", {}).answer(b"x", content_encoding="br, x, gzip")
+        rpc()
+        .answer(b"plain", content_encoding="gzip")
+        .call("GetTask", {})
+        .answer(b"x", content_encoding="br, x, gzip")
     )
     return http.call("GetTask", {}).answer(gzip.compress(bytes(5000))[:20], content_encoding="gzip")
 
 
 @hostile
 def agent_card_noise() -> Script:
-    """Responses to a card request that are no card: an array, other types, an empty body, a very large body, an endless
-    one."""
-    answers = (b"[]", b'{"url":1,"supportedInterfaces":{"a":[]}}', b"", b'{"url":"http://[x"}', b"\xff\xfe")
+    """Responses to a card request that are no card: an array, other types, an empty body, a very
+    large body, an endless one."""
+    answers = (
+        b"[]",
+        b'{"url":1,"supportedInterfaces":{"a":[]}}',
+        b"",
+        b'{"url":"http://[x"}',
+        b"\xff\xfe",
+    )
     script = Http()
     for body in answers:
         script.request("GET /.well-known/other.json").answer(body)
-    return script.request("GET /.well-known/agent-card.jsn").agent(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{")
+    return script.request("GET /.well-known/agent-card.jsn").agent(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"
+    )

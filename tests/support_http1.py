@@ -12,9 +12,13 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, End, Head, Headers, HeadRole, WireEvent
 
 NAMES = st.sampled_from([b"X-A", b"x-a", b"Accept", b"A2A-Version", b"Date"])
-VALUES = st.sampled_from([b"1", b"a, b", b"text/event-stream; charset=utf-8", b"\xc3\xa9", b"x" * 300])
+VALUES = st.sampled_from(
+    [b"1", b"a, b", b"text/event-stream; charset=utf-8", b"\xc3\xa9", b"x" * 300]
+)
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
-BYTES = st.one_of(st.binary(max_size=40), st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
+BYTES = st.one_of(
+    st.binary(max_size=40), st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+)
 
 
 def _fields(fields: list[tuple[bytes, bytes]]) -> bytes:
@@ -24,7 +28,11 @@ def _fields(fields: list[tuple[bytes, bytes]]) -> bytes:
 @st.composite
 def bodies(draw: st.DrawFn, empty: bool, until_eof: bool = False) -> tuple[bytes, bytes]:
     """Generate (framing fields, bytes) of a body; `empty` allows a body without framing."""
-    kind = draw(st.sampled_from(["length", "chunked", *(["none"] if empty else []), *(["eof"] if until_eof else [])]))
+    kind = draw(
+        st.sampled_from(
+            ["length", "chunked", *(["none"] if empty else []), *(["eof"] if until_eof else [])]
+        )
+    )
     data = draw(BYTES)
     if kind == "none":
         return b"", b""
@@ -44,13 +52,23 @@ def requests(draw: st.DrawFn) -> tuple[bytes, bytes]:
     method = draw(st.sampled_from([b"GET", b"POST", b"HEAD", b"DELETE"]))
     framing, body = draw(bodies(empty=True))
     target = draw(st.sampled_from([b"/", b"/v1/message:stream?a=%20", b"http://h/a"]))
-    return method, b"%s %s HTTP/1.1\r\nHost: h\r\n%s%s\r\n%s" % (method, target, _fields(draw(FIELDS)), framing, body)
+    return method, b"%s %s HTTP/1.1\r\nHost: h\r\n%s%s\r\n%s" % (
+        method,
+        target,
+        _fields(draw(FIELDS)),
+        framing,
+        body,
+    )
 
 
 @st.composite
 def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
     """Generate the bytes of a response to a `method` request."""
-    early = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"]))
+    early = draw(
+        st.sampled_from(
+            [b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"]
+        )
+    )
     status = draw(st.sampled_from([200, 200, 204, 304, 404, 500]))
     framing, body = draw(bodies(empty=False, until_eof=last))
     if method == b"HEAD" or status in (204, 304):
@@ -60,8 +78,8 @@ def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[tuple[bytes, bytes, bytes]]:
-    """Generate (method, request, response) of one keep-alive connection; the last response may end with the
-    connection."""
+    """Generate (method, request, response) of one keep-alive connection; the last response may end
+    with the connection."""
     asked = draw(st.lists(requests(), min_size=1, max_size=3))
     return [(m, data, draw(responses(m, n == len(asked)))) for n, (m, data) in enumerate(asked, 1)]
 
@@ -89,7 +107,8 @@ def oracle_requests(wire: bytes) -> list[Message]:
 
 
 def oracle_responses(answers: list[tuple[bytes, bytes]], eof: bool) -> list[Message]:
-    """Return the responses as h11 reads them as a client; `answers` are (method, bytes of the response)."""
+    """Return the responses as h11 reads them as a client; `answers` are (method, bytes of the
+    response)."""
     peer = h11.Connection(h11.CLIENT)
     found: list[Message] = []
     for number, (method, wire) in enumerate(answers, 1):
@@ -113,7 +132,11 @@ def _messages(peer: h11.Connection) -> Iterator[Message]:
         if isinstance(event, h11.InformationalResponse):
             yield event.status_code, lower(event.headers), b"", []
         elif isinstance(event, h11.Request | h11.Response):
-            fact = (event.method, event.target) if isinstance(event, h11.Request) else event.status_code
+            fact = (
+                (event.method, event.target)
+                if isinstance(event, h11.Request)
+                else event.status_code
+            )
             body = b""
             while isinstance(part := peer.next_event(), h11.Data):
                 body += part.data

@@ -34,7 +34,9 @@ def literal(name: bytes, value: bytes) -> bytes:
 
 
 def decode(
-    chunks: Iterable[tuple[Direction, bytes]], start: bytes = b"", decoder: Http2Decoder | None = None
+    chunks: Iterable[tuple[Direction, bytes]],
+    start: bytes = b"",
+    decoder: Http2Decoder | None = None,
 ) -> tuple[Http2Decoder, list[WireEvent]]:
     """Return the events of a conversation of `(direction, bytes)`, after the client's `start`."""
     decoder = decoder or Http2Decoder()

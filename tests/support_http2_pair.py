@@ -1,4 +1,5 @@
-"""Two real HTTP/2 peers (`h2`) with an editor between them, without sockets; the test moves the bytes."""
+"""Two real HTTP/2 peers (`h2`) with an editor between them, without sockets; the test moves the
+bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ CARD_PATH = b"/lf.a2a.v1.A2AService/GetExtendedAgentCard"
 PLAIN_PATH = b"/lf.a2a.v1.A2AService/SendMessage"
 
 
-def request(path: bytes = PLAIN_PATH, *more: Field, authority: bytes = b"proxy:9000") -> list[Field]:
+def request(
+    path: bytes = PLAIN_PATH, *more: Field, authority: bytes = b"proxy:9000"
+) -> list[Field]:
     return [
         (b":method", b"POST"),
         (b":scheme", b"http"),
@@ -61,7 +64,8 @@ def single(data: bytes) -> list[bytes]:
 
 
 class Pair:
-    """A client, an agent, and the editor between them. `move` moves the bytes, `cut` into pieces."""
+    """A client, an agent, and the editor between them. `move` moves the bytes, `cut` into
+    pieces."""
 
     def __init__(self, plan: EditPlan | None = None, cut: Cut = whole, editor: Any = None) -> None:
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
@@ -138,7 +142,11 @@ class Pair:
 
     def got(self, stream: int) -> bytes:
         """Return the data of a stream that the client has received."""
-        return b"".join(e.data for e in self.client_events if isinstance(e, DataReceived) and e.stream_id == stream)
+        return b"".join(
+            e.data
+            for e in self.client_events
+            if isinstance(e, DataReceived) and e.stream_id == stream
+        )
 
     def windows(self) -> tuple[int, int]:
         """Return the connection's window for the agent's bytes, at the client and at the agent."""

@@ -12,7 +12,8 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 
 _BODIES = frozenset(FrameKind) - {FrameKind.END, FrameKind.CUT, FrameKind.CONTROL}
-"""Kinds of frames with a message; the others have header fields and ends, which a HAR file has in part."""
+"""Kinds of frames with a message; the others have header fields and ends, which a HAR file has in
+part."""
 
 Facts = list[tuple[object, ...]]
 
@@ -34,13 +35,22 @@ def frame_facts(recording: Recording) -> list[Facts]:
     found: list[Facts] = []
     for row in recording.read_exchanges():
         frames = [each.frame for each in recording.read_frames(row.key)]
-        found.append([(f.direction, f.kind, f.event, f.state, f.payload) for f in frames if f.kind in _BODIES])
+        found.append(
+            [
+                (f.direction, f.kind, f.event, f.state, f.payload)
+                for f in frames
+                if f.kind in _BODIES
+            ]
+        )
     return found
 
 
 def rule_counts(recording: Recording) -> Counter[str]:
-    """Return the number of findings of each rule of today, without A2A-CARD-009, which compares with the listener."""
-    found = Counter(each.rule for row in recording.read_sessions() for each in recheck_session(recording, row))
+    """Return the number of findings of each rule of today, without A2A-CARD-009, which compares
+    with the listener."""
+    found = Counter(
+        each.rule for row in recording.read_sessions() for each in recheck_session(recording, row)
+    )
     for other in ("IMPORT", "A2A-CARD-009"):
         del found[other]
     return found

@@ -65,14 +65,25 @@ def live(number: int, **more: Any) -> Exchange:
 def request(number: int, text: str = "Plan a day") -> Frame:
     """Return frame 0 of an exchange: the client's message."""
     message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
-    return frame(number, 0, json.dumps(call).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendStreamingMessage",
+        "params": {"message": message},
+    }
+    return frame(
+        number, 0, json.dumps(call).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT
+    )
 
 
 def status(number: int, seq: int, text: str) -> Frame:
     """Return an event of an exchange: state working, with a message of the agent."""
     said = {"messageId": "m2", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-    update = {"taskId": TASK, "contextId": "c", "status": {"state": "TASK_STATE_WORKING", "message": said}}
+    update = {
+        "taskId": TASK,
+        "contextId": "c",
+        "status": {"state": "TASK_STATE_WORKING", "message": said},
+    }
     payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"statusUpdate": update}}).encode()
     return frame(number, seq, payload, event=EventKind.STATUS, state=2, task_id=TASK)
 
@@ -99,17 +110,25 @@ def frame(number: int, seq: int, payload: bytes, **more: Any) -> Frame:
 
 def changes(*exchanges: Exchange) -> Changes:
     """Return snapshots of these, on one connection."""
-    connection = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, kind="http/1.1")
+    connection = Connection(
+        1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, kind="http/1.1"
+    )
     return Changes([connection], list(exchanges), [])
 
 
 def sample(path: Path, count: int = 3) -> Path:
-    """Write a finished recording of `count` exchanges, each a request and two events; the second ended with an
-    error."""
+    """Write a finished recording of `count` exchanges, each a request and two events; the second
+    ended with an error."""
     made = writer(path)
     for number in range(1, count + 1):
-        wrong = {"error": "TASK_NOT_FOUND -32001: no such task", "states": ()} if number == 2 else {}
-        frames = [request(number, f"Question {number}"), status(number, 1, "Thinking"), status(number, 2, "Nearly")]
+        wrong = (
+            {"error": "TASK_NOT_FOUND -32001: no such task", "states": ()} if number == 2 else {}
+        )
+        frames = [
+            request(number, f"Question {number}"),
+            status(number, 1, "Thinking"),
+            status(number, 2, "Nearly"),
+        ]
         made.write(frames, changes=changes(exchange(number, **wrong)))
     made.finish(STARTED + 10_000 * MS)
     return path
@@ -122,5 +141,7 @@ def screen_text(app: App[Any]) -> str:
 
 def screen_lines(app: App[Any]) -> list[str]:
     """Return the lines of the terminal one by one."""
-    strips = app.screen._compositor.render_strips()  # Textual has no public method that returns the shown cells
+    strips = (
+        app.screen._compositor.render_strips()
+    )  # Textual has no public method that returns the shown cells
     return [strip.text for strip in strips][: app.size.height]

@@ -78,10 +78,14 @@ def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
 def lost(chunks: list[Chunk]) -> int:
     """Return the number of bytes in LOST records."""
     return sum(
-        msgspec.json.decode(chunk.data, type=LossRecord).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST
+        msgspec.json.decode(chunk.data, type=LossRecord).bytes
+        for chunk in chunks
+        if chunk.kind is ChunkKind.LOST
     )
 
 
 def payload(chunks: list[Chunk]) -> int:
     """Return the bytes of the peers and of the proxy."""
-    return sum(len(chunk.data) for chunk in chunks if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS))
+    return sum(
+        len(chunk.data) for chunk in chunks if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS)
+    )

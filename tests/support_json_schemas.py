@@ -1,6 +1,8 @@
-"""The JSON schemas in `manual/schemas`, for editors and programs: a line of a cassette, `views.toml`, `keys.toml`.
+"""The JSON schemas in `manual/schemas`, for editors and programs: a line of a cassette,
+`views.toml`, `keys.toml`.
 
-`python tests/support_json_schemas.py` writes them; `tests/house` compares them with the code, and with the readers.
+`python tests/support_json_schemas.py` writes them; `tests/house` compares them with the code, and
+with the readers.
 """
 
 from __future__ import annotations
@@ -68,11 +70,15 @@ def _descriptions(title: str) -> dict[str, str]:
 
 
 def _line(struct: type, first: str, title: str, definitions: Schema, **changed: Schema) -> Schema:
-    """Return the schema of a kind of line: the types of the model, except those that a cassette writes otherwise."""
+    """Return the schema of a kind of line: the types of the model, except those that a cassette
+    writes otherwise."""
     (_, components) = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
     own = components.pop(struct.__name__)
     definitions |= components
-    members = {name: changed.get(name) or _without_default(own["properties"][name]) for name in own["properties"]}
+    members = {
+        name: changed.get(name) or _without_default(own["properties"][name])
+        for name in own["properties"]
+    }
     required = [name for name in own.get("required", ()) if name in members]
     if struct is Frame:
         for name in ("payload", "size"):
@@ -83,7 +89,11 @@ def _line(struct: type, first: str, title: str, definitions: Schema, **changed: 
         kind = struct.__name__.lower()
         members = {kind: members.pop(first), **members}
         required = [kind, *(name for name in required if name != first)]
-        members["session"] = {"type": "integer", "minimum": 1, "description": "position in `sessions`, from 1"}
+        members["session"] = {
+            "type": "integer",
+            "minimum": 1,
+            "description": "position in `sessions`, from 1",
+        }
     words = _descriptions(title)
     described = {
         name: {"description": _plain(words[name]), **schema} if name in words else schema
@@ -104,12 +114,17 @@ def cassette_schema() -> Schema:
     """Return the schema of one line of a cassette."""
     made: Schema = {}
     times = dict.fromkeys(
-        ("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME
+        ("started", "request_ended", "response_started", "first_event", "last_event", "closed"),
+        _TIME,
     )
     headers = dict.fromkeys(("request_headers", "response_headers", "trailers"), _HEADERS)
     artifact = _line(ArtifactState, "", "Of each of its `artifacts`:", made)
     missed = _line(
-        MissedGenerations, "", "Of each run of generations that it `missed`:", made, reason=_names(MissedReason)
+        MissedGenerations,
+        "",
+        "Of each run of generations that it `missed`:",
+        made,
+        reason=_names(MissedReason),
     )
     lines = {
         "connection": _line(Connection, "id", "### A connection", made),
@@ -164,7 +179,11 @@ def cassette_schema() -> Schema:
     lines["end"] = {
         "type": "object",
         "properties": {
-            "end": {"type": "object", "properties": counts, "required": [f"{kind}s" for kind in COUNTED_KINDS]},
+            "end": {
+                "type": "object",
+                "properties": counts,
+                "required": [f"{kind}s" for kind in COUNTED_KINDS],
+            },
             "payloads": _SHA256,
             "sha256": _SHA256,
         },
@@ -174,7 +193,9 @@ def cassette_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A line of a cassette (*.a2a.jsonl)",
         "description": "Readers ignore unknown members. The first member of a line names its kind.",
-        "anyOf": [{"$ref": f"#/$defs/{kind}"} for kind in ("header", *COUNTED_KINDS, "note", "end")],
+        "anyOf": [
+            {"$ref": f"#/$defs/{kind}"} for kind in ("header", *COUNTED_KINDS, "note", "end")
+        ],
         "$defs": {**lines, "session": session, **made},
     }
 
@@ -184,7 +205,9 @@ def views_schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Saved views of a2a-inspect (views.toml)",
-        "description": "The name of a view and its filter. `a2a-inspect help filters` describes filters.",
+        "description": (
+            "The name of a view and its filter. `a2a-inspect help filters` describes filters."
+        ),
         "type": "object",
         "properties": {
             "columns": {
@@ -202,7 +225,10 @@ def keys_schema() -> Schema:
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Keys of a2a-inspect (keys.toml)",
-        "description": "An action and its keys. Names of keys and clashes are checked by `a2a-inspect keys` only.",
+        "description": (
+            "An action and its keys. Names of keys and "
+            "clashes are checked by `a2a-inspect keys` only."
+        ),
         **_table(names),
         "$defs": {
             "keys": {
@@ -235,7 +261,10 @@ def _table(names: list[str]) -> Schema:
 def schemas() -> dict[Path, str]:
     """Return the text of every schema by its file."""
     made = {"cassette": cassette_schema(), "views": views_schema(), "keys": keys_schema()}
-    return {FOLDER / f"{name}.schema.json": json.dumps(schema, indent=1) + "\n" for name, schema in made.items()}
+    return {
+        FOLDER / f"{name}.schema.json": json.dumps(schema, indent=1) + "\n"
+        for name, schema in made.items()
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Endless streams of numbered events through a proxy, to compare the events that clients received with a recording.
+"""Endless streams of numbered events through a proxy, to compare the events that clients received
+with a recording.
 
-The clients reach the agent on any way of `support_ways`, except `unread`, whose events nobody records. With `absolute`
-gRPC is in tunnels (`connect`), because gRPC has no other form.
+The clients reach the agent on any way of `support_ways`, except `unread`, whose events nobody
+records. With `absolute` gRPC is in tunnels (`connect`), because gRPC has no other form.
 """
 
 from __future__ import annotations
@@ -50,11 +51,14 @@ def update(stream: str, number: int) -> dict[str, Any]:
 
 def marks(data: bytes) -> list[tuple[str, Mark]]:
     """Return the marks in these bytes, in order."""
-    return [(stream.decode(), (int(number), int(sent))) for stream, number, sent in MARK.findall(data)]
+    return [
+        (stream.decode(), (int(number), int(sent))) for stream, number, sent in MARK.findall(data)
+    ]
 
 
 class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """An agent that streams over gRPC and JSON-RPC until `enough`; the text of the request names the stream."""
+    """An agent that streams over gRPC and JSON-RPC until `enough`; the text of the request names
+    the stream."""
 
     def __init__(self, certificate: trustme.LeafCert | None = None) -> None:
         """Create an agent that speaks TLS if it has a certificate."""
@@ -69,8 +73,13 @@ class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
         if (certificate := self._certificate) is None:
             self.grpc_port = self._grpc.add_insecure_port("127.0.0.1:0")
         else:
-            pair = certificate.private_key_pem.bytes(), b"".join(pem.bytes() for pem in certificate.cert_chain_pems)
-            self.grpc_port = self._grpc.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+            pair = (
+                certificate.private_key_pem.bytes(),
+                b"".join(pem.bytes() for pem in certificate.cert_chain_pems),
+            )
+            self.grpc_port = self._grpc.add_secure_port(
+                "127.0.0.1:0", grpc.ssl_server_credentials([pair])
+            )
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             certificate.configure_cert(context)
         await self._grpc.start()
@@ -88,7 +97,9 @@ class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
         await self._runner.cleanup()
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
-        return grpc.unary_stream_rpc_method_handler(self._send) if details.method == METHOD else None
+        return (
+            grpc.unary_stream_rpc_method_handler(self._send) if details.method == METHOD else None
+        )
 
     async def _events(self, stream: str) -> AsyncIterator[dict[str, Any]]:
         number = 0
@@ -107,12 +118,15 @@ class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
         await response.prepare(request)
         with contextlib.suppress(OSError):  # the proxy was killed
             async for event in self._events(request.match_info["stream"]):
-                await response.write(f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': event})}\n\n".encode())
+                await response.write(
+                    f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': event})}\n\n".encode()
+                )
         return response
 
 
 class Reach:
-    """How clients reach a streaming agent through a proxy: the options of the proxy, and those of the clients."""
+    """How clients reach a streaming agent through a proxy: the options of the proxy, and those of
+    the clients."""
 
     def __init__(self, way: Way, folder: Path) -> None:
         self.way = way
@@ -149,8 +163,16 @@ class Reach:
     def http_session(self, agent: StreamingAgent, between: Proxy) -> aiohttp.ClientSession:
         """Return a session whose URLs begin with the agent."""
         scheme = "https" if self.way.client_has_tls else "http"
-        place = self.targets(agent)[0].rpartition("/")[2] if self.way.is_forwarded else f"localhost:{between.port}"
-        context = ssl.create_default_context(cadata=self._authority(between)) if self.way.client_has_tls else True
+        place = (
+            self.targets(agent)[0].rpartition("/")[2]
+            if self.way.is_forwarded
+            else f"localhost:{between.port}"
+        )
+        context = (
+            ssl.create_default_context(cadata=self._authority(between))
+            if self.way.client_has_tls
+            else True
+        )
         return aiohttp.ClientSession(
             f"{scheme}://{place}",
             timeout=aiohttp.ClientTimeout(total=None),
@@ -182,7 +204,9 @@ class Clients:
         self.ends: dict[str, str] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, reach: Reach, agent: StreamingAgent, between: Proxy, streams: int, prefix: str = "") -> None:
+    def start(
+        self, reach: Reach, agent: StreamingAgent, between: Proxy, streams: int, prefix: str = ""
+    ) -> None:
         for number in range(streams):
             over_grpc, over_http = f"{prefix}g{number}", f"{prefix}s{number}"
             for stream, story in (
@@ -215,11 +239,18 @@ class Clients:
 
     async def _grpc(self, to_agent: grpc.aio.Channel, stream: str) -> None:
         async with to_agent as channel:
-            async for message in channel.unary_stream(METHOD, None, None)(b"", metadata=(("stream", stream),)):
+            async for message in channel.unary_stream(METHOD, None, None)(
+                b"", metadata=(("stream", stream),)
+            ):
                 self._keep(message)
 
     async def _sse(self, to_agent: aiohttp.ClientSession, stream: str) -> None:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": {}}}
+        body = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendStreamingMessage",
+            "params": {"message": {}},
+        }
         async with (
             to_agent as session,
             session.post(f"/{stream}", json=body, headers={"A2A-Version": "1.0"}) as response,

@@ -20,7 +20,11 @@ def status(state: str = "WORKING", text: str = "", **members: Any) -> dict[str, 
     """Return a 1.0 status update in its wrapper."""
     said: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
     if text:
-        said["message"] = {"messageId": f"m-{text}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
+        said["message"] = {
+            "messageId": f"m-{text}",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": text}],
+        }
     return {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": said, **members}}
 
 
@@ -37,10 +41,20 @@ def task(state: str = "SUBMITTED", **members: Any) -> dict[str, Any]:
 
 def ask(text: str = "hi", **members: Any) -> dict[str, Any]:
     """Return the parameters of a 1.0 send."""
-    return {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}], **members}}
+    return {
+        "message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}], **members}
+    }
 
 
 def old_ask(text: str = "hi", **members: Any) -> dict[str, Any]:
     """Return the parameters of a 0.2 or 0.3 send."""
     part = {"kind": "text", "text": text}
-    return {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [part], **members}}
+    return {
+        "message": {
+            "kind": "message",
+            "messageId": "m1",
+            "role": "user",
+            "parts": [part],
+            **members,
+        }
+    }

@@ -1,7 +1,8 @@
-"""Recorded conversations of real peers with one thing changed, converted to bytes again, and the findings about them.
+"""Recorded conversations of real peers with one thing changed, converted to bytes again, and the
+findings about them.
 
-A mutation is a function that changes a `Talk` in one place and returns the expected findings and their places. Every
-other finding that the unchanged conversation does not have is a false alarm.
+A mutation is a function that changes a `Talk` in one place and returns the expected findings and
+their places. Every other finding that the unchanged conversation does not have is a false alarm.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ SAMPLES = Path(__file__).parent.parent / "recordings"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 MS = 1_000_000
 
-_SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER})
+_SAID = frozenset(
+    {FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER}
+)
 _DROPPED = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 """Header fields that are computed again, because the body may change."""
 _number = itertools.count(1)
@@ -59,11 +62,13 @@ class Msg:
         self.schema = schema
         self.framing = framing
         self.wire: bytes | None = None
-        """Bytes to send in place of the framed message: a whole SSE block, or gRPC DATA with its prefix."""
+        """Bytes to send in place of the framed message: a whole SSE block, or gRPC DATA with its
+        prefix."""
 
     @property
     def value(self) -> Any:
-        """Return a copy of the payload as plain JSON (protobuf as ProtoJSON); pass it to `put` after changing it."""
+        """Return a copy of the payload as plain JSON (protobuf as ProtoJSON); pass it to `put`
+        after changing it."""
         if is_protobuf(self.schema):
             line, name = split_schema(self.schema)
             return to_dict(parse(line, name, self.data))  # type: ignore[arg-type]
@@ -78,7 +83,8 @@ class Msg:
             self.data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
     def edit(self, change: Callable[[Any], None]) -> None:
-        """Change the payload with a function that modifies what `body` returns: params, result, event or message."""
+        """Change the payload with a function that modifies what `body` returns: params, result,
+        event or message."""
         value = self.value
         inner = value
         if isinstance(value, dict) and "jsonrpc" in value:
@@ -111,9 +117,11 @@ class Ex:
         self.requests: list[Msg] = []
         self.answers: list[Msg] = []
         self.finish = "end"
-        """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (bytes of the end are missing)."""
+        """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (bytes of the end are
+        missing)."""
         self.half_closed = 0
-        """When the client's side of a live stream ended; 0 where it did not. Other calls have it with their request."""
+        """When the client's side of a live stream ended; 0 where it did not. Other calls have it
+        with their request."""
         self.coding = ""
         """A content coding to announce: then `wire` of the messages is bytes of it."""
         self.tail = b""
@@ -146,7 +154,9 @@ class Ex:
         fields = self.reply_headers if reply else self.headers
         return next((value.decode() for key, value in fields if key.lower() == name.encode()), "")
 
-    def set(self, name: str, value: str | None, *, reply: bool = False, trailer: bool = False) -> None:
+    def set(
+        self, name: str, value: str | None, *, reply: bool = False, trailer: bool = False
+    ) -> None:
         """Set a header field, or remove it."""
         fields = self.trailers if trailer else self.reply_headers if reply else self.headers
         fields[:] = [pair for pair in fields if pair[0].lower() != name.lower().encode()]
@@ -182,11 +192,13 @@ class Talk:
         """When it was recorded, ns: its timestamps are of that time."""
 
     def all(self, operation: str, **having: Any) -> list[Ex]:
-        """Return the exchanges of an operation; `streams=True` and similar arguments compare attributes."""
+        """Return the exchanges of an operation; `streams=True` and similar arguments compare
+        attributes."""
         return [
             each
             for each in self.exchanges
-            if each.operation == operation and all(getattr(each, name) == value for name, value in having.items())
+            if each.operation == operation
+            and all(getattr(each, name) == value for name, value in having.items())
         ]
 
     def first(self, operation: str, number: int = 0, **having: Any) -> Ex:
@@ -194,14 +206,19 @@ class Talk:
         return self.all(operation, **having)[number]
 
     def add(self, exchange: Ex, *, after: Ex, pause: int = 5 * MS) -> Ex:
-        """Add a copy of an exchange after the end of another one; the distances between its messages do not change."""
+        """Add a copy of an exchange after the end of another one; the distances between its
+        messages do not change."""
         made = copy.deepcopy(exchange)
         made.uid = next(_number)
         shift = after.ended + pause - made.started
         for each in (*made.requests, *made.answers):
             each.uid = next(_number)
             each.at += shift
-        made.started, made.answered, made.ended = made.started + shift, made.answered + shift, made.ended + shift
+        made.started, made.answered, made.ended = (
+            made.started + shift,
+            made.answered + shift,
+            made.ended + shift,
+        )
         made.half_closed += shift if made.half_closed else 0
         self.exchanges.append(made)
         self.length = max(self.length, made.ended)
@@ -209,7 +226,8 @@ class Talk:
 
 
 Place = tuple[str, int, int]
-"""Rule, uid of the exchange, uid of the message (0: the exchange as a whole, its heads or its end)."""
+"""Rule, uid of the exchange, uid of the message (0: the exchange as a whole, its heads or its
+end)."""
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -227,7 +245,7 @@ class Want(msgspec.Struct, frozen=True):
         return [(self.rule, exchange, self.message.uid if self.message else 0)] * self.times
 
 
-# --- recordings ---------------------------------------------------------------------------------------------------
+# --- recordings
 
 
 @cache
@@ -236,7 +254,10 @@ def _loaded(name: str) -> bytes:
     with open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl") as recording:
         (session,) = recording.read_sessions()
         zero = session.facts.started
-        upstreams = {row.connection.id: row.connection.upstream for row in recording.read_connections(session.id)}
+        upstreams = {
+            row.connection.id: row.connection.upstream
+            for row in recording.read_connections(session.id)
+        }
         found = []
         for row in recording.read_exchanges(session.id):
             made = Ex(row.exchange, upstreams[row.exchange.connection], zero)
@@ -289,12 +310,12 @@ def _unpickled(talk: bytes) -> Talk:
     return made
 
 
-# --- bytes -------------------------------------------------------------------------------------------------------
+# --- bytes
 
 
 def chunks(talk: Talk) -> list[Chunk]:
-    """Return the session: one connection for each exchange, in the order of their beginnings; one for all exchanges of
-    a stdio agent."""
+    """Return the session: one connection for each exchange, in the order of their beginnings; one
+    for all exchanges of a stdio agent."""
     start = talk.start
     found: list[Chunk] = []
     if any(_piped(each) for each in talk.exchanges):
@@ -305,10 +326,18 @@ def chunks(talk: Talk) -> list[Chunk]:
         if exchange.live:
             pieces.sort(key=lambda piece: piece[0])
         at = start + exchange.started
-        facts = ConnectionFacts(f"{exchange.client}:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
+        facts = ConnectionFacts(
+            f"{exchange.client}:{10000 + number}", "127.0.0.1:9000", exchange.upstream
+        )
         found += [
             Chunk(number, ChunkKind.OPEN, UP, at, msgspec.json.encode(facts)),
-            Chunk(number, ChunkKind.DIALED, UP, at, msgspec.json.encode(DialFacts(exchange.upstream, peer="::1"))),
+            Chunk(
+                number,
+                ChunkKind.DIALED,
+                UP,
+                at,
+                msgspec.json.encode(DialFacts(exchange.upstream, peer="::1")),
+            ),
         ]
         last = at
         for when, direction, kind, data in pieces:
@@ -338,7 +367,9 @@ def _pipe(talk: Talk) -> list[Chunk]:
     facts = ConnectionFacts("pid 1", "stdio", command, "stdio")
     found = [
         Chunk(1, ChunkKind.OPEN, UP, start, msgspec.json.encode(facts)),
-        Chunk(1, ChunkKind.DIALED, UP, start, msgspec.json.encode(DialFacts(command, peer="pid 2"))),
+        Chunk(
+            1, ChunkKind.DIALED, UP, start, msgspec.json.encode(DialFacts(command, peer="pid 2"))
+        ),
         *(Chunk(1, kind, direction, start + at, data) for at, direction, kind, data in said),
     ]
     end = max(found[-1].at, start + talk.length)
@@ -382,14 +413,29 @@ def _http(exchange: Ex) -> list[_Piece]:
     pieces.append((exchange.answered, DOWN, ChunkKind.DATA, _head(line, fields)))
     for each in exchange.answers:
         said = each.wire if each.wire is not None else block(each)
-        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(said), said)))
+        pieces.append(
+            (
+                max(each.at, exchange.answered),
+                DOWN,
+                ChunkKind.DATA,
+                b"%x\r\n%s\r\n" % (len(said), said),
+            )
+        )
     if exchange.tail:
-        pieces.append((exchange.ended, DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(exchange.tail), exchange.tail)))
+        pieces.append(
+            (
+                exchange.ended,
+                DOWN,
+                ChunkKind.DATA,
+                b"%x\r\n%s\r\n" % (len(exchange.tail), exchange.tail),
+            )
+        )
     return [*pieces, *_finished(exchange, b"0\r\n\r\n")]
 
 
 def _verb(exchange: Ex) -> str:
-    """Return the HTTP method. The method of a JSON-RPC exchange is its operation; on the wire it is POST."""
+    """Return the HTTP method. The method of a JSON-RPC exchange is its operation; on the wire it is
+    POST."""
     return "POST" if exchange.facts.binding is Binding.JSONRPC else exchange.method
 
 
@@ -417,7 +463,9 @@ def _finished(exchange: Ex, last: bytes = b"") -> list[_Piece]:
 
 
 def _frame(kind: int, flags: int, data: bytes, stream: int = 1) -> bytes:
-    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    return (
+        struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    )
 
 
 def _prefixed(message: Msg) -> bytes:
@@ -445,11 +493,17 @@ def _grpc(exchange: Ex) -> list[_Piece]:
     ]
     pseudo.append((b":authority", exchange.authority.encode()))
     fields = [*pseudo, *_pairs(exchange.headers)]
-    opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, encode.encode(fields))
+    opening = (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + _frame(4, 0, b"", 0)
+        + _frame(1, 4, encode.encode(fields))
+    )
     pieces: list[_Piece] = [(exchange.started, UP, ChunkKind.DATA, opening)]
     for number, each in enumerate(exchange.requests, 1):
         flags = 1 if number == len(exchange.requests) and not exchange.live else 0
-        pieces.append((max(each.at, exchange.started), UP, ChunkKind.DATA, _data(_prefixed(each), flags)))
+        pieces.append(
+            (max(each.at, exchange.started), UP, ChunkKind.DATA, _data(_prefixed(each), flags))
+        )
     if exchange.half_closed:
         pieces.append((exchange.half_closed, UP, ChunkKind.DATA, _frame(0, 1, b"")))
     if not exchange.status:
@@ -457,10 +511,17 @@ def _grpc(exchange: Ex) -> list[_Piece]:
     settings = _frame(4, 0, b"", 0)
     heads = [(b":status", str(exchange.status).encode()), *_pairs(exchange.reply_headers)]
     if not exchange.trailers and exchange.finish == "end":  # trailers only
-        return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, settings + _frame(1, 5, back.encode(heads)))]
-    pieces.append((exchange.answered, DOWN, ChunkKind.DATA, settings + _frame(1, 4, back.encode(heads))))
+        return [
+            *pieces,
+            (exchange.ended, DOWN, ChunkKind.DATA, settings + _frame(1, 5, back.encode(heads))),
+        ]
+    pieces.append(
+        (exchange.answered, DOWN, ChunkKind.DATA, settings + _frame(1, 4, back.encode(heads)))
+    )
     for each in exchange.answers:
-        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, _data(_prefixed(each))))
+        pieces.append(
+            (max(each.at, exchange.answered), DOWN, ChunkKind.DATA, _data(_prefixed(each)))
+        )
     if exchange.tail:
         pieces.append((exchange.ended, DOWN, ChunkKind.DATA, _data(exchange.tail)))
     if exchange.finish != "end":
@@ -477,7 +538,7 @@ def _broken(exchange: Ex) -> list[_Piece]:
     return [(exchange.ended, DOWN, ChunkKind.DATA, _frame(0, 1, b""))]
 
 
-# --- findings -----------------------------------------------------------------------------------------------------
+# --- findings
 
 
 def places(talk: Talk) -> Counter[Place]:
@@ -492,18 +553,26 @@ def places(talk: Talk) -> Counter[Place]:
     for each in out:
         if isinstance(each, Finding):
             exchange = owner.get(each.exchange)
-            found[each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)] += 1
+            found[
+                each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)
+            ] += 1
     return found
 
 
 def _owners(talk: Talk, out: list[Observation]) -> dict[int, Ex]:
-    """Return the exchange from which each exchange number comes: by its connection, or on a pipe by its place among the
-    calls."""
+    """Return the exchange from which each exchange number comes: by its connection, or on a pipe by
+    its place among the calls."""
     exchanges = ordered(talk)
-    numbers = dict.fromkeys(each.exchange for each in out if isinstance(each, Frame) and each.exchange)
+    numbers = dict.fromkeys(
+        each.exchange for each in out if isinstance(each, Frame) and each.exchange
+    )
     if any(_piped(each) for each in exchanges):
         return dict(zip(numbers, exchanges, strict=False))
-    return {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
+    return {
+        each.exchange: exchanges[each.connection - 1]
+        for each in out
+        if isinstance(each, Frame) and each.exchange
+    }
 
 
 def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int], int]:
@@ -516,7 +585,9 @@ def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int],
         if isinstance(frame, Frame) and frame.exchange and frame.kind not in skipped:
             queue = left[frame.exchange][frame.direction]
             if frame.kind is FrameKind.UNDECODABLE and half:
-                found[frame.exchange, frame.seq] = half  # it explains why the previous message could not be read
+                found[frame.exchange, frame.seq] = (
+                    half  # it explains why the previous message could not be read
+                )
             elif queue:
                 found[frame.exchange, frame.seq] = queue.pop(0).uid
             half = found.get((frame.exchange, frame.seq), 0) if frame.truncated else 0
@@ -557,8 +628,11 @@ def unchanged(name: str, prepare: Prepare | None) -> Counter[Place]:
     return places(prepared(name, prepare))
 
 
-def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> Outcome:
-    """Apply a mutation to a sample, prepared if necessary, and compare the findings with the expected ones."""
+def judge(
+    name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None
+) -> Outcome:
+    """Apply a mutation to a sample, prepared if necessary, and compare the findings with the
+    expected ones."""
     talk = prepared(name, prepare)
     wanted = Counter(place for want in change(talk) for place in want.places())
     return compare(wanted, places(talk) - unchanged(name, prepare))
@@ -579,12 +653,14 @@ def compare(wanted: Counter[Place], new: Counter[Place]) -> Outcome:
     return outcome
 
 
-def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> set[str]:
+def wanted(
+    name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None
+) -> set[str]:
     """Return the rules that a mutation is expected to break."""
     return {want.rule for want in change(prepared(name, prepare))}
 
 
-# --- the mutations ------------------------------------------------------------------------------------------------
+# --- the mutations
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -613,8 +689,9 @@ def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parameters(concerned: Callable[[str], bool]) -> list[ParameterSet]:
-    """Return the mutations of the samples that are `concerned`, for pytest. CI applies each change to one of its
-    samples, not always the first; `tests/run -m "soak or not soak" tests/mutations` applies it to all."""
+    """Return the mutations of the samples that are `concerned`, for pytest. CI applies each change
+    to one of its samples, not always the first; `tests/run -m "soak or not soak" tests/mutations`
+    applies it to all."""
     load_mutations()
     by_change: dict[Callable[[Talk], Iterable[Want]], list[Mutation]] = {}
     for each in MUTATIONS:
@@ -643,7 +720,9 @@ def mutation(
     def add(change: Callable[[Talk], Iterable[Want]]) -> Callable[[Talk], Iterable[Want]]:
         for sample in samples:
             family = change.__module__.rpartition("_")[2]
-            MUTATIONS.append(Mutation(f"{family}-{change.__name__}-{sample}", sample, change, prepare))
+            MUTATIONS.append(
+                Mutation(f"{family}-{change.__name__}-{sample}", sample, change, prepare)
+            )
         return change
 
     return add

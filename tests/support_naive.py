@@ -1,4 +1,5 @@
-"""A second implementation of the filter language, over decoded values, for comparison with the SQL."""
+"""A second implementation of the filter language, over decoded values, for comparison with the
+SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +17,19 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.query.kinds import parse_rule
-from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
+from a2a_proxy.recording.query.tree import (
+    And,
+    Anything,
+    Match,
+    Node,
+    Not,
+    Number,
+    Op,
+    Or,
+    Range,
+    TimeValue,
+    WordValue,
+)
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
@@ -30,7 +43,9 @@ class OneFrame:
         self.connection = world.connections[make_key(row.session, row.frame.connection)]
         self.findings = [each for each in world.findings[row.session] if _concerns(each, row.frame)]
         notes = world.notes[row.session] if row.frame.exchange else []
-        self.notes = [n for n in notes if n.exchange == row.frame.exchange and n.seq in (-1, row.frame.seq)]
+        self.notes = [
+            n for n in notes if n.exchange == row.frame.exchange and n.seq in (-1, row.frame.seq)
+        ]
 
     @cached_property
     def value(self) -> Any:
@@ -44,7 +59,9 @@ class OneExchange:
     def __init__(self, row: ExchangeRow, world: World) -> None:
         self.id, self.session, self.exchange = row.key, world.sessions[row.session], row.exchange
         self.connection = world.connections[make_key(row.session, row.exchange.connection)]
-        self.findings = [each for each in world.findings[row.session] if each.exchange == row.exchange.id]
+        self.findings = [
+            each for each in world.findings[row.session] if each.exchange == row.exchange.id
+        ]
         self.notes = [each for each in world.notes[row.session] if each.exchange == row.exchange.id]
         self.frames: list[OneFrame] = []
 
@@ -54,9 +71,15 @@ class World:
 
     def __init__(self, recording: Recording) -> None:
         self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.read_sessions()}
-        self.findings = {each: [row.finding for row in recording.read_findings(each)] for each in self.sessions}
-        self.notes = {each: [row.note for row in recording.read_notes(each)] for each in self.sessions}
-        self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.read_connections()}
+        self.findings = {
+            each: [row.finding for row in recording.read_findings(each)] for each in self.sessions
+        }
+        self.notes = {
+            each: [row.note for row in recording.read_notes(each)] for each in self.sessions
+        }
+        self.connections: dict[int, Connection] = {
+            row.key: row.connection for row in recording.read_connections()
+        }
         self.exchanges = {row.key: OneExchange(row, self) for row in recording.read_exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]
         for each in self.frames:
@@ -69,11 +92,15 @@ class World:
 
     def exchanges_with(self, node: Node) -> list[int]:
         """Return the keys of the exchanges that match."""
-        return [each.id for each in self.exchanges.values() if holds(node, partial(exchange_has, each))]
+        return [
+            each.id for each in self.exchanges.values() if holds(node, partial(exchange_has, each))
+        ]
 
 
 def _concerns(finding: Finding, frame: Frame) -> bool:
-    if finding.exchange != frame.exchange or (not frame.exchange and finding.connection != frame.connection):
+    if finding.exchange != frame.exchange or (
+        not frame.exchange and finding.connection != frame.connection
+    ):
         return False
     return finding.seq in (-1, frame.seq)
 
@@ -98,7 +125,12 @@ def frame_has(one: OneFrame, match: Match) -> bool:
     if match.field in _OF_FRAME or match.field.startswith("$"):
         if _frame(match, one):
             return True
-        return match.field == "ext" and not match.side and one.exchange is not None and _own(match, one.exchange)
+        return (
+            match.field == "ext"
+            and not match.side
+            and one.exchange is not None
+            and _own(match, one.exchange)
+        )
     if match.field in _OF_BOTH:
         return _shared(match, one, one.frame.at)
     return one.exchange is not None and _own(match, one.exchange)
@@ -110,13 +142,31 @@ def exchange_has(one: OneExchange, match: Match) -> bool:
         return _shared(match, one, one.exchange.started)
     if match.field not in _OF_FRAME and not match.field.startswith("$"):
         return _own(match, one)
-    if not match.side and match.field in ("task", "ctx", "code", "ext", "src", "err") and _own(match, one):
+    if (
+        not match.side
+        and match.field in ("task", "ctx", "code", "ext", "src", "err")
+        and _own(match, one)
+    ):
         return True
     return any(frame_has(each, match) for each in one.frames)
 
 
 _OF_BOTH = ("gap", "finding", "sev", "rule", "agent", "peer", "t", "rec", "bookmark")
-_OF_FRAME = {"dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext", "code", "gen", "err", "meta"}
+_OF_FRAME = {
+    "dir",
+    "kind",
+    "task",
+    "ctx",
+    "msg",
+    "state",
+    "part",
+    "mime",
+    "ext",
+    "code",
+    "gen",
+    "err",
+    "meta",
+}
 _OF_FRAME |= {"size", "src", "note", "text"}
 
 
@@ -145,7 +195,9 @@ def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:
     if match.field == "t":
         return _time(match, at, facts.started)
     if match.field == "rec":
-        number = isinstance(match.value, str) and match.value.isdecimal() and match.op is not Op.MATCHES
+        number = (
+            isinstance(match.value, str) and match.value.isdecimal() and match.op is not Op.MATCHES
+        )
         return match.value == str(one.session.id) if number else _begins(match, facts.uuid)
     connection, call = one.connection, one if isinstance(one, OneExchange) else one.exchange
     if match.field == "peer":
@@ -157,9 +209,14 @@ def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:
 def _frame(match: Match, one: OneFrame) -> bool:
     frame, value = one.frame, match.value
     if match.field == "err":
-        return frame.kind in (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE) or frame.error_code != 0
+        return (
+            frame.kind in (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE)
+            or frame.error_code != 0
+        )
     if match.field == "src":
-        return isinstance(value, Anything) or value == WordValue("proxy" if frame.ours else "peer", (int(frame.ours),))
+        return isinstance(value, Anything) or value == WordValue(
+            "proxy" if frame.ours else "peer", (int(frame.ours),)
+        )
     if match.field == "kind":
         assert isinstance(value, Anything | WordValue)
         return isinstance(value, Anything) or value.keys[0] in (int(frame.kind), 100 + frame.event)
@@ -181,21 +238,30 @@ def _frame(match: Match, one: OneFrame) -> bool:
 def _payload(match: Match, one: OneFrame) -> bool:
     if match.field == "text":
         text = one.frame.payload.decode("utf-8", "replace")
-        return _text(match, text) or (match.op is Op.HAS and "\\" in text and _text(match, _unescaped(text)))
+        return _text(match, text) or (
+            match.op is Op.HAS and "\\" in text and _text(match, _unescaped(text))
+        )
     if match.field == "part":
         kinds = {_part(part) for part in _parts(one.value)} - {None}
         assert isinstance(match.value, Anything | WordValue)
         return bool(kinds if isinstance(match.value, Anything) else kinds & set(match.value.keys))
     if match.field == "mime":
-        return any(_begins(match, each.lower() if match.op is Op.HAS else each) for each in _types(one.value))
+        return any(
+            _begins(match, each.lower() if match.op is Op.HAS else each)
+            for each in _types(one.value)
+        )
     if match.field == "meta":
         lines = (
-            f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for m in _named(one.value, "metadata") for k, v in m
+            f"{k}: {v if isinstance(v, str) else json.dumps(v)}"
+            for m in _named(one.value, "metadata")
+            for k, v in m
         )
         return any(_text(match, line) for line in lines)
     if match.field == "ext":
         lists = _named(one.value, "extensions")
-        uris = (each.get("uri") if isinstance(each, dict) else each for found in lists for each in found)
+        uris = (
+            each.get("uri") if isinstance(each, dict) else each for found in lists for each in found
+        )
         return any(_text(match, each) for each in uris if isinstance(each, str))
     if one.value is None:
         return False
@@ -208,7 +274,13 @@ def _payload(match: Match, one: OneFrame) -> bool:
 
 def _step(value: Any, step: str) -> list[Any]:
     if step == "*":
-        return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        return (
+            list(value.values())
+            if isinstance(value, dict)
+            else value
+            if isinstance(value, list)
+            else []
+        )
     if isinstance(value, list):
         return [value[int(step)]] if step.isdecimal() and int(step) < len(value) else []
     return [value[step]] if isinstance(value, dict) and step in value else []
@@ -222,7 +294,9 @@ def _leaf(match: Match, value: Any) -> bool:
     said = str(match.value)
     if match.op in _SIGNS:
         try:
-            return not isinstance(value, bool | None) and _SIGNS[match.op](float(value), float(said))
+            return not isinstance(value, bool | None) and _SIGNS[match.op](
+                float(value), float(said)
+            )
         except ValueError:
             return False
     if isinstance(value, str):
@@ -245,7 +319,9 @@ def _own(match: Match, one: OneExchange) -> bool:
             "proxy" if exchange.ours else "peer", (int(exchange.ours),)
         )
     if match.field == "outcome":
-        return isinstance(value, Anything) or value == WordValue(outcome_of(exchange), (outcome_of(exchange),))
+        return isinstance(value, Anything) or value == WordValue(
+            outcome_of(exchange), (outcome_of(exchange),)
+        )
     if match.field in ("op", "binding"):
         word = exchange.operation if match.field == "op" else str(exchange.binding)
         return value.text == word if isinstance(value, WordValue) else _text(match, word)
@@ -315,7 +391,11 @@ def _number(match: Match, number: int) -> bool:
         return value.low.value <= number <= value.high.value
     if isinstance(value, WordValue):
         keys = [each for each in value.keys if isinstance(each, int)]
-        return any(_SIGNS[match.op](number, each) for each in keys) if match.op in _SIGNS else number in keys
+        return (
+            any(_SIGNS[match.op](number, each) for each in keys)
+            if match.op in _SIGNS
+            else number in keys
+        )
     assert isinstance(value, Number)
     return _SIGNS[match.op](number, value.value) if match.op in _SIGNS else number == value.value
 
@@ -335,7 +415,10 @@ def _time(match: Match, at: int, started: int) -> bool:
 
 def _when(moment: TimeValue, started: int) -> int:
     day = datetime.fromtimestamp(started // 10**9).replace(hour=0, minute=0, second=0)
-    return moment.ns + {"epoch": 0, "session": started, "day": int(day.timestamp()) * 10**9}[moment.base]
+    return (
+        moment.ns
+        + {"epoch": 0, "session": started, "day": int(day.timestamp()) * 10**9}[moment.base]
+    )
 
 
 def _unescaped(text: str) -> str:
@@ -346,7 +429,9 @@ def _unescaped(text: str) -> str:
 
 def _walk(value: Any, closed: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """Yield every member of a value with its name, except inside closed members."""
-    for name, member in value.items() if isinstance(value, dict) else [("", each) for each in value]:
+    for name, member in (
+        value.items() if isinstance(value, dict) else [("", each) for each in value]
+    ):
         yield name, member
         if isinstance(member, dict | list) and name not in closed:
             yield from _walk(member, closed)
@@ -357,7 +442,9 @@ def _named(value: Any, name: str) -> list[Iterable[Any]]:
         return []
     kind: type = dict if name == "metadata" else list
     found: list[Any] = [
-        member for each, member in _walk(value, ("data", "metadata")) if each == name and isinstance(member, kind)
+        member
+        for each, member in _walk(value, ("data", "metadata"))
+        if each == name and isinstance(member, kind)
     ]
     return [list(each.items()) if isinstance(each, dict) else each for each in found]
 
@@ -365,13 +452,31 @@ def _named(value: Any, name: str) -> list[Iterable[Any]]:
 def _parts(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, dict | list):
         return []
-    lists = [m for n, m in _walk(value, ("data", "metadata", "parts", "content")) if n in ("parts", "content")]
-    return [part for found in lists if isinstance(found, list) for part in found if isinstance(part, dict)]
+    lists = [
+        m
+        for n, m in _walk(value, ("data", "metadata", "parts", "content"))
+        if n in ("parts", "content")
+    ]
+    return [
+        part
+        for found in lists
+        if isinstance(found, list)
+        for part in found
+        if isinstance(part, dict)
+    ]
 
 
 def _part(part: dict[str, Any]) -> str | None:
     file = part.get("file") or part
-    names = {"text": part, "data": part, "raw": file, "bytes": file, "fileWithBytes": file, "url": file, "uri": file}
+    names = {
+        "text": part,
+        "data": part,
+        "raw": file,
+        "bytes": file,
+        "fileWithBytes": file,
+        "url": file,
+        "uri": file,
+    }
     names["fileWithUri"] = file
     words = {"bytes": "raw", "fileWithBytes": "raw", "uri": "url", "fileWithUri": "url"}
     return next((words.get(name, name) for name, holder in names.items() if name in holder), None)
@@ -380,4 +485,8 @@ def _part(part: dict[str, Any]) -> str | None:
 def _types(value: Any) -> Iterator[str]:
     for part in _parts(value):
         for holder in (part, part.get("file") or {}):
-            yield from (holder[name] for name in ("mediaType", "mimeType") if isinstance(holder.get(name), str))
+            yield from (
+                holder[name]
+                for name in ("mediaType", "mimeType")
+                if isinstance(holder.get(name), str)
+            )

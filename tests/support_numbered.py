@@ -1,4 +1,5 @@
-"""Conversations about tasks with generations on any binding, and the findings of the rules A2A-GEN."""
+"""Conversations about tasks with generations on any binding, and the findings of the rules
+A2A-GEN."""
 
 from __future__ import annotations
 
@@ -52,14 +53,18 @@ def words(script: Script, number: str) -> str:
     return next(each.summary for each in findings(script) if each.rule == f"A2A-GEN-{number}")
 
 
-def over(binding: str, *events: Any, subscribes: bool = False, version: str = "1.1", **options: Any) -> Script:
+def over(
+    binding: str, *events: Any, subscribes: bool = False, version: str = "1.1", **options: Any
+) -> Script:
     """Return the same stream on any binding."""
     method, params = (SUB, ID) if subscribes else (SEND, options.pop("params", send()))
     if binding == "grpc":
         return grpc(method, params, *events, version=version, **options)
     if binding == "rest":
         target = "/tasks/t1:subscribe" if subscribes else "/message:stream"
-        return rest_stream("POST", target, None if subscribes else params, *events, version=version, **options)
+        return rest_stream(
+            "POST", target, None if subscribes else params, *events, version=version, **options
+        )
     return rpc_stream(method, params, *events, version=version, **options)
 
 
@@ -71,10 +76,19 @@ def stream(*events: Any, **options: Any) -> Script:
 def push(event: Json) -> Script:
     """Return a notification to the client's webhook."""
     token: dict[str, str | None] = {"X-A2A-Notification-Token": "t"}
-    return http("POST", "/hook", json_text(event), headers=token, host="client:9", upstream="http://client:9")
+    return http(
+        "POST",
+        "/hook",
+        json_text(event),
+        headers=token,
+        host="client:9",
+        upstream="http://client:9",
+    )
 
 
-def get(number: int | None, *, current: int | None = None, binding: str = "jsonrpc", **options: Any) -> Script:
+def get(
+    number: int | None, *, current: int | None = None, binding: str = "jsonrpc", **options: Any
+) -> Script:
     """Return a GetTask call; `current`: the client waits for later changes."""
     numbered: Json = {} if number is None else {"generation": str(number)}
     answer = task(options.pop("state", "WORKING"), **numbered)
@@ -89,14 +103,22 @@ def get(number: int | None, *, current: int | None = None, binding: str = "jsonr
 
 
 def told(
-    match: int | None, result: Json | None, error: Json | None = None, task_id: str = "t1", **options: Any
+    match: int | None,
+    result: Json | None,
+    error: Json | None = None,
+    task_id: str = "t1",
+    **options: Any,
 ) -> Script:
     """Return a message with `ifGenerationMatch`."""
     configuration = None if match is None else {"ifGenerationMatch": str(match)}
-    params = send("go on", id="m2", configuration=configuration, **({"taskId": task_id} if task_id else {}))
+    params = send(
+        "go on", id="m2", configuration=configuration, **({"taskId": task_id} if task_id else {})
+    )
     return rpc("SendMessage", params, result, error=error, id=2, version="1.1", **options)
 
 
 def refusal(current: int = 5, code: int = -32010) -> Json:
     """Return a TaskGenerationMismatchError."""
-    return rpc_error(code, MISMATCH, taskId="t1", expectedGeneration="3", currentGeneration=str(current))
+    return rpc_error(
+        code, MISMATCH, taskId="t1", expectedGeneration="3", currentGeneration=str(current)
+    )

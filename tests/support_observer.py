@@ -1,4 +1,5 @@
-"""Sessions as lists of chunks, from real captures and from scripts, and the output of an observer for them."""
+"""Sessions as lists of chunks, from real captures and from scripts, and the output of an observer
+for them."""
 
 from __future__ import annotations
 
@@ -26,21 +27,31 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def of_decoders(each: Observation) -> bool:
-    """Return whether a finding comes from the decoders or the recorder, and not from a rule: scripts of tests may break
-    rules of A2A."""
+    """Return whether a finding comes from the decoders or the recorder, and not from a rule:
+    scripts of tests may break rules of A2A."""
     return isinstance(each, Finding) and not each.rule.startswith("A2A-")
 
 
 def opening(number: int, at: int, upstream: str = "agent:8000") -> list[Chunk]:
     """Return OPEN and DIALED."""
-    facts = ConnectionFacts(client=f"127.0.0.1:{5000 + number}", listen="127.0.0.1:9000", upstream=upstream)
+    facts = ConnectionFacts(
+        client=f"127.0.0.1:{5000 + number}", listen="127.0.0.1:9000", upstream=upstream
+    )
     return [
         Chunk(number, ChunkKind.OPEN, UP, at, msgspec.json.encode(facts)),
-        Chunk(number, ChunkKind.DIALED, UP, at, msgspec.json.encode(DialFacts(upstream, peer="127.0.0.1:8000"))),
+        Chunk(
+            number,
+            ChunkKind.DIALED,
+            UP,
+            at,
+            msgspec.json.encode(DialFacts(upstream, peer="127.0.0.1:8000")),
+        ),
     ]
 
 
-def scripted(script: Script, number: int = 1, start: int = START, kind: ChunkKind = ChunkKind.DATA) -> list[Chunk]:
+def scripted(
+    script: Script, number: int = 1, start: int = START, kind: ChunkKind = ChunkKind.DATA
+) -> list[Chunk]:
     """Return a script as one connection, with a microsecond for each step."""
     chunks = opening(number, start)
     for index, (what, direction, data) in enumerate(script.steps, 1):
@@ -60,18 +71,37 @@ def captured(name: str) -> list[Chunk]:
             opened.add(number)
             chunks += opening(number, at)
         kind = ChunkKind.DATA if "b64" in record else ChunkKind.EOF
-        chunks.append(Chunk(number, kind, Direction(record["dir"]), at, base64.b64decode(record.get("b64", ""))))
-    return chunks + [Chunk(number, ChunkKind.CLOSED, UP, chunks[-1].at + 1) for number in sorted(opened)]
+        chunks.append(
+            Chunk(
+                number, kind, Direction(record["dir"]), at, base64.b64decode(record.get("b64", ""))
+            )
+        )
+    return chunks + [
+        Chunk(number, ChunkKind.CLOSED, UP, chunks[-1].at + 1) for number in sorted(opened)
+    ]
 
 
 def streaming(task: str, *, rpc_id: int = 1, chunks: int = 3) -> Http:
     """Return one streamed call: task, artifact in chunks, completion."""
-    http = Http().call("SendStreamingMessage", {"message": MESSAGE}, rpc_id, A2A_Version="1.0").stream()
+    http = (
+        Http()
+        .call("SendStreamingMessage", {"message": MESSAGE}, rpc_id, A2A_Version="1.0")
+        .stream()
+    )
     status = {"state": "TASK_STATE_WORKING"}
     http.rpc_event(
-        {"task": {"id": task, "contextId": f"c-{task}", "status": {"state": "TASK_STATE_SUBMITTED"}}}, rpc_id
+        {
+            "task": {
+                "id": task,
+                "contextId": f"c-{task}",
+                "status": {"state": "TASK_STATE_SUBMITTED"},
+            }
+        },
+        rpc_id,
     )
-    http.rpc_event({"statusUpdate": {"taskId": task, "contextId": f"c-{task}", "status": status}}, rpc_id)
+    http.rpc_event(
+        {"statusUpdate": {"taskId": task, "contextId": f"c-{task}", "status": status}}, rpc_id
+    )
     for index in range(chunks):
         update = {
             "taskId": task,
@@ -82,7 +112,9 @@ def streaming(task: str, *, rpc_id: int = 1, chunks: int = 3) -> Http:
         }
         http.rpc_event({"artifactUpdate": update}, rpc_id)
     done = {"state": "TASK_STATE_COMPLETED"}
-    http.rpc_event({"statusUpdate": {"taskId": task, "contextId": f"c-{task}", "status": done}}, rpc_id)
+    http.rpc_event(
+        {"statusUpdate": {"taskId": task, "contextId": f"c-{task}", "status": done}}, rpc_id
+    )
     return http.done()
 
 
@@ -91,7 +123,9 @@ MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]
 
 def unary(task: str = "t-u") -> Http:
     """Return one unary call."""
-    result = {"task": {"id": task, "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}}
+    result = {
+        "task": {"id": task, "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
+    }
     return Http().call("SendMessage", {"message": MESSAGE}, A2A_Version="1.0").result(result)
 
 
@@ -107,7 +141,9 @@ def interleaved(*sessions: list[Chunk]) -> list[Chunk]:
     mixed: list[Chunk] = []
     while any(queues):
         mixed += [queue.pop(0) for queue in queues if queue]
-    return [msgspec.structs.replace(chunk, at=START + index * 1000) for index, chunk in enumerate(mixed)]
+    return [
+        msgspec.structs.replace(chunk, at=START + index * 1000) for index, chunk in enumerate(mixed)
+    ]
 
 
 def bytewise(chunks: Iterable[Chunk], size: int = 1) -> Iterator[Chunk]:
@@ -141,9 +177,11 @@ def reloaded(observer: Observer, tasks: Iterable[Task] = ()) -> Observer:
     return again
 
 
-def observe(chunks: Iterable[Chunk], *, restart_at: Iterable[int] = (), commit_every: int = 1) -> Seen:
-    """Feed chunks to an observer; save and restore it before the chunks with these numbers, and fetch changes at this
-    interval."""
+def observe(
+    chunks: Iterable[Chunk], *, restart_at: Iterable[int] = (), commit_every: int = 1
+) -> Seen:
+    """Feed chunks to an observer; save and restore it before the chunks with these numbers, and
+    fetch changes at this interval."""
     observer, seen, restarts = fresh(), Seen([], {}, {}, {}), set(restart_at)
     for index, chunk in enumerate(chunks):
         if index in restarts:

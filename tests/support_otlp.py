@@ -45,8 +45,8 @@ class Kept:
 
 
 class Received:
-    """The received requests, and the results of the next ones: a gRPC or HTTP status each, or a function that runs
-    first."""
+    """The received requests, and the results of the next ones: a gRPC or HTTP status each, or a
+    function that runs first."""
 
     def __init__(self, protocol: str) -> None:
         self.requests: list[Any] = []
@@ -82,25 +82,45 @@ class Received:
 
     def spans(self) -> list[Any]:
         """Return every span in order of arrival, including duplicates."""
-        some = [each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)]
-        scopes = [scope for each in some for part in each.resource_spans for scope in part.scope_spans]
+        some = [
+            each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)
+        ]
+        scopes = [
+            scope for each in some for part in each.resource_spans for scope in part.scope_spans
+        ]
         return [span for scope in scopes for span in scope.spans]
 
     def services(self) -> set[str]:
         """Return the names of the services of all spans."""
-        some = [each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)]
-        return {attributes(part.resource)["service.name"] for each in some for part in each.resource_spans}
+        some = [
+            each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)
+        ]
+        return {
+            attributes(part.resource)["service.name"]
+            for each in some
+            for part in each.resource_spans
+        }
 
     def logs(self) -> list[Any]:
         """Return every log record."""
-        some = [each for each in self.requests if isinstance(each, logs_pb.ExportLogsServiceRequest)]
-        scopes = [scope for each in some for part in each.resource_logs for scope in part.scope_logs]
+        some = [
+            each for each in self.requests if isinstance(each, logs_pb.ExportLogsServiceRequest)
+        ]
+        scopes = [
+            scope for each in some for part in each.resource_logs for scope in part.scope_logs
+        ]
         return [record for scope in scopes for record in scope.log_records]
 
     def metrics(self) -> dict[str, Any]:
         """Return the last value of every metric, by name."""
-        some = [each for each in self.requests if isinstance(each, metrics_pb.ExportMetricsServiceRequest)]
-        scopes = [scope for each in some for part in each.resource_metrics for scope in part.scope_metrics]
+        some = [
+            each
+            for each in self.requests
+            if isinstance(each, metrics_pb.ExportMetricsServiceRequest)
+        ]
+        scopes = [
+            scope for each in some for part in each.resource_metrics for scope in part.scope_metrics
+        ]
         return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
     def resource(self) -> dict[str, Any]:
@@ -116,7 +136,11 @@ def attributes(value: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     name = value.WhichOneof("value")
     found = getattr(value, name) if name else None
-    return [_plain(each) for each in found.values] if name == "array_value" and found is not None else found
+    return (
+        [_plain(each) for each in found.values]
+        if name == "array_value" and found is not None
+        else found
+    )
 
 
 @contextmanager
@@ -152,12 +176,16 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
                 context.abort(answer, "told so")
             return self._received.response(signal)
 
-        return grpc.unary_unary_rpc_method_handler(export, request.FromString, response.SerializeToString)
+        return grpc.unary_unary_rpc_method_handler(
+            export, request.FromString, response.SerializeToString
+        )
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a client that closed before the response
+        if not isinstance(
+            sys.exception(), ConnectionError
+        ):  # a client that closed before the response
             super().handle_error(request, address)
 
 
@@ -177,8 +205,12 @@ def http_backend(port: int = 0, given: Received | None = None) -> Iterator[Recei
             if signal not in _SERVICES:
                 return self._answer(404)
             request = _SERVICES[signal][0].FromString(body)
-            status = received.take(request, {key.lower(): value for key, value in self.headers.items()})
-            return self._answer(status, b"" if status else received.response(signal).SerializeToString())
+            status = received.take(
+                request, {key.lower(): value for key, value in self.headers.items()}
+            )
+            return self._answer(
+                status, b"" if status else received.response(signal).SerializeToString()
+            )
 
         def _answer(self, status: int | None, body: bytes = b"") -> None:
             self.send_response(status or 200)

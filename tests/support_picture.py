@@ -1,7 +1,8 @@
-"""Pictures (SVG) of the terminal that a person can look at and `diff` can compare, and the legibility of their text.
+"""Pictures (SVG) of the terminal that a person can look at and `diff` can compare, and the
+legibility of their text.
 
-Each line of the terminal is one line of the file, drawn from the cells: another version of Textual that draws the same
-cells gives the same picture.
+Each line of the terminal is one line of the file, drawn from the cells: another version of Textual
+that draws the same cells gives the same picture.
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ Run = tuple[str, Look]
 
 def runs_of(app: App[Any]) -> list[list[Run]]:
     """Return the cells of every line of the terminal, joined where they look the same."""
-    strips = app.screen._compositor.render_strips()  # Textual has no public method that returns the shown cells
-    return [list(_joined((each.text, _look(each.style)) for each in strip)) for strip in strips[: app.size.height]]
+    strips = (
+        app.screen._compositor.render_strips()
+    )  # Textual has no public method that returns the shown cells
+    return [
+        list(_joined((each.text, _look(each.style)) for each in strip))
+        for strip in strips[: app.size.height]
+    ]
 
 
 def _joined(runs: Iterator[Run]) -> Iterator[Run]:
@@ -55,11 +61,19 @@ def _look(style: Style | None) -> Look:
         text, ground = ground, text
     if style.dim:
         text = Color.parse(ground).blend(Color.parse(text), 0.66).hex6.lower()
-    return Look(text, ground, "b" * bool(style.bold) + "i" * bool(style.italic) + "u" * bool(style.underline))
+    return Look(
+        text,
+        ground,
+        "b" * bool(style.bold) + "i" * bool(style.italic) + "u" * bool(style.underline),
+    )
 
 
 def _hex(colour: RichColor | None, *, foreground: bool) -> str:
-    return (colour or RichColor.default()).get_truecolor(DEFAULT_TERMINAL_THEME, foreground=foreground).hex
+    return (
+        (colour or RichColor.default())
+        .get_truecolor(DEFAULT_TERMINAL_THEME, foreground=foreground)
+        .hex
+    )
 
 
 def picture(app: App[Any]) -> str:
@@ -68,11 +82,20 @@ def picture(app: App[Any]) -> str:
     looks = sorted({look for line in lines for _, look in line})
     names = {look: f"c{number}" for number, look in enumerate(looks)}
     width, height = round(app.size.width * _WIDE, 1), app.size.height * _HIGH
-    ground = max(looks, key=lambda look: sum(len(text) for line in lines for text, own in line if own == look)).ground
+    ground = max(
+        looks,
+        key=lambda look: sum(len(text) for line in lines for text, own in line if own == look),
+    ).ground
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-size="14">',
-            "<style>text { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; white-space: pre }",
+            (
+                '<svg xmlns="http://www.w3.org/2000/svg" '
+                f'viewBox="0 0 {width} {height}" font-size="14">'
+            ),
+            (
+                "<style>text { font-family: 'DejaVu Sans Mono', "
+                "Menlo, Consolas, monospace; white-space: pre }"
+            ),
             *(f".{names[look]} {{ {_css(look)} }}" for look in looks),
             "</style>",
             f'<rect width="100%" height="100%" fill="{ground}"/>',
@@ -93,15 +116,23 @@ def _drawn(line: list[Run], number: int, ground: str, names: dict[Look, str]) ->
     for own, same in groupby(line, key=lambda run: run[1].ground):
         cells = sum(cell_len(text) for text, _ in same)
         if own != ground:
-            where = f'x="{_pixels(column)}" y="{number * _HIGH}" width="{_pixels(cells)}" height="{_HIGH}"'
+            where = (
+                f'x="{_pixels(column)}" y="{number * _HIGH}" '
+                f'width="{_pixels(cells)}" height="{_HIGH}"'
+            )
             drawn.append(f'<rect {where} fill="{own}"/>')
         column += cells
     column = 0
     for text, look in line:
         if stripped := text.strip():
             begin = column + cell_len(text[: len(text) - len(text.lstrip())])
-            where = f'x="{_pixels(begin)}" y="{number * _HIGH + _UP}" textLength="{_pixels(cell_len(stripped))}"'
-            drawn.append(f'<text class="{names[look]}" {where}>{escape(stripped, quote=False)}</text>')
+            where = (
+                f'x="{_pixels(begin)}" y="{number * _HIGH + _UP}" '
+                f'textLength="{_pixels(cell_len(stripped))}"'
+            )
+            drawn.append(
+                f'<text class="{names[look]}" {where}>{escape(stripped, quote=False)}</text>'
+            )
         column += cell_len(text)
     return "".join(drawn)
 
@@ -111,8 +142,8 @@ def _pixels(cells: int) -> str:
 
 
 def faint(app: App[Any], least: float) -> dict[str, float]:
-    """Return the texts whose contrast to their background is less than `least`, with the contrast. Drawings are
-    ignored.
+    """Return the texts whose contrast to their background is less than `least`, with the contrast.
+    Drawings are ignored.
 
     The screen behind a modal screen is dimmed on purpose.
     """
@@ -132,7 +163,11 @@ def _in_front(app: App[Any], columns: range, y: int) -> bool:
     if not app.screen.is_modal:
         return True
     regions = [child.region for child in app.screen.children if child.display]
-    return any(region.y <= y < region.bottom and region.x <= x < region.right for region in regions for x in columns)
+    return any(
+        region.y <= y < region.bottom and region.x <= x < region.right
+        for region in regions
+        for x in columns
+    )
 
 
 def contrast(one: str, other: str) -> float:
@@ -143,5 +178,7 @@ def contrast(one: str, other: str) -> float:
 
 def _luminance(colour: str) -> float:
     parts = [part / 255 for part in Color.parse(colour).rgb]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

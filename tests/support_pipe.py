@@ -1,4 +1,5 @@
-"""Sessions of a stdio agent as lists of chunks: messages in either framing, logs, signals, the exit."""
+"""Sessions of a stdio agent as lists of chunks: messages in either framing, logs, signals, the
+exit."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes:
-    """Return a message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be wrong."""
+    """Return a message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be
+    wrong."""
     size = len(content) if length is None else length
     lines = [f"Content-Length: {size}", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
@@ -24,14 +26,19 @@ def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes
 
 
 class Stdio:
-    """One agent process with a step each millisecond. Methods return the session, so that calls can be chained."""
+    """One agent process with a step each millisecond. Methods return the session, so that calls can
+    be chained."""
 
     def __init__(self, command: str = COMMAND, *, lines: bool = False) -> None:
         self._lines = lines
         self._pause = 0
         """ns until the next step, beside the usual one."""
         self.chunks: list[Chunk] = []
-        self._add(ChunkKind.OPEN, UP, msgspec.json.encode(ConnectionFacts("pid 123", "stdio", command, "stdio")))
+        self._add(
+            ChunkKind.OPEN,
+            UP,
+            msgspec.json.encode(ConnectionFacts("pid 123", "stdio", command, "stdio")),
+        )
         self._add(ChunkKind.DIALED, UP, msgspec.json.encode(DialFacts(command, peer="pid 456")))
 
     def call(self, method: str, params: Any = None, rpc_id: Any = 1, **fields: str) -> Stdio:
@@ -46,7 +53,9 @@ class Stdio:
 
     def error(self, code: int, message: str, rpc_id: Any = 1) -> Stdio:
         """Add an error response."""
-        return self.answer({"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": message}})
+        return self.answer(
+            {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": message}}
+        )
 
     def say(self, value: Any, **fields: str) -> Stdio:
         """Add any message of the client."""
@@ -92,7 +101,11 @@ class Stdio:
 
     def at(self, moment: int) -> Stdio:
         """Set the time of the next step (ns), or the earliest possible time after it."""
-        self._pause = max(moment - self.chunks[-1].at - STEP, self._pause) if self.chunks[0].at <= moment else 0
+        self._pause = (
+            max(moment - self.chunks[-1].at - STEP, self._pause)
+            if self.chunks[0].at <= moment
+            else 0
+        )
         return self
 
     def closed(self) -> Stdio:

@@ -1,5 +1,5 @@
-"""Secrets that are recognisable by their form or by the words around them: where each is planted, and what is kept on
-purpose."""
+"""Secrets that are recognisable by their form or by the words around them: where each is planted,
+and what is kept on purpose."""
 
 from __future__ import annotations
 
@@ -85,7 +85,11 @@ KEYS = [
     Key("GitHub", "ghp_", ALNUM, 36),
     Key("GitHub app", "ghs_", ALNUM, 36),
     Key(
-        "GitHub fine-grained", "github_pat_", ALNUM, 22, "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+        "GitHub fine-grained",
+        "github_pat_",
+        ALNUM,
+        22,
+        "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW",
     ),
     Key("GitLab", "glpat-", WORD, 20),
     Key("GitLab deploy", "gldt-", WORD, 20),
@@ -187,8 +191,13 @@ LINES = {
     "environment KEY": "export HOUSE_KEY='{}'",
     "header": 'curl -H "Authorization: Bearer {}" http://127.0.0.1:8000/',
     "header of an API": "curl -H 'X-Api-Key: {}' http://127.0.0.1:8000/",
-    "Azure storage": "DefaultEndpointsProtocol=https;AccountName=me;AccountKey={};EndpointSuffix=core.windows.net",
-    "Azure SAS": "https://me.blob.core.windows.net/c/b?sv=2022-11-02&se=2030-01-01&sr=b&sp=r&sig={}",
+    "Azure storage": (
+        "DefaultEndpointsProtocol=https;AccountName=me;"
+        "AccountKey={};EndpointSuffix=core.windows.net"
+    ),
+    "Azure SAS": (
+        "https://me.blob.core.windows.net/c/b?sv=2022-11-02&se=2030-01-01&sr=b&sp=r&sig={}"
+    ),
     "Slack webhook": "post to https://hooks.slack.com/services/T{}/x",
     "URL password": "postgres://bob:{}@db:5432/orders",
     "YAML": 'password: "{}"',
@@ -207,8 +216,8 @@ PLACES = (
     *("stderr", "card", "header", "query", "grpc-message"),
 )
 EACH = 3
-"""Number of places of each line. Each has another secret, because a secret that was found once is found again by its
-value."""
+"""Number of places of each line. Each has another secret, because a secret that was found once is
+found again by its value."""
 
 
 class Plant(NamedTuple):
@@ -244,10 +253,30 @@ class Rest(NamedTuple):
 
 
 REMAINS = [
-    Rest("path", "/v1/tenants/qZ3vT8mK1pLw9XyB/rpc", "qZ3vT8mK1pLw9XyB", "a segment of a path has no name"),
-    Rest("message", "the password is wD5nR2sJ7hGc4Vta, keep it", "wD5nR2sJ7hGc4Vta", "prose says so, no form does"),
-    Rest("stderr", "starting agent eM9bU6fYxQ1oZk3i", "eM9bU6fYxQ1oZk3i", "an argument without a flag"),
-    Rest("stderr", "tool -p kH8gB3vN6mT1rWsC", "kH8gB3vN6mT1rWsC", "a short flag of an unknown program"),
+    Rest(
+        "path",
+        "/v1/tenants/qZ3vT8mK1pLw9XyB/rpc",
+        "qZ3vT8mK1pLw9XyB",
+        "a segment of a path has no name",
+    ),
+    Rest(
+        "message",
+        "the password is wD5nR2sJ7hGc4Vta, keep it",
+        "wD5nR2sJ7hGc4Vta",
+        "prose says so, no form does",
+    ),
+    Rest(
+        "stderr",
+        "starting agent eM9bU6fYxQ1oZk3i",
+        "eM9bU6fYxQ1oZk3i",
+        "an argument without a flag",
+    ),
+    Rest(
+        "stderr",
+        "tool -p kH8gB3vN6mT1rWsC",
+        "kH8gB3vN6mT1rWsC",
+        "a short flag of an unknown program",
+    ),
     Rest(
         "metadata",
         "4f0c9b2a7d5e8163aa90c3d1e5f72b84-us19",
@@ -258,16 +287,45 @@ REMAINS = [
 
 STRUCTURED: dict[str, list[str]] = {
     "named header": [
-        *("X-Auth: {}", "DPoP: {}", "X-Session: {}", "X-Session-Id: {}", "X-Sid: {}", "Ory-Kratos-Session: {}"),
+        *(
+            "X-Auth: {}",
+            "DPoP: {}",
+            "X-Session: {}",
+            "X-Session-Id: {}",
+            "X-Sid: {}",
+            "Ory-Kratos-Session: {}",
+        ),
         *("X-JWT-Assertion: {}", "X-Passcode: {}", "X-OTP: {}", "X-PIN: {}", "X-Tokens: {}"),
-        *("Authentication: {}", "X-Authorization-Extra: {}", "X-Credentials-Data: {}", "X-Custom-Secret-Value: {}"),
+        *(
+            "Authentication: {}",
+            "X-Authorization-Extra: {}",
+            "X-Credentials-Data: {}",
+            "X-Custom-Secret-Value: {}",
+        ),
         *("Corp-Auth: {}", "Sec-WebSocket-Protocol: bearer, {}"),
     ],
-    "named query": ["sid={}", "session={}", "jwt={}", "otp={}", "otp=12345678{}", "assertion={}", "user[password]={}"],
+    "named query": [
+        "sid={}",
+        "session={}",
+        "jwt={}",
+        "otp={}",
+        "otp=12345678{}",
+        "assertion={}",
+        "user[password]={}",
+    ],
     "data": [
-        *(f'{{"{name}": "{{}}"}}' for name in ("jwt", "auth", "pass", "userPass", "passcode", "clientAssertion")),
-        *(f'{{"{name}": "{{}}"}}' for name in ("code_verifier", "tokenValue", "apiKeyValue", "connectionString")),
-        *(f'{{"{name}": ["{{}}"]}}' for name in ("password", "tokens", "apiKeys", "secrets", "passwords")),
+        *(
+            f'{{"{name}": "{{}}"}}'
+            for name in ("jwt", "auth", "pass", "userPass", "passcode", "clientAssertion")
+        ),
+        *(
+            f'{{"{name}": "{{}}"}}'
+            for name in ("code_verifier", "tokenValue", "apiKeyValue", "connectionString")
+        ),
+        *(
+            f'{{"{name}": ["{{}}"]}}'
+            for name in ("password", "tokens", "apiKeys", "secrets", "passwords")
+        ),
         '{"credentials": {"pw": "{}"}}',
         '{"secret": {"db": [{"value": "{}"}]}}',
         '{"settings": {"sessionId": "{}"}}',
@@ -305,5 +363,9 @@ def structured() -> list[Plant]:
         for line in lines:
             key = Key("", "7", "0123456789", 9) if place == "number" else Key("", "q", ALNUM, 9)
             secret = key.made(random)
-            found.append(Plant(line, "data" if place == "number" else place, line.replace("{}", secret), secret))
+            found.append(
+                Plant(
+                    line, "data" if place == "number" else place, line.replace("{}", secret), secret
+                )
+            )
     return found

@@ -1,4 +1,5 @@
-"""Both peers of a script over real sockets with the proxy between them, and the bytes that each received."""
+"""Both peers of a script over real sockets with the proxy between them, and the bytes that each
+received."""
 
 from __future__ import annotations
 
@@ -16,12 +17,13 @@ from support_ways import Channel, Line, TlsChannel, Way, expected_requests
 SECONDS = 120.0
 """Seconds after which a step has failed, also on a slow machine."""
 DELIVERY_SECONDS = 0.05
-"""Seconds for which one peer waits for the other's bytes before it continues: an editor may hold an incomplete head."""
+"""Seconds for which one peer waits for the other's bytes before it continues: an editor may hold an
+incomplete head."""
 
 
 class Peer:
-    """One end of a connection: the bytes that it sent and received, and its end. Without a channel it is not there yet,
-    and does nothing."""
+    """One end of a connection: the bytes that it sent and received, and its end. Without a channel
+    it is not there yet, and does nothing."""
 
     def __init__(self, pause: float = 0.0) -> None:
         self.channel: Channel | None = None
@@ -32,7 +34,8 @@ class Peer:
         self.broke = False
         """It has reset the connection itself."""
         self.ended = ""
-        """`eof`, `reset` or `truncated` (FIN without close_notify), once the other end has ended; empty before."""
+        """`eof`, `reset` or `truncated` (FIN without close_notify), once the other end has ended;
+        empty before."""
         self._pause = pause
         self._arrived = asyncio.Event()
         self._reader: asyncio.Future[None] | None = None
@@ -50,7 +53,9 @@ class Peer:
         try:
             async with asyncio.timeout(SECONDS):
                 await self.channel.send(data)
-        except ssl.SSLEOFError:  # OpenSSL sends nothing after the other end's FIN without close_notify
+        except (
+            ssl.SSLEOFError
+        ):  # OpenSSL sends nothing after the other end's FIN without close_notify
             del self.sent[len(self.sent) - len(data) :]
         except (ConnectionResetError, BrokenPipeError):
             self.ended = "reset"
@@ -79,7 +84,8 @@ class Peer:
                     await self._arrived.wait()
 
     async def end(self, *others: asyncio.Future[Any]) -> None:
-        """Wait until the other end has closed, or one of these has a result. Raises TimeoutError if it does not."""
+        """Wait until the other end has closed, or one of these has a result. Raises TimeoutError if
+        it does not."""
         if self._reader is not None:
             async with asyncio.timeout(SECONDS):
                 await asyncio.wait([self._reader, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -122,11 +128,18 @@ class Played:
 
     @property
     def refused(self) -> bool:
-        """Return whether the proxy must answer the client itself, because the client uses HTTP/2 and the agent's first
-        byte cannot."""
-        could = self.client.sent.startswith(PREFACE) and bytes(self.agent.sent[:1]) not in (b"", b"\0")
+        """Return whether the proxy must answer the client itself, because the client uses HTTP/2
+        and the agent's first byte cannot."""
+        could = self.client.sent.startswith(PREFACE) and bytes(self.agent.sent[:1]) not in (
+            b"",
+            b"\0",
+        )
         reads = not self._way.agent_has_tls
-        return could and reads and (not self.client.received or not self.agent.sent.startswith(self.client.received))
+        return (
+            could
+            and reads
+            and (not self.client.received or not self.agent.sent.startswith(self.client.received))
+        )
 
     @property
     def broken(self) -> bool:
@@ -140,7 +153,8 @@ class Played:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the requests can be predicted: false for some that a forward proxy may refuse or forward."""
+        """Whether the requests can be predicted: false for some that a forward proxy may refuse or
+        forward."""
         return self._way is not Way.ABSOLUTE or (
             expected_requests(bytes(self.client.sent))[1] and not self._may_upgrade
         )
@@ -149,12 +163,22 @@ class Played:
     def recorded_sizes(self) -> tuple[int, int] | None:
         """The bytes of both directions that the recording must have; None if they are not known."""
         unknown = self.broken or self.refused or not self.is_judged or bool(self.problems())
-        if unknown or len(self.client.received) < len(self.agent.sent) or self.client.channel is None:
+        if (
+            unknown
+            or len(self.client.received) < len(self.agent.sent)
+            or self.client.channel is None
+        ):
             return None
         if self._way is Way.UNREAD:
-            return (self.client.channel.raw_sent, self.agent.channel.raw_sent) if self.agent.channel else None
+            return (
+                (self.client.channel.raw_sent, self.agent.channel.raw_sent)
+                if self.agent.channel
+                else None
+            )
         wanted = self.wanted(self.client)
-        return (len(wanted), len(self.agent.sent)) if len(self.agent.received) == len(wanted) else None
+        return (
+            (len(wanted), len(self.agent.sent)) if len(self.agent.received) == len(wanted) else None
+        )
 
     @property
     def _may_upgrade(self) -> bool:
@@ -169,7 +193,10 @@ class Played:
     def problems(self) -> list[str]:
         """Return the faults of the proxy; empty if there are none."""
         found = ["the connection was not ended"] if self.hangs else []
-        for sender, receiver, name in ((self.client, self.agent, "agent"), (self.agent, self.client, "client")):
+        for sender, receiver, name in (
+            (self.client, self.agent, "agent"),
+            (self.agent, self.client, "client"),
+        ):
             if self.refused and name == "client":
                 continue
             wanted, received = self.wanted(sender), bytes(receiver.received)
@@ -180,7 +207,12 @@ class Played:
             if received != (wanted[: len(received)] if may_lose else wanted):
                 found.append(_difference(name, wanted, received))
             reset_follows = sender.broke and not sender.finished and not receiver.finished
-            if reset_follows and receiver.channel and receiver.ended != "reset" and not self.refused:
+            if (
+                reset_follows
+                and receiver.channel
+                and receiver.ended != "reset"
+                and not self.refused
+            ):
                 found.append(f"the {name} saw {receiver.ended or 'nothing'} instead of a reset")
             if not may_lose and receiver.ended == "reset":
                 found.append(f"the {name} saw a reset that nobody sent")
@@ -188,7 +220,8 @@ class Played:
                 cuts = isinstance(sender.channel, TlsChannel) and not self.notifies
                 if (receiver.ended == "truncated") is not cuts:
                     found.append(
-                        f"the {name} saw {receiver.ended or 'nothing'}, the other peer sent {'no ' * cuts}close_notify"
+                        f"the {name} saw {receiver.ended or 'nothing'}, the other peer sent "
+                        f"{'no ' * cuts}close_notify"
                     )
         return found
 
@@ -196,22 +229,31 @@ class Played:
         """Return the difference in the part of a connection that can be predicted."""
         common = min(len(wanted), len(received))
         if name == "agent":
-            is_equal = received[:common] == wanted[:common] and (self.broken or len(received) >= len(wanted))
+            is_equal = received[:common] == wanted[:common] and (
+                self.broken or len(received) >= len(wanted)
+            )
         elif self.client.sent.startswith(PREFACE):
             is_equal = True  # the proxy answers in HTTP/2
         else:
             begin = received.rfind(b"HTTP/1.1 400 ")
             answered = b"a2a-proxy" in received[begin:] or b"a client sent" in received[begin:]
-            is_equal = wanted.startswith(received) or (begin >= 0 and answered and wanted.startswith(received[:begin]))
+            is_equal = wanted.startswith(received) or (
+                begin >= 0 and answered and wanted.startswith(received[:begin])
+            )
         return [] if is_equal else [_difference(name, wanted, received)]
 
 
-async def play(steps: list[Step], line: Line, pause: float = 0.0, *, notifies: bool = True) -> Played:
-    """Play a script through the proxy. Each step waits briefly for the bytes that the other peer sent before it. In the
-    end both peers finish, unless one has reset. With `pause` both pause for that many seconds after each read. Without
-    `notifies` peers end TLS with FIN alone. Raises OSError, and TimeoutError if there is no connection."""
+async def play(
+    steps: list[Step], line: Line, pause: float = 0.0, *, notifies: bool = True
+) -> Played:
+    """Play a script through the proxy. Each step waits briefly for the bytes that the other peer
+    sent before it. In the end both peers finish, unless one has reset. With `pause` both pause for
+    that many seconds after each read. Without `notifies` peers end TLS with FIN alone. Raises
+    OSError, and TimeoutError if there is no connection."""
     client, agent = Peer(pause), Peer(pause)
-    begin = next((data for what, direction, data in steps if data and direction is Direction.TO_AGENT), b"")
+    begin = next(
+        (data for what, direction, data in steps if data and direction is Direction.TO_AGENT), b""
+    )
     accepting = asyncio.ensure_future(line.accept(notifies=notifies))
     try:
         async with asyncio.timeout(SECONDS):
@@ -233,7 +275,9 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
     await asyncio.wait([task])
 
 
-async def _play_steps(steps: list[Step], line: Line, played: Played, accepting: asyncio.Future[Channel]) -> None:
+async def _play_steps(
+    steps: list[Step], line: Line, played: Played, accepting: asyncio.Future[Channel]
+) -> None:
     client, agent = played.client, played.agent
     peers = {Direction.TO_AGENT: client, Direction.TO_CLIENT: agent}
     last = Direction.TO_AGENT
@@ -271,8 +315,11 @@ async def _play_steps(steps: list[Step], line: Line, played: Played, accepting: 
         played.hangs = True
 
 
-async def _accept(line: Line, client: Peer, agent: Peer, accepting: asyncio.Future[Channel]) -> None:
-    """Accept the connection to the agent if the proxy must have dialled. Raises TimeoutError if it does not."""
+async def _accept(
+    line: Line, client: Peer, agent: Peer, accepting: asyncio.Future[Channel]
+) -> None:
+    """Accept the connection to the agent if the proxy must have dialled. Raises TimeoutError if it
+    does not."""
     if accepting.done() or line.dials(bytes(client.sent)):
         async with asyncio.timeout(SECONDS):
             agent.begin(await accepting)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 def stat(pid: int) -> list[str]:
-    """Return the fields of `stat` after the name; the state is the first. Raises OSError if the process does not
-    exist."""
+    """Return the fields of `stat` after the name; the state is the first. Raises OSError if the
+    process does not exist."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
@@ -42,8 +42,13 @@ def listening_ports(pid: int) -> set[tuple[str, int]]:
 def memory_mib(pid: int) -> tuple[float, float]:
     """Return the resident memory of a process now, and its peak, in MiB.
 
-    The peak of `wait4` includes that of the process that forked it. Raises OSError if the process does not exist.
+    The peak of `wait4` includes that of the process that forked it. Raises OSError if the process
+    does not exist.
     """
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
+    found = dict(
+        re.findall(
+            r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+        )
+    )
     now = int(found.get("VmRSS", 0)) / 1024  # a zombie has none
     return now, max(now, int(found.get("VmHWM", 0)) / 1024)

@@ -1,5 +1,6 @@
-"""The promised surface of the programs: `manual/promises.md`. `.venv/bin/python tests/support_promises.py` adds what is
-new to `tests/data/promises.json`; it removes nothing, because a removal breaks a promise."""
+"""The promised surface of the programs: `manual/promises.md`.
+`.venv/bin/python tests/support_promises.py` adds what is new to `tests/data/promises.json`; it
+removes nothing, because a removal breaks a promise."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from support_cli import run_here
 
 ROOT = Path(__file__).parents[1]
 PROMISES = ROOT / "tests/data/promises.json"
-_LOSSY, _DEMO, _AGENTS = (ROOT / f"recordings/{name}.a2a.jsonl" for name in ("lossy", "demo", "three-agents"))
+_LOSSY, _DEMO, _AGENTS = (
+    ROOT / f"recordings/{name}.a2a.jsonl" for name in ("lossy", "demo", "three-agents")
+)
 _OUTPUTS: dict[str, tuple[object, ...]] = {
     "check": ("check", _LOSSY, "--format", "json"),
     "diff": ("diff", _LOSSY, _DEMO, "--json"),
@@ -84,7 +87,16 @@ def _visible(command: click.Command) -> list[click.Option]:
 def _options(path: str, command: click.Command) -> Iterator[tuple[str, list[str]]]:
     """Yield each command with its options."""
     for name, each in _commands(path, command):
-        yield name, sorted({word for option in _visible(each) for word in (*option.opts, *option.secondary_opts)})
+        yield (
+            name,
+            sorted(
+                {
+                    word
+                    for option in _visible(each)
+                    for word in (*option.opts, *option.secondary_opts)
+                }
+            ),
+        )
 
 
 def _choices(path: str, command: click.Command) -> Iterator[tuple[str, list[str]]]:
@@ -115,19 +127,33 @@ def _views() -> dict[str, list[str]]:
         path = Path(folder) / "r.a2a.db"
         run_here(Path(folder), "cassette", "read", _LOSSY, path)
         with contextlib.closing(sqlite3.connect(path)) as database:
-            names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+            names = {
+                name
+                for (name,) in database.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'view'"
+                )
+            }
             rows = {
                 name: database.execute(f"PRAGMA table_info({name})").fetchall()
                 for name in sorted(names - {"ident_text"})
             }
-            return {name: sorted({row[1] for row in columns} - _STORAGE) for name, columns in rows.items()}
+            return {
+                name: sorted({row[1] for row in columns} - _STORAGE)
+                for name, columns in rows.items()
+            }
 
 
 def _members(found: object) -> list[str]:
-    """Return the public members of a class: methods, properties and fields. Of anything else, none."""
+    """Return the public members of a class: methods, properties and fields. Of anything else,
+    none."""
     if not introspection.isclass(found):
         return []
-    own = {name for each in found.__mro__ if each.__module__.startswith("a2a_proxy") for name in vars(each)}
+    own = {
+        name
+        for each in found.__mro__
+        if each.__module__.startswith("a2a_proxy")
+        for name in vars(each)
+    }
     return sorted(name for name in own | set(_hints(found)) if not name.startswith("_"))
 
 
@@ -156,14 +182,18 @@ def _plugin() -> dict[str, list[str]]:
     options = _Options()
     plugin.pytest_addoption(options)  # type: ignore[arg-type]
     return {
-        "fixtures": sorted(name for name in vars(plugin) if name.startswith("a2a_") and name != "a2a_proxy"),
+        "fixtures": sorted(
+            name for name in vars(plugin) if name.startswith("a2a_") and name != "a2a_proxy"
+        ),
         "options": sorted(options.names),
     }
 
 
 def _merged(old: Any, new: Any) -> Any:
     if isinstance(new, Mapping):
-        return {name: _merged(old.get(name, {}), new.get(name, {})) for name in sorted({*old, *new})}
+        return {
+            name: _merged(old.get(name, {}), new.get(name, {})) for name in sorted({*old, *new})
+        }
     return sorted({*old, *new})
 
 

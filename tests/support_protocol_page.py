@@ -1,6 +1,8 @@
-"""The generated tables of manual/protocol.md. `python tests/support_protocol_page.py` writes them into the page.
+"""The generated tables of manual/protocol.md. `python tests/support_protocol_page.py` writes them
+into the page.
 
-The page marks each table with `<!-- table: NAME -->` and `<!-- end of table -->`; `tests/house` compares.
+The page marks each table with `<!-- table: NAME -->` and `<!-- end of table -->`; `tests/house`
+compares.
 """
 
 from __future__ import annotations
@@ -15,10 +17,21 @@ from a2a_proto.shapes.protobuf_shapes import make_grammar
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1
+from a2a_proxy.protocol.errors import (
+    GENERATION_MISMATCH,
+    GRPC_STATUS_NAMES,
+    RPC_REASONS,
+    RPC_REASONS_0_1,
+)
 from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent
 from a2a_proxy.protocol.json_shapes import decode_result
-from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, ResponseKind, message_names
+from a2a_proxy.protocol.operations import (
+    GRPC_METHODS,
+    JSONRPC_METHODS,
+    OPERATIONS,
+    ResponseKind,
+    message_names,
+)
 from a2a_proxy.protocol.rest_path import CONFIG_METHODS, CONFIGS_METHODS, PATHS, VERBS
 from a2a_proxy.protocol.schema import schema_set_of
 from a2a_proxy.protocol.stream_life import PIPE_LIFE, PipeEvent, PipeLife
@@ -69,7 +82,16 @@ _LIVE_SAMPLES = (
     ("agent", "a message update", "2A 03 0A 01 74"),
 )
 
-_SCALARS = {1: "double", 3: "int64", 4: "uint64", 5: "int32", 8: "bool", 9: "string", 12: "bytes", 13: "uint32"}
+_SCALARS = {
+    1: "double",
+    3: "int64",
+    4: "uint64",
+    5: "int32",
+    8: "bool",
+    9: "string",
+    12: "bytes",
+    13: "uint32",
+}
 
 
 def _row(*cells: str) -> str:
@@ -90,7 +112,9 @@ def _named(dialect: Dialect) -> str:
 
 
 def _with_dialect(methods: tuple[tuple[str, Dialect], ...]) -> str:
-    return ", ".join(f"`{name}`" + (f" ({dialect.value})" if dialect.value else "") for name, dialect in methods)
+    return ", ".join(
+        f"`{name}`" + (f" ({dialect.value})" if dialect.value else "") for name, dialect in methods
+    )
 
 
 def _rest() -> dict[str, list[str]]:
@@ -101,17 +125,23 @@ def _rest() -> dict[str, list[str]]:
     found["GetExtendedAgentCard"].append("GET /v1/card")
     found["GetTask"] = ["GET /tasks/{id}"]
     for verb, (operation, methods) in VERBS.items():
-        found.setdefault(operation, []).extend(f"{method} /tasks/{{id}}:{verb}" for method in methods)
+        found.setdefault(operation, []).extend(
+            f"{method} /tasks/{{id}}:{verb}" for method in methods
+        )
     for path, table in (("", CONFIGS_METHODS), ("/{configId}", CONFIG_METHODS)):
         for method, operation in table.items():
-            found.setdefault(operation, []).append(f"{method} /tasks/{{id}}/pushNotificationConfigs{path}")
+            found.setdefault(operation, []).append(
+                f"{method} /tasks/{{id}}/pushNotificationConfigs{path}"
+            )
     return found
 
 
 def operations() -> Iterator[str]:
     """Yield operation x dialect x binding."""
     rest = _rest()
-    yield from _head("operation", "JSON-RPC before 1.0", "gRPC in `a2a.v1`", "REST, after any prefix", "result")
+    yield from _head(
+        "operation", "JSON-RPC before 1.0", "gRPC in `a2a.v1`", "REST, after any prefix", "result"
+    )
     for each in OPERATIONS:
         old, grpc = _with_dialect(each.rpc_v0), _with_dialect(each.grpc_v0)
         yield _row(f"`{each.name}`", old, grpc, _code(rest[each.name]), _RESULTS[each.answer])
@@ -124,7 +154,8 @@ def payloads() -> Iterator[str]:
         new = message_names(each, Dialect.V1_0)
         older = [message_names(each, line) for line in (Dialect.V0_3, Dialect.RC)]
         known = [
-            {dialect for _, dialect in each.grpc_v0} & {line, Dialect.UNKNOWN} for line in (Dialect.V0_3, Dialect.RC)
+            {dialect for _, dialect in each.grpc_v0} & {line, Dialect.UNKNOWN}
+            for line in (Dialect.V0_3, Dialect.RC)
         ]
         cells = [
             "-" if not has else "the same" if pair == new else _code(list(pair))
@@ -135,17 +166,39 @@ def payloads() -> Iterator[str]:
 
 def errors() -> Iterator[str]:
     """Yield A2A's errors: reason, JSON-RPC code, gRPC status, HTTP status."""
-    yield from _head("reason", "JSON-RPC", "gRPC", "HTTP", "gRPC in 1.0.0", "HTTP in 1.0.0", "the code in 0.1")
+    yield from _head(
+        "reason", "JSON-RPC", "gRPC", "HTTP", "gRPC in 1.0.0", "HTTP in 1.0.0", "the code in 0.1"
+    )
     for reason, row in ERROR_TABLE.items():
         old_grpc = f"`{row.old_grpc}`" if row.old_grpc else "the same"
         old_http = str(row.old_http) if row.old_http else "the same"
-        yield _row(f"`{reason}`", *_codes(row.code, row.grpc, row.http), old_grpc, old_http, _in_0_1(row.code))
-    mismatch = [MISMATCH_CODES[binding] for binding in (Binding.JSONRPC, Binding.GRPC, Binding.REST)]
+        yield _row(
+            f"`{reason}`",
+            *_codes(row.code, row.grpc, row.http),
+            old_grpc,
+            old_http,
+            _in_0_1(row.code),
+        )
+    mismatch = [
+        MISMATCH_CODES[binding] for binding in (Binding.JSONRPC, Binding.GRPC, Binding.REST)
+    ]
     codes = _codes(mismatch[0], GRPC_STATUS_NAMES[mismatch[1]], mismatch[2])
     yield _row(f"`{GENERATION_MISMATCH}` (1.1)", *codes, "", "", _in_0_1(mismatch[0]))
-    others = {*RPC_REASONS, *RPC_REASONS_0_1} - {row.code for row in ERROR_TABLE.values()} - {mismatch[0]}
+    others = (
+        {*RPC_REASONS, *RPC_REASONS_0_1}
+        - {row.code for row in ERROR_TABLE.values()}
+        - {mismatch[0]}
+    )
     for code in sorted(others, reverse=True):
-        yield _row(f"`{RPC_REASONS[code]}`" if code in RPC_REASONS else "", str(code), "", "", "", "", _in_0_1(code))
+        yield _row(
+            f"`{RPC_REASONS[code]}`" if code in RPC_REASONS else "",
+            str(code),
+            "",
+            "",
+            "",
+            "",
+            _in_0_1(code),
+        )
 
 
 def _codes(rpc: int, grpc: str, http: int) -> tuple[str, str, str]:
@@ -153,26 +206,42 @@ def _codes(rpc: int, grpc: str, http: int) -> tuple[str, str, str]:
 
 
 def _in_0_1(code: int) -> str:
-    return "the same" if RPC_REASONS_0_1[code] == RPC_REASONS.get(code) else f"`{RPC_REASONS_0_1[code]}`"
+    return (
+        "the same"
+        if RPC_REASONS_0_1[code] == RPC_REASONS.get(code)
+        else f"`{RPC_REASONS_0_1[code]}`"
+    )
 
 
 def dialects() -> Iterator[str]:
     """Yield the proof of each dialect, and the descriptors that decode it."""
     yield from _head(
-        "dialect", "JSON-RPC methods that only it has", "gRPC methods that only it has", "`A2A-Version`", "descriptors"
+        "dialect",
+        "JSON-RPC methods that only it has",
+        "gRPC methods that only it has",
+        "`A2A-Version`",
+        "descriptors",
     )
-    versions = {f"{major}.{minor}": dialect_of_version(f"{major}.{minor}") for major in (0, 1) for minor in range(4)}
+    versions = {
+        f"{major}.{minor}": dialect_of_version(f"{major}.{minor}")
+        for major in (0, 1)
+        for minor in range(4)
+    }
     for dialect in Dialect:
         if dialect is Dialect.UNKNOWN:
             continue
         rpc = [method for method, (_, proof) in JSONRPC_METHODS.items() if proof is dialect]
-        grpc = [path.rpartition("/")[2] for path, (_, proof) in GRPC_METHODS.items() if proof is dialect]
+        grpc = [
+            path.rpartition("/")[2] for path, (_, proof) in GRPC_METHODS.items() if proof is dialect
+        ]
         if dialect is Dialect.V1_0:
             cells = ["the 1.0 names", "every method of `lf.a2a.v1.A2AService`"]
         else:
             cells = [_code(rpc), _code(grpc)]
         said = [version for version, meant in versions.items() if meant is dialect]
-        descriptors = "" if dialect in (Dialect.V0_1, Dialect.VENDOR) else f"`{schema_set_of(dialect)}`"
+        descriptors = (
+            "" if dialect in (Dialect.V0_1, Dialect.VENDOR) else f"`{schema_set_of(dialect)}`"
+        )
         yield _row(f"`{dialect.value}`", *cells, _code(said), descriptors)
 
 
@@ -183,7 +252,9 @@ def evidence() -> Iterator[str]:
         yield _row(f"`{body}`", "parameters of a call", _named(dialect_of_request(body.encode())))
     for method, body in _RESULT_BODIES:
         place = f"result of `{method}`" if method else "result or event"
-        yield _row(f"`{body}`", place, _named(dialect_of_result(decode_result(body.encode()), method)))
+        yield _row(
+            f"`{body}`", place, _named(dialect_of_result(decode_result(body.encode()), method))
+        )
 
 
 def live() -> Iterator[str]:
@@ -200,7 +271,11 @@ def states() -> Iterator[str]:
     yield from _head("number", "1.0", "also read as", "class")
     for state in TaskState:
         name = f"TASK_STATE_{state.name}"
-        others = [spelling for spelling, number in STATE_NUMBERS.items() if number == state and spelling != name]
+        others = [
+            spelling
+            for spelling, number in STATE_NUMBERS.items()
+            if number == state and spelling != name
+        ]
         kind = (
             "terminal"
             if state.terminal
@@ -228,7 +303,9 @@ def course() -> Iterator[str]:
     yield from _machine(COURSE, Course, CourseEvent)
 
 
-def _machine(table: Mapping[Any, Any], states: Iterable[str], events: Iterable[str]) -> Iterator[str]:
+def _machine(
+    table: Mapping[Any, Any], states: Iterable[str], events: Iterable[str]
+) -> Iterator[str]:
     """State x event; a dash is an event that cannot happen."""
     known = [state for state in states if any(state == before for before, _ in table)]
     yield from _head("event, in state", *known)
@@ -256,9 +333,12 @@ def _state_name(state: TaskState) -> str:
 
 
 def fields(line: SchemaSet, base: SchemaSet | None = None) -> Iterator[str]:
-    """Yield the messages of a version; with `base` only those that differ from the message of that name there."""
+    """Yield the messages of a version; with `base` only those that differ from the message of that
+    name there."""
     known = _messages(base) if base else {}
-    binary = make_grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
+    binary = (
+        make_grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
+    )
     yield from _head("message", "fields")
     for name, message in sorted(_messages(line).items()):
         required = binary[name].required if name in binary else frozenset()
@@ -274,7 +354,11 @@ def _messages(line: SchemaSet) -> dict[str, Any]:
         if file.package == package:
             found |= dict(file.message_types_by_name)
     for each in list(found.values()):
-        nested = {f"{each.name}.{inner.name}": inner for inner in each.nested_types if not inner.GetOptions().map_entry}
+        nested = {
+            f"{each.name}.{inner.name}": inner
+            for inner in each.nested_types
+            if not inner.GetOptions().map_entry
+        }
         found |= nested
     return found
 
@@ -291,10 +375,21 @@ def _files(line: SchemaSet) -> list[Any]:
 
 
 def _fields(message: Any, required: frozenset[str]) -> str:
-    alternatives = {field.name for group in message.oneofs if not group.name.startswith("_") for field in group.fields}
+    alternatives = {
+        field.name
+        for group in message.oneofs
+        if not group.name.startswith("_")
+        for field in group.fields
+    }
     words = []
     for field in sorted(message.fields, key=lambda field: field.number):
-        marks = " R" if field.json_name in required else " optional" if field.has_presence and _singular(field) else ""
+        marks = (
+            " R"
+            if field.json_name in required
+            else " optional"
+            if field.has_presence and _singular(field)
+            else ""
+        )
         marks = marks or (" one-of" if field.name in alternatives else "")
         words.append(f"{field.number} `{field.name}` {_type(field)}{marks}")
     return "; ".join(words)
@@ -310,7 +405,13 @@ def _type(field: Any) -> str:
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:
         return f"map of {_type(inner.fields_by_name['value'])}"
-    name = inner.name if inner is not None else field.enum_type.name if field.enum_type else _SCALARS[field.type]
+    name = (
+        inner.name
+        if inner is not None
+        else field.enum_type.name
+        if field.enum_type
+        else _SCALARS[field.type]
+    )
     return f"list of {name}" if field.is_repeated else name
 
 
@@ -347,7 +448,9 @@ def rendered(name: str) -> str:
 def main() -> None:
     """Write every table into the page."""
     page = PAGE.read_text("utf-8")
-    PAGE.write_text(_MARKED.sub(lambda found: f"{found[1]}\n{rendered(found[2])}\n\n{found[4]}", page), "utf-8")
+    PAGE.write_text(
+        _MARKED.sub(lambda found: f"{found[1]}\n{rendered(found[2])}\n\n{found[4]}", page), "utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The real proxy for tests: started as a user starts it, on loopback, with a state directory of its own.
+"""The real proxy for tests: started as a user starts it, on loopback, with a state directory of its
+own.
 
-`start` and `stop` block until the proxy is ready or finished. A test whose own event loop serves a peer calls `stop`
-with `asyncio.to_thread`.
+`start` and `stop` block until the proxy is ready or finished. A test whose own event loop serves a
+peer calls `stop` with `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def program(name: str) -> str:
 
 
 def environment(state: Path) -> dict[str, str]:
-    """Return the environment of a command: this state directory, and no settings of the user who runs the tests."""
+    """Return the environment of a command: this state directory, and no settings of the user who
+    runs the tests."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("A2A_PROXY_")}
     return {**own, "A2A_PROXY_STATE": str(state)}
 
@@ -41,7 +43,9 @@ class Proxy:
     Without an upstream, `extra` has the listeners; `address` is the one of the first forward proxy.
     """
 
-    def __init__(self, folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> None:
+    def __init__(
+        self, folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json"
+    ) -> None:
         self.folder = folder
         self.recording = folder / "recording.a2a"
         self.state = folder / "state"
@@ -66,7 +70,8 @@ class Proxy:
         """Start it and wait until it listens. Raises RuntimeError if it does not."""
         pipe = subprocess.PIPE
         line = [program("a2a-proxy"), *self.words]
-        # The working directory is its folder, so that the recorded command line has no path of this machine.
+        # The working directory is its folder, so that the recorded command line has no path of this
+        # machine.
         self.process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
@@ -80,7 +85,10 @@ class Proxy:
         assert self.process.stderr is not None
         self._readers = [
             threading.Thread(target=self._read, args=each, daemon=True)
-            for each in ((self.process.stdout, self.out, self.out_at), (self.process.stderr, self.err, []))
+            for each in (
+                (self.process.stdout, self.out, self.out_at),
+                (self.process.stderr, self.err, []),
+            )
         ]
         for reader in self._readers:
             reader.start()
@@ -88,8 +96,8 @@ class Proxy:
         return self
 
     def stop(self) -> dict[str, Any]:
-        """Send SIGINT as Ctrl-C does, wait until everything is recorded, and return the summary (empty in text
-        format)."""
+        """Send SIGINT as Ctrl-C does, wait until everything is recorded, and return the summary
+        (empty in text format)."""
         self.process.send_signal(signal.SIGINT)
         self._end(STOP_SECONDS)
         if self.process.returncode:
@@ -134,7 +142,11 @@ class Proxy:
             if marker in line:
                 if self.log_format == "json":
                     start = json.loads(line)
-                    return str((start["routes"][0]["listen"] if start["routes"] else start["forwards"][0])[0])
+                    return str(
+                        (start["routes"][0]["listen"] if start["routes"] else start["forwards"][0])[
+                            0
+                        ]
+                    )
                 return line.partition(marker)[2].partition(" ")[0]
 
     def _read(self, stream: IO[str], kept: list[str], came: list[int]) -> None:
@@ -157,7 +169,9 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def proxy(folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> Iterator[Proxy]:
+def proxy(
+    folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json"
+) -> Iterator[Proxy]:
     """Run a proxy while the block runs; it is killed at the end unless it was stopped."""
     with running(Proxy(folder, upstream, grpc, *extra, log_format=log_format)) as between:
         yield between
@@ -176,7 +190,9 @@ def running(between: Proxy) -> Iterator[Proxy]:
 def inspect(state: Path, *words: str | Path) -> str:
     """Return the stdout of `a2a-inspect` with these arguments. Raises RuntimeError if it fails."""
     line = [program("a2a-inspect"), *map(str, words)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment(state))
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment(state)
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}: {done.stderr}")
     return done.stdout

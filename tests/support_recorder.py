@@ -1,4 +1,5 @@
-"""A recorder and its journal: as a real process under its keeper, or in this process without a keeper."""
+"""A recorder and its journal: as a real process under its keeper, or in this process without a
+keeper."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ class Bench:
         self.heard: list[Status] = []
         self.killed = 0
         """Process id of the recorder killed last."""
-        self.keeper = RecorderKeeper(self.folder.path, self.heard.append, pauses=(0.01,), patience=patience)
+        self.keeper = RecorderKeeper(
+            self.folder.path, self.heard.append, pauses=(0.01,), patience=patience
+        )
         limits = limits or JournalLimits(keep_free=0)
         self.journal = Journal(self.folder.path, Turns(), limits, wake_fd=self.keeper.wake_write)
 
@@ -121,8 +124,8 @@ class Bench:
 
 
 def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
-    """Send SIGKILL to a recorder at any position, except where a record would be skipped after it: the keeper
-    attributes the deaths of three recorders at the same record to that record."""
+    """Send SIGKILL to a recorder at any position, except where a record would be skipped after it:
+    the keeper attributes the deaths of three recorders at the same record to that record."""
     while True:
         with Recording(recording) as stored:  # not while it is stopped, because it may hold a lock
             position = stored.read_sessions()[-1].position or (1, 0)
@@ -136,8 +139,8 @@ def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
 
 
 def _would_blame(journal: Path, position: tuple[int, int]) -> bool:
-    """Return whether other recorders died at the record at this position, and it may still be the next
-    (`recorder.crashes`)."""
+    """Return whether other recorders died at the record at this position, and it may still be the
+    next (`recorder.crashes`)."""
     try:
         deaths = json.loads((journal / "crashes.json").read_bytes())
     except FileNotFoundError:

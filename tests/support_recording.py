@@ -19,18 +19,33 @@ from a2a_proxy.recording.read.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000
 
-_TEXT = "the agent has read your order and will answer when the report is complete so please wait a moment"
+_TEXT = (
+    "the agent has read your order and will answer "
+    "when the report is complete so please wait a moment"
+)
 _WORDS = _TEXT.split()
 
 numbers = st.integers(min_value=0, max_value=2**40)
 times = st.integers(min_value=STARTED - 10**9, max_value=STARTED + 10**15)
 maybe_times = st.just(0) | times
 uuids = st.uuids().map(str)
-texts = st.text(max_size=20) | st.text(alphabet=st.characters(), max_size=5) | st.sampled_from(["", "\ud800x", "a\0b"])
-idents = st.one_of(
-    texts, uuids, uuids.map(lambda u: f'"{u}"'), uuids.map(str.upper), numbers.map(str), st.just("007"), st.just("٣")
+texts = (
+    st.text(max_size=20)
+    | st.text(alphabet=st.characters(), max_size=5)
+    | st.sampled_from(["", "\ud800x", "a\0b"])
 )
-ints = st.integers(min_value=-(2**31), max_value=2**31) | st.sampled_from([2**62, -(2**62), 2**63, -(2**64), 10**30])
+idents = st.one_of(
+    texts,
+    uuids,
+    uuids.map(lambda u: f'"{u}"'),
+    uuids.map(str.upper),
+    numbers.map(str),
+    st.just("007"),
+    st.just("٣"),
+)
+ints = st.integers(min_value=-(2**31), max_value=2**31) | st.sampled_from(
+    [2**62, -(2**62), 2**63, -(2**64), 10**30]
+)
 word_lists = st.lists(texts, max_size=3).map(tuple)
 headers = st.lists(st.tuples(st.binary(max_size=12), st.binary(max_size=12)), max_size=3).map(tuple)
 json_payloads = st.sampled_from(
@@ -50,11 +65,17 @@ json_payloads = st.sampled_from(
         b"[" * 300 + b"]" * 300,
         b"\xff\xfe",
         b'"' + b"long text " * 600 + b'"',
-        b'{"parts":[{"raw":"' + b"QUJD" * 2000 + b'"},{"text":"say \\"' + b"hello " * 900 + b'\\\\"},"x"]}',
+        b'{"parts":[{"raw":"'
+        + b"QUJD" * 2000
+        + b'"},{"text":"say \\"'
+        + b"hello " * 900
+        + b'\\\\"},"x"]}',
     ]
 )
 payloads = st.binary(max_size=40) | json_payloads | st.binary(min_size=4090, max_size=4200)
-schemas = st.sampled_from(["json", "text", "bytes", "trailers", "control", "", "lf.a2a.v1.Task", "a2a.v1.Task@rc"])
+schemas = st.sampled_from(
+    ["json", "text", "bytes", "trailers", "control", "", "lf.a2a.v1.Task", "a2a.v1.Task@rc"]
+)
 
 
 @st.composite
@@ -100,8 +121,12 @@ def frames(draw: st.DrawFn) -> Frame:
     )
 
 
-CERTIFICATE = CertificateFacts("ab" * 32, ("agent.example", "\x1b"), "2028-11-21T16:39:17Z", verified=True)
-HANDSHAKE = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "agent.example", CERTIFICATE, CERTIFICATE)
+CERTIFICATE = CertificateFacts(
+    "ab" * 32, ("agent.example", "\x1b"), "2028-11-21T16:39:17Z", verified=True
+)
+HANDSHAKE = TlsFacts(
+    "TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "agent.example", CERTIFICATE, CERTIFICATE
+)
 HANDSHAKES = (None, ConnectionTls(HANDSHAKE), ConnectionTls(None, HANDSHAKE))
 
 
@@ -124,7 +149,10 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
         lost_bytes=draw(numbers),
         counters=draw(st.dictionaries(st.text(max_size=5), numbers, max_size=2)),
         tls=draw(st.sampled_from(HANDSHAKES)),
-        client_process=draw(st.none() | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))),
+        client_process=draw(
+            st.none()
+            | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))
+        ),
     )
 
 
@@ -260,12 +288,19 @@ def changes(draw: st.DrawFn) -> Changes:
 
 def facts(number: int = 1, **more: Any) -> SessionFacts:
     """Return a session with this number."""
-    values = {"uuid": str(uuid.UUID(int=number)), "tool": "a2a-proxy test", "started": STARTED, "pid": 4711, **more}
+    values = {
+        "uuid": str(uuid.UUID(int=number)),
+        "tool": "a2a-proxy test",
+        "started": STARTED,
+        "pid": 4711,
+        **more,
+    }
     return SessionFacts(**values)
 
 
 def event_frames(count: int, *, per_exchange: int = 20, seed: int = 1) -> list[Frame]:
-    """Return status events of about 300 bytes: English words, a new message UUID each, a new task for each exchange."""
+    """Return status events of about 300 bytes: English words, a new message UUID each, a new task
+    for each exchange."""
     chance = random.Random(seed)
     made = []
     task = context = ""
@@ -275,8 +310,10 @@ def event_frames(count: int, *, per_exchange: int = 20, seed: int = 1) -> list[F
         message = _uuid(chance)
         text = " ".join(chance.choices(_WORDS, k=12))
         payload = (
-            f'{{"statusUpdate":{{"taskId":"{task}","contextId":"{context}","status":{{"state":"TASK_STATE_WORKING",'
-            f'"message":{{"messageId":"{message}","role":"ROLE_AGENT","parts":[{{"text":"{text}"}}]}}}}}}}}'
+            f'{{"statusUpdate":{{"taskId":"{task}","contextId":"{context}",'
+            f'"status":{{"state":"TASK_STATE_WORKING",'
+            f'"message":{{"messageId":"{message}","role":"ROLE_AGENT",'
+            f'"parts":[{{"text":"{text}"}}]}}}}}}}}'
         ).encode()
         at = STARTED + index * 1_234_567
         made.append(

@@ -36,23 +36,31 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         self.chunks.append(Chunk(connection, kind, direction, at, data))
 
     def kinds(self, connection: int = 1) -> list[str]:
         """Return the records of a connection without their bytes: `EOF to_agent`."""
         return [
-            chunk.kind.name if chunk.kind in (1, 2, 6) else f"{chunk.kind.name} {chunk.direction.name.lower()}"
+            chunk.kind.name
+            if chunk.kind in (1, 2, 6)
+            else f"{chunk.kind.name} {chunk.direction.name.lower()}"
             for chunk in self.chunks
             if chunk.connection == connection and chunk.kind is not ChunkKind.DATA
         ]
 
-    def data(self, direction: Direction, connection: int = 1, kind: ChunkKind = ChunkKind.DATA) -> bytes:
+    def data(
+        self, direction: Direction, connection: int = 1, kind: ChunkKind = ChunkKind.DATA
+    ) -> bytes:
         """Return the captured bytes of one direction."""
         return b"".join(
             chunk.data
             for chunk in self.chunks
-            if chunk.kind is kind and chunk.direction is direction and chunk.connection == connection
+            if chunk.kind is kind
+            and chunk.direction is direction
+            and chunk.connection == connection
         )
 
 
@@ -63,7 +71,9 @@ class CountingJournal(MemoryJournal):
         super().__init__()
         self.byte_counts = [0, 0]
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         if kind is ChunkKind.DATA:
             self.byte_counts[direction] += len(data)
         else:
@@ -73,7 +83,9 @@ class CountingJournal(MemoryJournal):
 class Bench:
     """One relay under test."""
 
-    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[ConsoleNote], listener: int = 0) -> None:
+    def __init__(
+        self, relay: Relay, journal: MemoryJournal, notes: list[ConsoleNote], listener: int = 0
+    ) -> None:
         self.relay = relay
         self._listener = listener
         self.journal = journal
@@ -97,7 +109,12 @@ class Bench:
 
     async def closed(self, connection: int = 1) -> None:
         """Wait for the last record of a connection."""
-        await until(lambda: any(c.kind is ChunkKind.CLOSED and c.connection == connection for c in self.journal.chunks))
+        await until(
+            lambda: any(
+                c.kind is ChunkKind.CLOSED and c.connection == connection
+                for c in self.journal.chunks
+            )
+        )
 
 
 class ForwardBench(Bench):
@@ -110,7 +127,11 @@ class ForwardBench(Bench):
 
     def opened(self) -> list[dict[str, Any]]:
         """Return the facts of each recorded connection."""
-        return [msgspec.json.decode(chunk.data) for chunk in self.journal.chunks if chunk.kind is ChunkKind.OPEN]
+        return [
+            msgspec.json.decode(chunk.data)
+            for chunk in self.journal.chunks
+            if chunk.kind is ChunkKind.OPEN
+        ]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -121,7 +142,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def agent(handler: Handler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def agent(
+    handler: Handler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Run a server whose connections run `handler`; return its port."""
     server = await asyncio.start_server(handler, host, 0, ssl=tls)
     try:
@@ -145,7 +168,11 @@ async def relaying(
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
     relay = Relay(
-        [Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append, client_tls=client_tls
+        [Route(Listen.parse(listen), to, to_grpc)],
+        session_clock(),
+        editing,
+        notes.append,
+        client_tls=client_tls,
     )
     await relay.bind_listeners()
     relay.accept_connections(journal)
@@ -166,7 +193,9 @@ async def forwarding(
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
     forwards = [Listen.parse(":0")]
-    relay = Relay(routes, session_clock(), editing, notes.append, forwards, interception=interception)
+    relay = Relay(
+        routes, session_clock(), editing, notes.append, forwards, interception=interception
+    )
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:
@@ -187,8 +216,8 @@ _refusing: list[socket.socket] = []
 
 
 def refusing_port() -> int:
-    """Return a port that refuses connections: bound until the tests end, so that no other process gets it, and without
-    a listener.
+    """Return a port that refuses connections: bound until the tests end, so that no other process
+    gets it, and without a listener.
 
     A process that sets SO_REUSEPORT, as gRPC servers and nginx do, can still bind it.
     """

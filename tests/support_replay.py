@@ -16,7 +16,14 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    RecordedPush,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 from a2a_proxy.replay.load import load_script
 
 SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))
@@ -29,19 +36,35 @@ TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb
 @cache
 def sample(name: str) -> ReplayScript:
     """Return the script of a sample recording."""
-    with open_recording_or_cassette(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
+    with open_recording_or_cassette(
+        next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")
+    ) as recording:
         return load_script(recording)
 
 
 def message(text: str, identifier: str = "m-00000001", **members: Any) -> dict[str, Any]:
     """Return a request that sends a message."""
-    return {"message": {"messageId": identifier, "role": "ROLE_USER", "parts": [{"text": text}], **members}}
+    return {
+        "message": {
+            "messageId": identifier,
+            "role": "ROLE_USER",
+            "parts": [{"text": text}],
+            **members,
+        }
+    }
 
 
-def task(state: TaskState = TaskState.WORKING, identifier: str = TASK, **members: Any) -> dict[str, Any]:
+def task(
+    state: TaskState = TaskState.WORKING, identifier: str = TASK, **members: Any
+) -> dict[str, Any]:
     """Return a GetTask request."""
     return {
-        "task": {"id": identifier, "contextId": CONTEXT, "status": {"state": f"TASK_STATE_{state.name}"}, **members}
+        "task": {
+            "id": identifier,
+            "contextId": CONTEXT,
+            "status": {"state": f"TASK_STATE_{state.name}"},
+            **members,
+        }
     }
 
 
@@ -54,17 +77,33 @@ def status(state: TaskState, identifier: str = TASK, **members: Any) -> dict[str
 def artifact(text: str, *, append: bool = False, identifier: str = TASK) -> dict[str, Any]:
     """Return an artifact event with text."""
     made = {"artifactId": "a", "parts": [{"text": text}]}
-    return {"artifactUpdate": {"taskId": identifier, "contextId": CONTEXT, "artifact": made, "append": append}}
+    return {
+        "artifactUpdate": {
+            "taskId": identifier,
+            "contextId": CONTEXT,
+            "artifact": made,
+            "append": append,
+        }
+    }
 
 
-_KINDS = {"task": EventKind.TASK, "statusUpdate": EventKind.STATUS, "artifactUpdate": EventKind.ARTIFACT}
+_KINDS = {
+    "task": EventKind.TASK,
+    "statusUpdate": EventKind.STATUS,
+    "artifactUpdate": EventKind.ARTIFACT,
+}
 
 
 def call(
-    number: int, operation: str, request: Any, *said: tuple[str, int, Any], began: int = 0, **members: Any
+    number: int,
+    operation: str,
+    request: Any,
+    *said: tuple[str, int, Any],
+    began: int = 0,
+    **members: Any,
 ) -> RecordedCall:
-    """Return a recorded call. `said`: (`s` agent or `c` client, ms since its beginning, message or `end`, `reset`,
-    `cut`)."""
+    """Return a recorded call. `said`: (`s` agent or `c` client, ms since its beginning, message or
+    `end`, `reset`, `cut`)."""
     lines = [_line(f"#{number}", index, each) for index, each in enumerate(said, 1)]
     return RecordedCall(
         place=f"#{number}",
@@ -85,7 +124,11 @@ def _line(place: str, number: int, said: tuple[str, int, Any]) -> ScriptLine:
         facts = {"what": LineKind(value), "status": 0 if value == "end" else -1}
     elif value and side == "s":
         kind, inner = next(iter(value.items()))
-        state = (inner.get("status") or {}).get("state", "TASK_STATE_UNSPECIFIED").removeprefix("TASK_STATE_")
+        state = (
+            (inner.get("status") or {})
+            .get("state", "TASK_STATE_UNSPECIFIED")
+            .removeprefix("TASK_STATE_")
+        )
         facts |= {
             "event": _KINDS.get(kind, EventKind.NONE),
             "task": inner.get("taskId") or inner.get("id") or "",
@@ -111,7 +154,9 @@ def again(recorded: RecordedCall, **changes: Any) -> PlayerRequest:
     """Return a recorded request with `changes`."""
     facts = {"value": recorded.request, "binding": recorded.binding, "dialect": recorded.dialect}
     return PlayerRequest(
-        **{"operation": recorded.operation, "tenant": recorded.tenant, "headers": recorded.headers} | facts | changes
+        **{"operation": recorded.operation, "tenant": recorded.tenant, "headers": recorded.headers}
+        | facts
+        | changes
     )
 
 
@@ -124,13 +169,17 @@ class Stage:
 
     def ask(self, operation: str, value: Any, headers: Headers = ()) -> CallPlayback:
         """Send a call that must be answered."""
-        found = self.player.begin_call(PlayerRequest(operation=operation, value=value, headers=headers), self.now)
+        found = self.player.begin_call(
+            PlayerRequest(operation=operation, value=value, headers=headers), self.now
+        )
         assert isinstance(found, CallPlayback), found.full_text()
         return found
 
     def miss(self, operation: str, value: Any, **facts: Any) -> Miss:
         """Send a call that must not be answered."""
-        found = self.player.begin_call(PlayerRequest(operation=operation, value=value, **facts), self.now)
+        found = self.player.begin_call(
+            PlayerRequest(operation=operation, value=value, **facts), self.now
+        )
         assert isinstance(found, Miss)
         return found
 
@@ -151,12 +200,16 @@ class Stage:
         return sends
 
     def together(self, *plays: CallPlayback, ms: int = 0) -> list[list[str]]:
-        """Return the output on each of several calls within this many ms, each read when it is due, as a server
-        does."""
+        """Return the output on each of several calls within this many ms, each read when it is due,
+        as a server does."""
         until = self.now + ms * MS
         found: list[list[str]] = [said(play.take_due(self.now)) for play in plays]
         while True:
-            awake = [(play.wake_time, number) for number, play in enumerate(plays) if play.wake_time is not None]
+            awake = [
+                (play.wake_time, number)
+                for number, play in enumerate(plays)
+                if play.wake_time is not None
+            ]
             soon, number = min(awake, default=(until + 1, 0))
             if soon > until:
                 self.now = until

@@ -80,5 +80,7 @@ def reported(path: Path, where: str = "") -> Report:
     data = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
-        write_report(ExportSelection(recording, keys, f"what matches {where}" if where else ""), data)
+        write_report(
+            ExportSelection(recording, keys, f"what matches {where}" if where else ""), data
+        )
     return Report(data.getvalue())

@@ -32,7 +32,8 @@ def findings(script: Script) -> list[Finding]:
 def told(script: Script) -> list[str]:
     """Return the same with one line for each finding, for the message of a failed test."""
     return [
-        f"{each.rule} {each.severity.name} #{each.exchange}/{each.seq}: {each.summary}" for each in findings(script)
+        f"{each.rule} {each.severity.name} #{each.exchange}/{each.seq}: {each.summary}"
+        for each in findings(script)
     ]
 
 
@@ -42,7 +43,9 @@ def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
     out: list[Observation] = []
     for chunk in chunks:
         observer.feed(chunk, out)
-    session = facts(1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",))
+    session = facts(
+        1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",)
+    )
     writer = Writer(path, session)
     found = [each for each in out if type(each) is Finding]
     writer.write([each for each in out if type(each) is Frame], found, observer.pop_changes())

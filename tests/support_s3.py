@@ -1,4 +1,5 @@
-"""A small S3 server in this process with configurable responses, limited to the requests of obstore."""
+"""A small S3 server in this process with configurable responses, limited to the requests of
+obstore."""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ _CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503:
 
 
 class Bucket:
-    """The content of the only bucket, the received requests, and the results of the next requests."""
+    """The content of the only bucket, the received requests, and the results of the next
+    requests."""
 
     def __init__(self, page: int) -> None:
         self.objects: dict[str, bytes] = {}
         self.asked: list[str] = []
         """Method and key of each request; of a listing `LIST` and the prefix."""
         self.answers: dict[str, list[int]] = {}
-        """By method, `LIST` among them: HTTP statuses of the next ones, 0 for what is right, or CUT."""
+        """By method, `LIST` among them: HTTP statuses of the next ones, 0 for what is right, or
+        CUT."""
         self.page = page
         """Keys of a listing's page."""
         self.endpoint = ""
@@ -86,7 +89,11 @@ class _Handler(BaseHTTPRequestHandler):
         if "list-type" in asked:
             prefix = asked.get("prefix", [""])[0]
             if not self._told("LIST", prefix):
-                self._list(prefix, asked.get("delimiter", [""])[0], asked.get("continuation-token", [""])[0])
+                self._list(
+                    prefix,
+                    asked.get("delimiter", [""])[0],
+                    asked.get("continuation-token", [""])[0],
+                )
             return
         if self._told("GET"):
             return
@@ -117,7 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, prefix: str, delimiter: str, after: str) -> None:
         found: dict[str, str] = {}
         for key, data in sorted(self.of.objects.items()):
-            head, cut, _ = key.removeprefix(prefix).partition(delimiter) if delimiter else (key, "", "")
+            head, cut, _ = (
+                key.removeprefix(prefix).partition(delimiter) if delimiter else (key, "", "")
+            )
             if key.startswith(prefix) and cut:
                 name = f"{prefix}{head}{cut}"
                 found[name] = f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
@@ -131,7 +140,10 @@ class _Handler(BaseHTTPRequestHandler):
         more = len(left) > len(page)
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         text = "".join(found[name] for name in page)
-        body = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{text}</ListBucketResult>"
+        body = (
+            f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>"
+            f"{token}{text}</ListBucketResult>"
+        )
         self._send(200, body.encode(), **{"Content-Type": "application/xml"})
 
     def _refuse(self, status: int) -> None:

@@ -1,5 +1,5 @@
-"""Every screen of `a2a-inspect` from the sample recordings: the keys that open it, and the text that shows it is
-open."""
+"""Every screen of `a2a-inspect` from the sample recordings: the keys that open it, and the text
+that shows it is open."""
 
 from __future__ import annotations
 
@@ -79,15 +79,27 @@ WALKS = (
         "lossy",
         (
             Scene("palette", ("ctrl+p", *"note"), ("Note", "write a note on the row")),
-            Scene("compare", ("escape", "ctrl+p", *"compare", "enter"), ("Compare with", "generations.a2a.jsonl")),
+            Scene(
+                "compare",
+                ("escape", "ctrl+p", *"compare", "enter"),
+                ("Compare with", "generations.a2a.jsonl"),
+            ),
             Scene("tree", ("escape", "t", *"jjjjjljl"), ("▼ task", "#9 GetTask")),
             Scene("marks", ("t", "g", "g", "m", *"jjjjjjj", "m"), ("*8",)),
             Scene("noting", ("semicolon", "4", "space", *"is", "space", *"lost"), ("4 is lost",)),
             Scene("noted", ("enter", "k", "b", "j"), ("note: 4 is lost", "◆")),
             Scene("nothing", ("slash", *"op:CancelTask", "enter"), ("nothing matches",)),
             Scene("found", ("escape", "slash", *"custard", "ctrl+n"), ("artifact",)),
-            Scene("explain", ("escape", "slash", *"err", "enter", "colon", *"explain", "enter"), ("plan", "SEARCH")),
-            Scene("saved", ("escape", "colon", *"save", "space", *"failed", "enter", "v"), ("failed  err",)),
+            Scene(
+                "explain",
+                ("escape", "slash", *"err", "enter", "colon", *"explain", "enter"),
+                ("plan", "SEARCH"),
+            ),
+            Scene(
+                "saved",
+                ("escape", "colon", *"save", "space", *"failed", "enter", "v"),
+                ("failed  err",),
+            ),
             Scene("histogram", ("escape", "escape", "L", *["shift+right"] * 15, "z"), ("zoomed",)),
             Scene("jump", ("escape", "space", "at"), ("jump to a time",)),
         ),
@@ -104,7 +116,10 @@ WALKS = (
         sizes=("small", "medium", "wide"),
     ),
     Walk("live-bidi", (Scene("live", ("g", "g", "j", "j", "s"), ("Swimlane",)),)),
-    Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
+    Walk(
+        "sdk-1.x-grpc",
+        (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),),
+    ),
 )
 
 
@@ -123,7 +138,8 @@ class Stage:
         await self._until_still(*scene.sees)
 
     async def _until_done(self) -> None:
-        """Wait until no background work is left, because the next key applies to the result of the last one."""
+        """Wait until no background work is left, because the next key applies to the result of the
+        last one."""
         end = time.monotonic() + PATIENCE
         await self._pilot.pause()
         while self._busy():
@@ -133,12 +149,15 @@ class Stage:
     async def _until_still(self, *words: str) -> None:
         """Wait until these words are shown, no background work is left and nothing changes.
 
-        The state must be the same three times in a row, because finished work may be about to start more.
+        The state must be the same three times in a row, because finished work may be about to start
+        more.
         """
         end = time.monotonic() + PATIENCE
         before, quiet = None, 0
         while True:
-            assert time.monotonic() < end, f"{words} did not come, or never stood still:\n{screen_text(self.app)}"
+            assert time.monotonic() < end, (
+                f"{words} did not come, or never stood still:\n{screen_text(self.app)}"
+            )
             for each in self.app.screen.query(Input):
                 each.cursor_blink = False
             await self._pilot.pause()
@@ -149,8 +168,9 @@ class Stage:
             before = now
 
     def _busy(self) -> bool:
-        """Return whether a key is not handled yet, the visible screen has work to do, or a screen is about to poll the
-        recording, which happens ten times a second. Other work behind the visible screen is ignored."""
+        """Return whether a key is not handled yet, the visible screen has work to do, or a screen
+        is about to poll the recording, which happens ten times a second. Other work behind the
+        visible screen is ignored."""
         return (
             not all_handled(self.app)
             or any(
@@ -160,13 +180,15 @@ class Stage:
                 for each in self.app.workers
             )
             or any(not each.is_settled for each in self.app.screen.query(LongView))
-            or any(isinstance(each, MainScreen) and is_behind(each) for each in self.app.screen_stack)
+            or any(
+                isinstance(each, MainScreen) and is_behind(each) for each in self.app.screen_stack
+            )
         )
 
 
 def is_behind(screen: MainScreen) -> bool:
-    """Return whether the screen is not up to date: its tree, the result of a filter, or the frames at the time of a
-    replay."""
+    """Return whether the screen is not up to date: its tree, the result of a filter, or the frames
+    at the time of a replay."""
     searches = (screen.filter.search, screen.filter.match_search)
     typed = (timer._task for timer in screen.widgets.filter_box._delay_timers)
     return (
@@ -182,7 +204,9 @@ def shows_its_time(replay: ReplayScreen) -> bool:
     """Return whether the clock is stopped and the frames at its time are shown."""
     source = replay._replay_source
     return (
-        bool(replay._clock_bar.clock.last) and source._reported_until == source.until and not replay.reader.is_polling
+        bool(replay._clock_bar.clock.last)
+        and source._reported_until == source.until
+        and not replay.reader.is_polling
     )
 
 
@@ -196,8 +220,11 @@ def recording(walk: Walk, folder: Path) -> Path:
     return path
 
 
-async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
-    """Yield the scenes one after another: the name of the picture, the picture, and the application."""
+async def pictures(
+    walk: Walk, size: str, theme: str, folder: Path
+) -> AsyncIterator[tuple[str, str, InspectApp]]:
+    """Yield the scenes one after another: the name of the picture, the picture, and the
+    application."""
     app = InspectApp(RecordingSource(recording(walk, folder)), theme=theme)
     with typing_slowly(), patch("a2a_inspect.dialogs.filter_box._APPLY_DELAY", 0.001):
         async with app.run_test(size=SIZES[size]) as pilot:

@@ -1,4 +1,5 @@
-"""The generated page `manual/schema.md`: views and tables of a recording, with values of the sample recordings.
+"""The generated page `manual/schema.md`: views and tables of a recording, with values of the sample
+recordings.
 
 `python tests/support_schema_page.py` writes the page; `tests/house` compares it with the code.
 """
@@ -26,8 +27,10 @@ _HIDDEN = {"ident_text"}
 
 _INTRODUCTION = f"""# The schema of a recording
 
-Generated from the code. A recording is an SQLite file; `PRAGMA user_version` is {SCHEMA_VERSION}. Views are made for
-queries by other programs; [recordings](recordings.md) has examples. Tables store the same data with numbers instead of
+Generated from the code. A recording is an SQLite file; `PRAGMA user_version` is {SCHEMA_VERSION}. \
+Views are made for
+queries by other programs; [recordings](recordings.md) has examples. \
+Tables store the same data with numbers instead of
 names, and change from version to version.
 
 Times are ns since the Unix epoch. A column without an example is empty in the sample recordings.
@@ -47,7 +50,9 @@ def schema_page() -> str:
 
 def _names(file: Path, kind: str) -> list[str]:
     with closing(sqlite3.connect(file)) as db:
-        return sorted(name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = ?", [kind]))
+        return sorted(
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = ?", [kind])
+        )
 
 
 def _views(files: list[Path]) -> Iterator[str]:
@@ -71,7 +76,8 @@ def _tables(file: Path) -> Iterator[str]:
 
 
 def _examples(view: str, files: list[Path]) -> dict[str, object]:
-    """Return the first value of each column that is neither empty nor 0, or the first that is not NULL."""
+    """Return the first value of each column that is neither empty nor 0, or the first that is not
+    NULL."""
     found: dict[str, object] = {}
     for file in files:
         with closing(sqlite3.connect(file)) as db:

@@ -56,13 +56,14 @@ class Person:
         await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
 
     async def reads(self, words: str) -> None:
-        """Wait until these words are on the screen, wrapped in any way: paths are long on some machines."""
+        """Wait until these words are on the screen, wrapped in any way: paths are long on some
+        machines."""
         wanted = "".join(words.split())
         await self.until(lambda: wanted in "".join(screen_text(self.app).split()), words)
 
     async def told(self, words: str) -> None:
-        """Wait for a notification with these words. On the screen it may be wrapped, and on a slow machine it may be
-        closed before it is read."""
+        """Wait for a notification with these words. On the screen it may be wrapped, and on a slow
+        machine it may be closed before it is read."""
         await self.until(lambda: any(words in message for message in self._notes), words)
 
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
@@ -81,7 +82,11 @@ class Person:
         rows = self.exchanges
 
         def shown() -> list[int]:
-            return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
+            return [
+                row.exchange.id
+                for index in range(rows.total)
+                if (row := rows._pages.get_row(index)) is not None
+            ]
 
         await self.until(lambda: shown() == list(numbers), numbers)
 
@@ -94,7 +99,8 @@ class Person:
         await self.until(lambda: all_handled(self.app), keys)
 
     async def writes(self, text: str) -> None:
-        """Enter text into the box at once: redrawing the screen for each key takes most of a test's time."""
+        """Enter text into the box at once: redrawing the screen for each key takes most of a test's
+        time."""
         await self.until(lambda: isinstance(self.app.focused, Input), "a box")
         assert isinstance(self.app.focused, Input)
         self.app.focused.value = text

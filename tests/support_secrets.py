@@ -1,4 +1,5 @@
-"""Canary secrets in every place that holds credentials, sent by a small agent and client in every dialect."""
+"""Canary secrets in every place that holds credentials, sent by a small agent and client in every
+dialect."""
 
 from __future__ import annotations
 
@@ -54,12 +55,16 @@ class Canaries:
 
     def found_in(self, data: bytes) -> list[str]:
         """Return the places whose secret is contained in these bytes, in any usual encoding."""
-        return [place for place, secret in self.at.items() if any(trace in data for trace in traces(secret))]
+        return [
+            place
+            for place, secret in self.at.items()
+            if any(trace in data for trace in traces(secret))
+        ]
 
 
 def traces(secret: str) -> list[bytes]:
-    """Return the forms of a secret: unchanged, percent-encoded, escaped as in JSON, and in base64 at each of its three
-    phases."""
+    """Return the forms of a secret: unchanged, percent-encoded, escaped as in JSON, and in base64
+    at each of its three phases."""
     raw = secret.encode()
     percent = quote(secret, safe="")
     found = [raw, percent.encode(), percent.lower().encode(), json.dumps(secret)[1:-1].encode()]
@@ -104,7 +109,9 @@ class SecretAgent:
         else:
             chain = b"".join(pem.bytes() for pem in self.certificate.cert_chain_pems)
             pair = (self.certificate.private_key_pem.bytes(), chain)
-            self.grpc_port = self.grpc.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+            self.grpc_port = self.grpc.add_secure_port(
+                "127.0.0.1:0", grpc.ssl_server_credentials([pair])
+            )
         await self.grpc.start()
         return self
 
@@ -114,18 +121,34 @@ class SecretAgent:
         await self.runner.cleanup()
 
     async def card(self, request: web.Request) -> web.Response:
-        """Return a card that names a header, a query parameter and a cookie of its own, and holds credentials."""
+        """Return a card that names a header, a query parameter and a cookie of its own, and holds
+        credentials."""
         named = (("header", "X-House-Pass"), ("query", "ticket"), ("cookie", "sesame"))
-        schemes = {place: {"apiKeySecurityScheme": {"location": place, "name": name}} for place, name in named}
+        schemes = {
+            place: {"apiKeySecurityScheme": {"location": place, "name": name}}
+            for place, name in named
+        }
         where = f"http://agent:{self.canary.plain('card url user info')}@{request.host}/rpc"
         interface = {"url": where, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        card = {"name": "secret agent", "securitySchemes": schemes, "supportedInterfaces": [interface], "skills": []}
-        return web.json_response({**card, "metadata": {"client_secret": self.canary("card client secret")}})
+        card = {
+            "name": "secret agent",
+            "securitySchemes": schemes,
+            "supportedInterfaces": [interface],
+            "skills": [],
+        }
+        return web.json_response(
+            {**card, "metadata": {"client_secret": self.canary("card client secret")}}
+        )
 
     async def old_card(self, request: web.Request) -> web.Response:
         """Return a card of 0.1, which has a member for credentials."""
         auth = {"schemes": ["basic"], "credentials": self.canary("0.1 card credentials")}
-        card = {"name": "old agent", "url": f"http://{request.host}/rpc", "version": "1", "authentication": auth}
+        card = {
+            "name": "old agent",
+            "url": f"http://{request.host}/rpc",
+            "version": "1",
+            "authentication": auth,
+        }
         return web.json_response({**card, "skills": [], "capabilities": {"streaming": True}})
 
     async def rpc(self, request: web.Request) -> web.StreamResponse:
@@ -137,16 +160,27 @@ class SecretAgent:
                 return await self.stream(request, answer, call["method"])
             case "SendMessage":
                 echo = f"your key {request.headers['X-API-Key']} is not mine"
-                task = {"id": "t-1", "contextId": "c-1", "metadata": {"accessToken": self.canary("task metadata")}}
+                task = {
+                    "id": "t-1",
+                    "contextId": "c-1",
+                    "metadata": {"accessToken": self.canary("task metadata")},
+                }
                 task["status"] = {"state": "TASK_STATE_WORKING", "message": said(echo)}
                 headers = {"Set-Cookie": f"session={self.canary('set-cookie')}; Path=/; HttpOnly"}
                 headers["X-Refresh-Token"] = self.canary("response header")
                 return web.json_response({**answer, "result": {"task": task}}, headers=headers)
             case "tasks/get":
                 text = f"no token={quote(self.canary('JSON-RPC error text'), safe='')} is known"
-                data = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND"}]
+                data = [
+                    {
+                        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                        "reason": "TASK_NOT_FOUND",
+                    }
+                ]
                 data[0]["metadata"] = {"token": self.canary("JSON-RPC error data")}  # type: ignore[assignment]
-                return web.json_response({**answer, "error": {"code": -32001, "message": text, "data": data}})
+                return web.json_response(
+                    {**answer, "error": {"code": -32001, "message": text, "data": data}}
+                )
         return web.json_response({**answer, "result": call["params"]})
 
     async def stream(self, request: web.Request, answer: Json, method: str) -> web.StreamResponse:
@@ -160,7 +194,11 @@ class SecretAgent:
             result: Json = {"statusUpdate": {"taskId": "t-2", "contextId": "c-2", "status": status}}
         else:
             message = {"role": "agent", "parts": [{"type": "data", **data}]}
-            result = {"id": "t-3", "status": {"state": "working", "message": message}, "final": False}
+            result = {
+                "id": "t-3",
+                "status": {"state": "working", "message": message},
+                "final": False,
+            }
         await response.write(event({**answer, "result": result}, "\r\n"))
         text = f"upstream said: Authorization: Bearer {self.canary(f'SSE error of {method}')}"
         await response.write(event({**answer, "error": {"code": -32603, "message": text}}, "\n"))
@@ -173,9 +211,15 @@ class SecretAgent:
         response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         answer = {"jsonrpc": "2.0", "id": call["id"]}
-        progress = {"current": 1, "total": 2, "message": f"with x-api-key: {self.canary('vendor progress')}"}
+        progress = {
+            "current": 1,
+            "total": 2,
+            "message": f"with x-api-key: {self.canary('vendor progress')}",
+        }
         status = {"state": "working", "progress": progress}
-        await response.write(event({**answer, "result": {"id": "t-4", "status": status, "final": False}}, "\n"))
+        await response.write(
+            event({**answer, "result": {"id": "t-4", "status": status, "final": False}}, "\n")
+        )
         details = f"key {request.headers['x-api-key']} has expired"
         error = {"code": -32000, "message": "failed", "data": {"taskId": "t-4", "details": details}}
         await response.write(event({**answer, "error": error}, "\n"))
@@ -193,7 +237,9 @@ class SecretAgent:
 
     async def break_down(self, request: web.Request) -> web.Response:
         """Send an HTTP error in plain text."""
-        return web.Response(status=500, text=f"config: db_password={self.canary('HTTP error text')}; giving up")
+        return web.Response(
+            status=500, text=f"config: db_password={self.canary('HTTP error text')}; giving up"
+        )
 
     def services(self) -> list[Any]:
         """Return the gRPC services of 1.0 and 0.3."""
@@ -204,23 +250,37 @@ class SecretAgent:
             "CreateTaskPushNotificationConfig": unary(self.grpc_echo),
         }
         v0 = {"CreateTaskPushNotificationConfig": unary(self.grpc_echo_config)}
-        return [grpc.method_handlers_generic_handler(V1, v1), grpc.method_handlers_generic_handler(V0, v0)]
+        return [
+            grpc.method_handlers_generic_handler(V1, v1),
+            grpc.method_handlers_generic_handler(V0, v0),
+        ]
 
     async def grpc_send(self, request: bytes, context: Any) -> bytes:
         """Return a task with a secret in its metadata."""
-        await context.send_initial_metadata((("x-session-token", self.canary("gRPC initial metadata")),))
+        await context.send_initial_metadata(
+            (("x-session-token", self.canary("gRPC initial metadata")),)
+        )
         task = {"id": "t-5", "contextId": "c-5", "status": {"state": "TASK_STATE_COMPLETED"}}
         metadata = {"deep": {"secret": self.canary("protobuf struct")}}
-        return encode_message("1.0", "SendMessageResponse", {"task": {**task, "metadata": metadata}})
+        return encode_message(
+            "1.0", "SendMessageResponse", {"task": {**task, "metadata": metadata}}
+        )
 
     async def grpc_stream(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
         """Yield an artifact with a secret, then a status with three more."""
         part = {"data": {"password": self.canary("protobuf data part")}}
-        artifact = {"artifactId": "a", "parts": [part, {"text": f"see token={self.canary('protobuf text')}"}]}
-        yield encode_message("1.0", "StreamResponse", {"artifactUpdate": {"taskId": "t-6", "artifact": artifact}})
+        artifact = {
+            "artifactId": "a",
+            "parts": [part, {"text": f"see token={self.canary('protobuf text')}"}],
+        }
+        yield encode_message(
+            "1.0", "StreamResponse", {"artifactUpdate": {"taskId": "t-6", "artifact": artifact}}
+        )
         details = status_details(self.canary("grpc-status-details-bin"))
         refresh = self.canary("trailer")
-        context.set_trailing_metadata((("grpc-status-details-bin", details), ("x-refresh-token", refresh)))
+        context.set_trailing_metadata(
+            (("grpc-status-details-bin", details), ("x-refresh-token", refresh))
+        )
         bearer = self.canary("grpc-message")
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, f"bad credential: Bearer {bearer}")
 
@@ -230,21 +290,30 @@ class SecretAgent:
 
     async def grpc_echo_config(self, request: bytes, context: Any) -> bytes:
         """Return the answer of 0.3, which is a message of its own."""
-        return encode_message("0.3", "TaskPushNotificationConfig", self.old_config("0.3 protobuf answer"))
+        return encode_message(
+            "0.3", "TaskPushNotificationConfig", self.old_config("0.3 protobuf answer")
+        )
 
     def old_config(self, place: str) -> Json:
         """Return a push configuration of the 0.3 protobuf form."""
         auth = {"schemes": ["Bearer"], "credentials": self.canary(f"{place} credentials")}
-        config = {"id": "h", "url": "http://hook/", "token": self.canary(f"{place} token"), "authentication": auth}
+        config = {
+            "id": "h",
+            "url": "http://hook/",
+            "token": self.canary(f"{place} token"),
+            "authentication": auth,
+        }
         return {"name": "tasks/t-7/pushNotificationConfigs/h", "pushNotificationConfig": config}
 
 
 class SecretClient:
     """A client that makes every call, with secrets in every place of a request."""
 
-    def __init__(self, canary: Canaries, address: str, grpc_address: str = "", way: Forwarded | None = None) -> None:
-        """Create a client of `address`, and of `grpc_address` if gRPC has another one; over TLS in tunnels of a forward
-        proxy if `way` is given."""
+    def __init__(
+        self, canary: Canaries, address: str, grpc_address: str = "", way: Forwarded | None = None
+    ) -> None:
+        """Create a client of `address`, and of `grpc_address` if gRPC has another one; over TLS in
+        tunnels of a forward proxy if `way` is given."""
         self.canary, self.address, self.way = canary, address, way
         self.grpc_address = grpc_address or address
         self.numbers = iter(range(1, 100))
@@ -276,44 +345,75 @@ class SecretClient:
 
     async def call(self, method: str, params: Json, path: str = "/rpc", **headers: str) -> None:
         """Make a JSON-RPC call."""
-        body = {"jsonrpc": "2.0", "id": f"r-{next(self.numbers)}", "method": method, "params": params}
+        body = {
+            "jsonrpc": "2.0",
+            "id": f"r-{next(self.numbers)}",
+            "method": method,
+            "params": params,
+        }
         await self.post(path, body, **headers)
 
     async def cards(self) -> None:
         """Fetch both cards; the extended card needs credentials."""
-        await self.get("/.well-known/agent-card.json", Authorization=f"Bearer {self.canary('card authorization')}")
+        await self.get(
+            "/.well-known/agent-card.json",
+            Authorization=f"Bearer {self.canary('card authorization')}",
+        )
         await self.get("/.well-known/agent.json")
 
     async def json_rpc(self) -> None:
-        """Call 1.0 with credentials in headers, query and body, also under the names in the card."""
+        """Call 1.0 with credentials in headers, query and body, also under the names in the
+        card."""
         canary = self.canary
-        query = f"?api_key={quote(canary('query key'), safe='')}&ticket={quote(canary('card query'), safe='')}&page=2"
+        query = (
+            f"?api_key={quote(canary('query key'), safe='')}"
+            f"&ticket={quote(canary('card query'), safe='')}&page=2"
+        )
         headers = {
             "Authorization": f"Bearer {canary('authorization')}",
             "Proxy_Authorization": f"Basic {canary('proxy-authorization')}",
             "Cookie": f"theme=dark; sid={canary('cookie')}; sesame={canary('card cookie')}",
             "X_API_Key": canary("x-api-key"),
             "X_House_Pass": canary("card header"),
-            "Referer": f"http://me:{canary.plain('referer user info')}@host/?token={canary.plain('referer query')}",
+            "Referer": (
+                f"http://me:{canary.plain('referer user info')}@host/"
+                f"?token={canary.plain('referer query')}"
+            ),
         }
         params = {"message": said("hello"), "metadata": {"password": canary("request metadata")}}
         config = {"taskPushNotificationConfig": self.push("send")}
-        await self.call("SendMessage", {**params, "configuration": config}, "/rpc" + query, **headers)
+        await self.call(
+            "SendMessage", {**params, "configuration": config}, "/rpc" + query, **headers
+        )
         await self.call("SendStreamingMessage", {"message": said("hello again")})
-        await self.call("CreateTaskPushNotificationConfig", {"taskId": "t-1", **self.push("create")})
+        await self.call(
+            "CreateTaskPushNotificationConfig", {"taskId": "t-1", **self.push("create")}
+        )
 
     def push(self, place: str) -> Json:
         """Return a push configuration of 1.0."""
         canary = self.canary
-        user, token = canary.plain(f"{place} push url user info"), canary.plain(f"{place} push url query")
+        user, token = (
+            canary.plain(f"{place} push url user info"),
+            canary.plain(f"{place} push url query"),
+        )
         auth = {"scheme": "Bearer", "credentials": canary(f"{place} push credentials")}
         url = f"https://hook:{user}@hooks.example/a2a?token={token}"
-        return {"id": "h", "url": url, "token": canary(f"{place} push token"), "authentication": auth}
+        return {
+            "id": "h",
+            "url": url,
+            "token": canary(f"{place} push token"),
+            "authentication": auth,
+        }
 
     def old_push(self, place: str) -> Json:
         """Return a push configuration of 0.x."""
         auth = {"schemes": ["Bearer"], "credentials": self.canary(f"{place} push credentials")}
-        return {"url": "http://hook/", "token": self.canary(f"{place} push token"), "authentication": auth}
+        return {
+            "url": "http://hook/",
+            "token": self.canary(f"{place} push token"),
+            "authentication": auth,
+        }
 
     async def rest(self) -> None:
         """Make REST calls that are refused."""
@@ -325,18 +425,27 @@ class SecretClient:
 
     async def old(self) -> None:
         """Call 0.3, 0.2, 0.1 and the vendor dialect."""
-        message = {"kind": "message", "role": "user", "messageId": "m-9", "parts": [{"kind": "text", "text": "x"}]}
+        message = {
+            "kind": "message",
+            "role": "user",
+            "messageId": "m-9",
+            "parts": [{"kind": "text", "text": "x"}],
+        }
         configuration = {"pushNotificationConfig": self.old_push("0.3 send")}
         await self.call("message/send", {"message": message, "configuration": configuration})
         push = {"taskId": "t-1", "pushNotificationConfig": self.old_push("0.2 set")}
         await self.call("tasks/pushNotificationConfig/set", push)
-        await self.call("tasks/get", {"id": "t-1"}, X_A2A_Notification_Token=self.canary("notification token"))
+        await self.call(
+            "tasks/get", {"id": "t-1"}, X_A2A_Notification_Token=self.canary("notification token")
+        )
         oldest = {"role": "user", "parts": [{"type": "text", "text": "x"}]}
         params = {"id": "t-3", "message": oldest, "pushNotification": self.old_push("0.1 send")}
         await self.call("tasks/sendSubscribe", params)
         vendor = {"message": {**oldest, "messageId": "m-10"}}
         key = self.canary("vendor key")
-        await self.call("message/stream", vendor, "/api/v1/a2a/a-1", x_api_key=key, Accept="text/event-stream")
+        await self.call(
+            "message/stream", vendor, "/api/v1/a2a/a-1", x_api_key=key, Accept="text/event-stream"
+        )
 
     async def grpc(self, channel: Any) -> None:
         """Make calls of 1.0 and 0.3, with text and binary metadata."""
@@ -349,10 +458,14 @@ class SecretClient:
             ("a2a-version", "1.0"),
         )
         config = {"taskPushNotificationConfig": self.push("gRPC send")}
-        send = encode_message("1.0", "SendMessageRequest", {"message": said("x"), "configuration": config})
+        send = encode_message(
+            "1.0", "SendMessageRequest", {"message": said("x"), "configuration": config}
+        )
         await channel.unary_unary(f"/{V1}/SendMessage")(send, metadata=metadata)
         try:
-            async for _ in channel.unary_stream(f"/{V1}/SendStreamingMessage")(send, metadata=metadata[:1]):
+            async for _ in channel.unary_stream(f"/{V1}/SendStreamingMessage")(
+                send, metadata=metadata[:1]
+            ):
                 pass
         except grpc.aio.AioRpcError:
             pass
@@ -360,14 +473,24 @@ class SecretClient:
         create = encode_message("1.0", "TaskPushNotificationConfig", push)
         await channel.unary_unary(f"/{V1}/CreateTaskPushNotificationConfig")(create)
         auth = {"schemes": ["Bearer"], "credentials": canary("0.3 protobuf credentials")}
-        inner = {"id": "h", "url": "http://hook/", "token": canary("0.3 protobuf token"), "authentication": auth}
-        old = {"parent": "tasks/t-7", "configId": "h", "config": {"name": "n", "pushNotificationConfig": inner}}
+        inner = {
+            "id": "h",
+            "url": "http://hook/",
+            "token": canary("0.3 protobuf token"),
+            "authentication": auth,
+        }
+        old = {
+            "parent": "tasks/t-7",
+            "configId": "h",
+            "config": {"name": "n", "pushNotificationConfig": inner},
+        }
         create = encode_message("0.3", "CreateTaskPushNotificationConfigRequest", old)
         await channel.unary_unary(f"/{V0}/CreateTaskPushNotificationConfig")(create)
 
 
 class Forwarded:
-    """The forward proxy of a client that gives it credentials, and the authority that the client trusts."""
+    """The forward proxy of a client that gives it credentials, and the authority that the client
+    trusts."""
 
     def __init__(self, canary: Canaries, address: str, authority: str) -> None:
         """Create the way through the forward proxy at `address`; `authority` is PEM."""
@@ -400,7 +523,10 @@ class Forwarded:
         """Return the answer to a request in absolute form with credentials for the proxy."""
         basic = b64encode(f"user:{self.password}".encode()).decode()
         host = target.split("/")[2]
-        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nProxy-Authorization: Basic {basic}\r\nConnection: close\r\n"
+        head = (
+            f"GET {target} HTTP/1.1\r\nHost: {host}\r\n"
+            f"Proxy-Authorization: Basic {basic}\r\nConnection: close\r\n"
+        )
         return await self.send(f"{head}\r\n".encode(), ends=False)
 
 
@@ -449,7 +575,11 @@ def names(headers: dict[str, str]) -> dict[str, str]:
 
 def said(text: str) -> Json:
     """Return a message of 1.0."""
-    return {"messageId": f"m-{secrets.token_hex(3)}", "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {
+        "messageId": f"m-{secrets.token_hex(3)}",
+        "role": "ROLE_USER",
+        "parts": [{"text": text}],
+    }
 
 
 def event(value: Json, end: str) -> bytes:
@@ -466,15 +596,23 @@ def status_details(token: str) -> bytes:
     """Return a google.rpc.Status with an ErrorInfo whose metadata holds a token."""
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "UNAUTHENTICATED"}
     return encode_message(
-        "rpc", "Status", {"code": 16, "message": "refused", "details": [{**info, "metadata": {"token": token}}]}
+        "rpc",
+        "Status",
+        {"code": 16, "message": "refused", "details": [{**info, "metadata": {"token": token}}]},
     )
 
 
 def everything(path: Path) -> bytes:
-    """Return all values of all rows of a recording, decompressed if they are compressed, and all payloads."""
+    """Return all values of all rows of a recording, decompressed if they are compressed, and all
+    payloads."""
     found: list[bytes] = []
     with Recording(path) as recording:
-        tables = [name for (name,) in recording.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = [
+            name
+            for (name,) in recording.db.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table'"
+            )
+        ]
         for table in tables:
             for row in recording.db.execute(f'SELECT * FROM "{table}"'):
                 for value in row:

@@ -42,35 +42,61 @@ class Timeline:
         self._seqs: dict[int, int] = {}
 
     def ask(
-        self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
+        self,
+        at: float,
+        operation: str = "SendStreamingMessage",
+        *,
+        exchange: int = 1,
+        took: float = 0,
+        **fields: Any,
     ) -> Timeline:
-        """Add a request of the client whose last byte is at `at` ms and whose first byte is `took` ms earlier."""
+        """Add a request of the client whose last byte is at `at` ms and whose first byte is `took`
+        ms earlier."""
         names = ("traceparent", "sent_traceparent", "agent", "client", "client_ports")
         known = {name: fields.pop(name) for name in names if name in fields}
         self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
         event = EventKind.MESSAGE if operation.startswith("Send") else EventKind.NONE
         members = {"event": event, "size": 100, **fields}
-        return self._frame(at, exchange, Direction.TO_AGENT, FrameKind.REQUEST, took=took, **members)
+        return self._frame(
+            at, exchange, Direction.TO_AGENT, FrameKind.REQUEST, took=took, **members
+        )
 
     def state(
-        self, at: float, name: str, *, exchange: int = 1, task: str = "t", said: str = "", **fields: Any
+        self,
+        at: float,
+        name: str,
+        *,
+        exchange: int = 1,
+        task: str = "t",
+        said: str = "",
+        **fields: Any,
     ) -> Timeline:
         """Add a status update; with `said` it has a message with this id."""
-        return self._told(at, exchange, task, EventKind.STATUS, state=TaskState[name], message_id=said, **fields)
+        return self._told(
+            at, exchange, task, EventKind.STATUS, state=TaskState[name], message_id=said, **fields
+        )
 
-    def task(self, at: float, name: str, *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
+    def task(
+        self, at: float, name: str, *, exchange: int = 1, task: str = "t", **fields: Any
+    ) -> Timeline:
         """Add a snapshot."""
         return self._told(at, exchange, task, EventKind.TASK, state=TaskState[name], **fields)
 
-    def chunk(self, at: float, artifact: str = "a", *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
+    def chunk(
+        self, at: float, artifact: str = "a", *, exchange: int = 1, task: str = "t", **fields: Any
+    ) -> Timeline:
         """Add an artifact update of 100 bytes."""
         return self._told(at, exchange, task, EventKind.ARTIFACT, artifact_id=artifact, **fields)
 
     def message(self, at: float, *, exchange: int = 1, **fields: Any) -> Timeline:
         """Add a message of the agent without a task."""
-        return self._told(at, exchange, fields.pop("task", ""), fields.pop("event", EventKind.MESSAGE), **fields)
+        return self._told(
+            at, exchange, fields.pop("task", ""), fields.pop("event", EventKind.MESSAGE), **fields
+        )
 
-    def end(self, at: float, *, exchange: int = 1, kind: FrameKind = FrameKind.END, **fields: Any) -> Timeline:
+    def end(
+        self, at: float, *, exchange: int = 1, kind: FrameKind = FrameKind.END, **fields: Any
+    ) -> Timeline:
         """End the agent's side of an exchange."""
         return self._frame(at, exchange, Direction.TO_CLIENT, kind, **fields)
 
@@ -84,26 +110,56 @@ class Timeline:
         self.steps.append(tick)
         return self
 
-    def _told(self, at: float, exchange: int, task: str, event: EventKind, **fields: Any) -> Timeline:
+    def _told(
+        self, at: float, exchange: int, task: str, event: EventKind, **fields: Any
+    ) -> Timeline:
         operation = self.views[exchange].operation if exchange in self.views else ""
         kind = (
             FrameKind.EVENT
             if operation in ("SendStreamingMessage", "SendLiveMessage", "SubscribeToTask")
             else FrameKind.RESPONSE
         )
-        members = {"event": event, "task_id": task, "context_id": "c", "kind": kind, "size": 100, **fields}
+        members = {
+            "event": event,
+            "task_id": task,
+            "context_id": "c",
+            "kind": kind,
+            "size": 100,
+            **fields,
+        }
         kind = members.pop("kind")
         return self._frame(at, exchange, Direction.TO_CLIENT, kind, **members)
 
     def _frame(
-        self, at: float, exchange: int, direction: Direction, kind: FrameKind, took: float = 0, **fields: Any
+        self,
+        at: float,
+        exchange: int,
+        direction: Direction,
+        kind: FrameKind,
+        took: float = 0,
+        **fields: Any,
     ) -> Timeline:
         seq = self._seqs[exchange] = self._seqs.get(exchange, -1) + 1
         when = ZERO + round(at * MS)
         connection = fields.pop("connection", exchange)
-        frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
+        frame = Frame(
+            connection,
+            exchange,
+            seq,
+            direction,
+            kind,
+            when - round(took * MS),
+            when,
+            0,
+            0,
+            **fields,
+        )
         view = self.views[exchange]
-        self.steps.append(lambda tracker: _ignore(tracker.apply_frame(frame, view, view.client, view.client_ports)))
+        self.steps.append(
+            lambda tracker: _ignore(
+                tracker.apply_frame(frame, view, view.client, view.client_ports)
+            )
+        )
         return self
 
 
@@ -120,7 +176,9 @@ class Cut(msgspec.Struct):
 
     def line(self) -> list[str]:
         """Return `client 1 0-10 speaker`: speaker, turn, start and end in ms, reason of the end."""
-        return [f"{s.speaker} {s.turn} {ms(s.start):g}-{ms(s.end):g} {s.reason}" for s in self.segments]
+        return [
+            f"{s.speaker} {s.turn} {ms(s.start):g}-{ms(s.end):g} {s.reason}" for s in self.segments
+        ]
 
 
 def ms(at: int) -> float:
@@ -128,9 +186,15 @@ def ms(at: int) -> float:
     return (at - ZERO if at >= ZERO else at) / MS
 
 
-def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
-    """Feed the timeline; `until` ends the session, and the tracker is saved and restored before the steps
-    `restore_at`."""
+def run(
+    timeline: Timeline,
+    until: float | None = None,
+    restore_at: tuple[int, ...] = (),
+    *,
+    whole: bool = True,
+) -> Cut:
+    """Feed the timeline; `until` ends the session, and the tracker is saved and restored before the
+    steps `restore_at`."""
     tracker = SegmentTracker(include_unary=whole)
     found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
     for number, step in enumerate(timeline.steps):
@@ -143,11 +207,15 @@ def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, .
     if until is not None:
         tracker.end_session(ZERO + round(until * MS))
     _collect(tracker, found)
-    segments, interruptions, handoffs = ([each[number] for number in sorted(each)] for each in found)
+    segments, interruptions, handoffs = (
+        [each[number] for number in sorted(each)] for each in found
+    )
     return Cut(segments, interruptions, handoffs)
 
 
-def _collect(tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]) -> None:
+def _collect(
+    tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]
+) -> None:
     changed: Any = tracker.pop_changes()
     for known, values in zip(found, changed, strict=True):
         known.update((each.id, each) for each in values)

@@ -1,4 +1,5 @@
-"""Recordings that belong together: of two proxies, each in front of an agent, with one conversation through both."""
+"""Recordings that belong together: of two proxies, each in front of an agent, with one conversation
+through both."""
 
 from __future__ import annotations
 
@@ -27,16 +28,31 @@ def begin(path: Path, number: int) -> Writer:
 
 
 def call(writer: Writer, session: int, number: int, second: int, **more: Any) -> None:
-    """Write exchange `number`, `second` seconds after the start of both recordings, with its frames and task."""
+    """Write exchange `number`, `second` seconds after the start of both recordings, with its frames
+    and task."""
     shift = (second - number) * 1000 * MS
     agent = f"agent-{session}:8000"
     values: dict[str, Any] = {"task_id": TASK, "context_id": "ctx", "agent": agent, **more}
-    moments = ("started", "request_ended", "response_started", "first_event", "last_event", "closed")
+    moments = (
+        "started",
+        "request_ended",
+        "response_started",
+        "first_event",
+        "last_event",
+        "closed",
+    )
     plain = exchange(number)
-    moved = exchange(number, **{**{name: getattr(plain, name) + shift for name in moments}, **values})
+    moved = exchange(
+        number, **{**{name: getattr(plain, name) + shift for name in moments}, **values}
+    )
     told = f"Question {session}.{number}"
-    frames = [moved_frame(frame, shift) for frame in (request(number, told), status(number, 1, "Thinking"))]
-    line = Connection(1, "127.0.0.1:5000", f"127.0.0.1:900{session}", agent, STARTED, kind="http/1.1")
+    frames = [
+        moved_frame(frame, shift)
+        for frame in (request(number, told), status(number, 1, "Thinking"))
+    ]
+    line = Connection(
+        1, "127.0.0.1:5000", f"127.0.0.1:900{session}", agent, STARTED, kind="http/1.1"
+    )
     at = STARTED + second * 1000 * MS
     task = Task(
         agent,
@@ -57,8 +73,8 @@ def moved_frame(frame: Any, shift: int) -> Any:
 
 
 def pair(folder: Path) -> tuple[Path, Path]:
-    """Write two finished recordings: calls at seconds 1, 3 and 5 in the first, at 2 and 4 in the second, one task in
-    both.
+    """Write two finished recordings: calls at seconds 1, 3 and 5 in the first, at 2 and 4 in the
+    second, one task in both.
 
     The calls at 1 and 2 are of one trace; the one at 4 is about a task of its own.
     """

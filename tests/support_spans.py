@@ -1,4 +1,5 @@
-"""Spans as a backend returns them, and their expected content for a chain of three agents (`support_chain`)."""
+"""Spans as a backend returns them, and their expected content for a chain of three agents
+(`support_chain`)."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def recorded(paths: Iterable[Path]) -> list[Exchange]:
 
 
 def ours(spans: list[Seen], name: str) -> list[Seen]:
-    """Return the proxy's spans with this name: one for each hop of the chain, in the order of the hops."""
+    """Return the proxy's spans with this name: one for each hop of the chain, in the order of the
+    hops."""
     return [each for each in spans if each.name == name and "a2a_proxy.binding" in each.attributes]
 
 
@@ -84,7 +86,8 @@ def of_agents(spans: list[Seen], side: str) -> dict[str, Seen]:
 
 
 def check_as_recorded(spans: list[Seen], calls: list[Exchange], unit: int) -> None:
-    """Check names, times (with this tolerance in ns), the attributes of each hop, and its events."""
+    """Check names, times (with this tolerance in ns), the attributes of each hop, and its
+    events."""
     assert [each.name for each in spans] == [call.operation for call in calls]
     for each, call in zip(spans, calls, strict=True):
         assert abs(each.started - call.started) < unit
@@ -98,7 +101,10 @@ def check_as_recorded(spans: list[Seen], calls: list[Exchange], unit: int) -> No
         assert hop.attributes["a2a.task.id"] == call.task_id
         assert hop.attributes["a2a.task.state"] == "completed"
         told = [each for each in hop.events if each[0] != "a2a_proxy.finding"]
-        assert [name for name, _ in told] == ["a2a_proxy.first_event", *["a2a.task.state_change"] * 3]
+        assert [name for name, _ in told] == [
+            "a2a_proxy.first_event",
+            *["a2a.task.state_change"] * 3,
+        ]
         assert abs(told[0][1] - call.first_event) < unit
         assert all(call.started - unit < at < call.closed + unit for _, at in hop.events)
         assert not hop.error
@@ -109,12 +115,19 @@ def check_one_tree(spans: list[Seen]) -> None:
     asking, serving = of_agents(spans, "asking"), of_agents(spans, "serving")
     assert len({each.trace for each in spans}) == 1
     assert asking["caller"].parent == ""
-    for who, agent, call, card in zip(ASKS, AGENTS, ours(spans, SEND), ours(spans, CARD), strict=True):
+    for who, agent, call, card in zip(
+        ASKS, AGENTS, ours(spans, SEND), ours(spans, CARD), strict=True
+    ):
         assert {call.parent, card.parent, serving[agent].parent} == {asking[who].span}
         if agent in asking:
             assert asking[agent].parent == serving[agent].span
         for each in (call, card):
-            assert asking[who].started - CLOCKS_NS <= each.started <= each.ended <= asking[who].ended + CLOCKS_NS
+            assert (
+                asking[who].started - CLOCKS_NS
+                <= each.started
+                <= each.ended
+                <= asking[who].ended + CLOCKS_NS
+            )
 
 
 def check_apart(spans: list[Seen]) -> None:
@@ -124,8 +137,8 @@ def check_apart(spans: list[Seen]) -> None:
 
 
 def check_links(spans: list[Seen]) -> None:
-    """Check that the calls to the second and the third agent link to the previous call, and that there are no other
-    links."""
+    """Check that the calls to the second and the third agent link to the previous call, and that
+    there are no other links."""
     desk, broker, hotel = ours(spans, SEND)
     assert {each.span: each.links for each in spans if each.links} == {
         broker.span: ((desk.trace, desk.span, "handoff"),),
@@ -134,13 +147,14 @@ def check_links(spans: list[Seen]) -> None:
 
 
 def is_onward(span: Seen) -> bool:
-    """Return whether it is the second span of a call to which the proxy added a `traceparent`; the first one describes
-    the call."""
+    """Return whether it is the second span of a call to which the proxy added a `traceparent`; the
+    first one describes the call."""
     return "a2a_proxy.stream" not in span.attributes
 
 
 def check_chain(spans: list[Seen]) -> None:
-    """Check the proxy's spans alone, two for each call: a call of an agent is a child of the call that it received."""
+    """Check the proxy's spans alone, two for each call: a call of an agent is a child of the call
+    that it received."""
     came = [each for each in spans if not is_onward(each)]
     went = {each.attributes["a2a_proxy.exchange"]: each for each in spans if is_onward(each)}
     for each in came:

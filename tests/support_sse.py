@@ -10,7 +10,8 @@ from typing import Any
 
 
 def _load_decoders() -> Any:
-    """Return the decoders of httpx-sse alone: its front module imports httpx, which nothing else here needs."""
+    """Return the decoders of httpx-sse alone: its front module imports httpx, which nothing else
+    here needs."""
     spec = importlib.util.find_spec("httpx_sse")
     assert spec is not None
     package = ModuleType("httpx_sse_parts")

@@ -1,4 +1,5 @@
-"""Clients of stdio agents: the same conversation with `a2a-proxy stdio` before the agent's command and without."""
+"""Clients of stdio agents: the same conversation with `a2a-proxy stdio` before the agent's command
+and without."""
 
 from __future__ import annotations
 
@@ -30,8 +31,12 @@ def wrapped(command: Sequence[str], *options: object) -> list[str]:
 
 def frame(content: Any) -> bytes:
     """Return one message as a client writes it."""
-    data = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
-    fields = f"Content-Length: {len(data)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
+    data = (
+        content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
+    )
+    fields = (
+        f"Content-Length: {len(data)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
+    )
     return fields.encode() + data
 
 
@@ -52,11 +57,18 @@ class Client:
         pipe = subprocess.PIPE
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment(state, **environ)
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            env=environment(state, **environ),
         )
         self.out, self.err = bytearray(), bytearray()
         pairs = ((self.process.stdout, self.out), (self.process.stderr, self.err))
-        self._readers = [threading.Thread(target=_collect, args=pair, daemon=True) for pair in pairs]
+        self._readers = [
+            threading.Thread(target=_collect, args=pair, daemon=True) for pair in pairs
+        ]
 
     def read(self) -> None:
         """Start to read."""

@@ -55,13 +55,16 @@ def journal(folder: Path) -> list[Chunk]:
 
 
 def story(chunks: Sequence[Chunk]) -> list[str]:
-    """Return the kinds of the records in order, with consecutive DATA and LOG of one side joined."""
+    """Return the kinds of the records in order, with consecutive DATA and LOG of one side
+    joined."""
     words = [f"{chunk.kind.name} {chunk.direction.name}" for chunk in chunks]
     return [word for index, word in enumerate(words) if index == 0 or word != words[index - 1]]
 
 
 def data(chunks: Sequence[Chunk], kind: ChunkKind, direction: Direction) -> bytes:
-    return b"".join(chunk.data for chunk in chunks if chunk.kind is kind and chunk.direction is direction)
+    return b"".join(
+        chunk.data for chunk in chunks if chunk.kind is kind and chunk.direction is direction
+    )
 
 
 def of_kind(chunks: Sequence[Chunk], kind: ChunkKind) -> list[Any]:
@@ -70,7 +73,9 @@ def of_kind(chunks: Sequence[Chunk], kind: ChunkKind) -> list[Any]:
 
 def child_of(pid: int) -> int:
     """Return the process id of a relay's agent, when it runs."""
-    return int(until(lambda: Path(f"/proc/{pid}/task/{pid}/children").read_text().split() or None)[0])
+    return int(
+        until(lambda: Path(f"/proc/{pid}/task/{pid}/children").read_text().split() or None)[0]
+    )
 
 
 def blocked(child: int) -> bool:

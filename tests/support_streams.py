@@ -1,4 +1,5 @@
-"""Sessions with many streams of one task: JSON-RPC subscriptions, each on a connection of its own."""
+"""Sessions with many streams of one task: JSON-RPC subscriptions, each on a connection of its
+own."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ _FACTS = {"taskId": "t1", "contextId": "c1"}
 def working(text: str, **members: Any) -> dict[str, Any]:
     """Return a status update with a message."""
     said = {"messageId": f"m-{text}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-    return {"statusUpdate": {**_FACTS, **members, "status": {"state": "TASK_STATE_WORKING", "message": said}}}
+    return {
+        "statusUpdate": {
+            **_FACTS,
+            **members,
+            "status": {"state": "TASK_STATE_WORKING", "message": said},
+        }
+    }
 
 
 def in_state(state: str, **members: Any) -> dict[str, Any]:
@@ -46,12 +53,20 @@ class Streams:
         chunk = Chunk(number, kind, way, START + int(at * MS), data)
         self._records.append((at, len(self._records), chunk))
 
-    def open(self, number: int, at: float, version: str = "1.0", snapshot: dict[str, Any] | None = None) -> None:
+    def open(
+        self, number: int, at: float, version: str = "1.0", snapshot: dict[str, Any] | None = None
+    ) -> None:
         """Add a subscription that is answered with a snapshot."""
         for chunk in opening(number, START + int(at * MS)):
             self._records.append((at, len(self._records), chunk))
-        call = Http().call("SubscribeToTask", {"id": "t1"}, A2A_Version=version).stream(cache_control="no-cache")
-        for (_, way, data), after in zip(call.rpc_event({"task": snapshot or TASK}).steps, (0, 0.2, 0.4), strict=True):
+        call = (
+            Http()
+            .call("SubscribeToTask", {"id": "t1"}, A2A_Version=version)
+            .stream(cache_control="no-cache")
+        )
+        for (_, way, data), after in zip(
+            call.rpc_event({"task": snapshot or TASK}).steps, (0, 0.2, 0.4), strict=True
+        ):
             self._put(at + after, number, ChunkKind.DATA, way, data)
 
     def tell(self, number: int, at: float, event: dict[str, Any]) -> None:
@@ -74,13 +89,18 @@ class Streams:
 
 
 def random_session(seed: int) -> list[Chunk]:
-    """Streams that join late, lag, leave, lose events, tell them twice or in another order; numbered or not."""
+    """Streams that join late, lag, leave, lose events, tell them twice or in another order;
+    numbered or not."""
     dice = random.Random(seed)
     numbered, line, at = dice.random() < 0.5, list[tuple[int, dict[str, Any]]](), 1000
     for number in range(1, dice.randint(8, 50)):
         at += dice.choice([1, 20, 100, 400, 1500, 3000])
         counted = {"generation": str(number)} if numbered else {}
-        made = working(f"x{number % 9}", **counted) if dice.random() < 0.5 else piece("a", f"p{number}", **counted)
+        made = (
+            working(f"x{number % 9}", **counted)
+            if dice.random() < 0.5
+            else piece("a", f"p{number}", **counted)
+        )
         line.append((at, made if dice.random() < 0.95 else in_state("INPUT_REQUIRED", **counted)))
     streams = Streams()
     for stream in range(1, dice.choice([2, 3, 8, 9, 12, 16]) + 1):
@@ -88,9 +108,19 @@ def random_session(seed: int) -> list[Chunk]:
         known = sum(when <= joins for when, _ in line)
         counted = {"generation": str(known)} if numbered and known else {}
         streams.open(stream, joins, "1.1" if numbered else "1.0", {**TASK, **counted})
-        lag, loses, repeats = dice.choice([0, 0, 50, 700, 4000]), dice.choice([0, 0.05]), dice.choice([0, 0.05])
-        told = [(when + lag, event) for when, event in line if when > joins and dice.random() >= loses]
-        told += [(when + dice.choice([10, 4000]), event) for when, event in told if dice.random() < repeats]
+        lag, loses, repeats = (
+            dice.choice([0, 0, 50, 700, 4000]),
+            dice.choice([0, 0.05]),
+            dice.choice([0, 0.05]),
+        )
+        told = [
+            (when + lag, event) for when, event in line if when > joins and dice.random() >= loses
+        ]
+        told += [
+            (when + dice.choice([10, 4000]), event)
+            for when, event in told
+            if dice.random() < repeats
+        ]
         last = joins + dice.randint(100, at) if dice.random() < 0.4 else at + 20_000
         for when, event in told:
             if joins + 1 < when < last:
@@ -119,7 +149,9 @@ def opcodes_run(work: Callable[[], object]) -> int:
     return count
 
 
-def told_by_each(streams: Streams, numbers: Iterable[int], at: float, events: Iterable[dict[str, Any]]) -> None:
+def told_by_each(
+    streams: Streams, numbers: Iterable[int], at: float, events: Iterable[dict[str, Any]]
+) -> None:
     """Each event on each of these streams, one after the other."""
     for step, event in enumerate(events):
         for number in numbers:

@@ -1,4 +1,5 @@
-"""A real terminal: tmux without a client, which receives keys and returns the text on the screen."""
+"""A real terminal: tmux without a client, which receives keys and returns the text on the
+screen."""
 
 from __future__ import annotations
 
@@ -21,17 +22,25 @@ class Terminal:
     def __init__(self, tmux: str, folder: Path) -> None:
         self._folder = folder
         self._base = [tmux, "-S", str(folder / "tmux"), "-f", "/dev/null"]
-        self._environment = debian_environment({**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+        self._environment = debian_environment(
+            {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        )
 
     def ask(self, *words: str) -> str:
         """Run a command of tmux and return its output."""
         done = subprocess.run(
-            [*self._base, *words], env=self._environment, capture_output=True, text=True, timeout=PATIENCE, check=True
+            [*self._base, *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
         )
         return done.stdout
 
     def start(self, size: tuple[int, int], *command: str) -> None:
-        """Run a command in the folder, in a window of this size. tmux keeps the text that a program copies."""
+        """Run a command in the folder, in a window of this size. tmux keeps the text that a program
+        copies."""
         width, height = map(str, size)
         # The environment of tmux is not that of the program in it.
         own = ("env", "-u", "LD_LIBRARY_PATH", "COLORTERM=truecolor", *command)
@@ -79,7 +88,10 @@ class Terminal:
     def ended(self) -> bool:
         """Return whether the program has ended, and with it the window and the server."""
         return (
-            subprocess.run([*self._base, "ls"], env=self._environment, capture_output=True, check=False).returncode > 0
+            subprocess.run(
+                [*self._base, "ls"], env=self._environment, capture_output=True, check=False
+            ).returncode
+            > 0
         )
 
 

@@ -1,7 +1,9 @@
-"""Three small agents in a chain, over JSON-RPC with SSE: a concierge calls a planner, which calls a railway.
+"""Three small agents in a chain, over JSON-RPC with SSE: a concierge calls a planner, which calls a
+railway.
 
-Each reports to its caller that it works, calls the next agent, and answers with the result. Each has contexts and tasks
-of its own; they are joined by the trace, in which each creates a span (`traceparent`).
+Each reports to its caller that it works, calls the next agent, and answers with the result. Each
+has contexts and tasks of its own; they are joined by the trace, in which each creates a span
+(`traceparent`).
 """
 
 from __future__ import annotations
@@ -38,7 +40,11 @@ PARTS = (
         "concierge",
         "00f067aa0ba902b7",
         "Lisbon to Porto, Friday morning, 2 travellers",
-        ("Take the train at 08:09 from Oriente, ", "you are in Porto at 10:52. ", "Two seats cost 65.80 euros."),
+        (
+            "Take the train at 08:09 from Oriente, ",
+            "you are in Porto at 10:52. ",
+            "Two seats cost 65.80 euros.",
+        ),
     ),
     Part(
         "planner",
@@ -46,7 +52,12 @@ PARTS = (
         "Trains and fares, Lisboa-Oriente to Porto-Campanha, Friday before noon, 2 adults",
         ("AP 121, 08:09 to 10:52, 32.90 euros each",),
     ),
-    Part("railway", "", "", ("AP 121: 08:09 - 10:52", "; IC 521: 08:39 - 11:54", "; AP fare 32.90, IC fare 25.70")),
+    Part(
+        "railway",
+        "",
+        "",
+        ("AP 121: 08:09 - 10:52", "; IC 521: 08:39 - 11:54", "; AP fare 32.90, IC fare 25.70"),
+    ),
 )
 
 
@@ -70,7 +81,10 @@ class Agent:
         await asyncio.sleep(self._pause)
         if self.part.asks:
             asked = {**message(self.part.asks), "messageId": f"{name}-asks"}
-            heard = [event async for event in call(session, self.next_url, asked, headers(self.part.span))]
+            heard = [
+                event
+                async for event in call(session, self.next_url, asked, headers(self.part.span))
+            ]
             yield events.status("TASK_STATE_WORKING", f"told in {len(heard)} events")
         for number, chunk in enumerate(self.part.answers, 1):
             event = events.chunk(chunk, append=number > 1)
@@ -80,9 +94,16 @@ class Agent:
         yield events.status(_DONE)
 
 
-async def call(session: aiohttp.ClientSession, url: str, said: Json, sent: dict[str, str]) -> AsyncIterator[Json]:
+async def call(
+    session: aiohttp.ClientSession, url: str, said: Json, sent: dict[str, str]
+) -> AsyncIterator[Json]:
     """Yield the events of a stream."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": said}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendStreamingMessage",
+        "params": {"message": said},
+    }
     async with session.post(url, json=body, headers=sent) as response:
         async for line in response.content:
             if line.startswith(b"data: "):
@@ -94,7 +115,9 @@ def application(agent: Agent) -> web.Application:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        )
         await response.prepare(request)
         async with aiohttp.ClientSession() as session:
             async for event in agent.answer(session):
@@ -110,8 +133,8 @@ def application(agent: Agent) -> web.Application:
 
 @asynccontextmanager
 async def chain(pause: float = 0.0) -> AsyncIterator[tuple[list[Agent], list[int]]]:
-    """Run the agents and return them with their ports. They pause for `pause` seconds between two actions. The caller
-    starts a proxy in front of them and sets each `next_url`."""
+    """Run the agents and return them with their ports. They pause for `pause` seconds between two
+    actions. The caller starts a proxy in front of them and sets each `next_url`."""
     agents = [Agent(part, pause) for part in PARTS]
     async with AsyncExitStack() as stack:
         ports = []
@@ -125,15 +148,25 @@ async def chain(pause: float = 0.0) -> AsyncIterator[tuple[list[Agent], list[int
 
 
 async def ask(listens: list[str], agents: list[Agent]) -> list[Json]:
-    """Call the first agent as a client, and return its events; `listens` are the addresses of the agents,
-    `host:port`."""
+    """Call the first agent as a client, and return its events; `listens` are the addresses of the
+    agents, `host:port`."""
     for agent, following in zip(agents, listens[1:], strict=False):
         agent.next_url = f"http://{following}/"
     said = {**message(QUESTION), "messageId": "client-asks"}
     async with aiohttp.ClientSession() as session:
-        return [each async for each in call(session, f"http://{listens[0]}/", said, headers("b7ad6b7169203331"))]
+        return [
+            each
+            async for each in call(
+                session, f"http://{listens[0]}/", said, headers("b7ad6b7169203331")
+            )
+        ]
 
 
 def routes(ports: list[int]) -> tuple[str, ...]:
-    """Return the options of a proxy in front of all agents except the first, which is its main upstream."""
-    return tuple(word for port in ports[1:] for word in ("--listen", "127.0.0.1:0", "--upstream", f"127.0.0.1:{port}"))
+    """Return the options of a proxy in front of all agents except the first, which is its main
+    upstream."""
+    return tuple(
+        word
+        for port in ports[1:]
+        for word in ("--listen", "127.0.0.1:0", "--upstream", f"127.0.0.1:{port}")
+    )

@@ -20,7 +20,9 @@ Act = Callable[["Peer"], None]
 class Peer:
     """One end of a TLS connection. `end` says that no bytes follow, `cut` sends FIN alone."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server: bool = False) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, *, server: bool = False
+    ) -> None:
         self.sock = sock
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server, None if server else "localhost")
@@ -120,8 +122,8 @@ def tls_agent(ca: trustme.CA, act: Act) -> Iterator[int]:
 
 
 class DemandingAgent:
-    """Asks for a certificate, answers one request with its names, and refuses with an alert, which asyncio does not
-    send."""
+    """Asks for a certificate, answers one request with its names, and refuses with an alert, which
+    asyncio does not send."""
 
     def __init__(self, ca: trustme.CA, newest: ssl.TLSVersion, *alpn: str) -> None:
         self.context = context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -142,7 +144,11 @@ class DemandingAgent:
             sock, _ = self.server.accept()
             if sock.recv(1, socket.MSG_PEEK) == b"":
                 return
-            with sock, contextlib.suppress(OSError), self.context.wrap_socket(sock, server_side=True) as client:
+            with (
+                sock,
+                contextlib.suppress(OSError),
+                self.context.wrap_socket(sock, server_side=True) as client,
+            ):
                 client.recv(65536)
                 body = str(client.getpeercert()).encode()
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

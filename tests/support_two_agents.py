@@ -1,7 +1,9 @@
-"""Two small agents: a desk that calls a clerk and is interrupted by its client. Over JSON-RPC with SSE, and over gRPC.
+"""Two small agents: a desk that calls a clerk and is interrupted by its client. Over JSON-RPC with
+SSE, and over gRPC.
 
-The desk reports to its client that it works, calls the clerk with the same text in the same context, and then writes an
-artifact chunk by chunk until its client sends a message; it sends one more chunk, then stops.
+The desk reports to its client that it works, calls the clerk with the same text in the same
+context, and then writes an artifact chunk by chunk until its client sends a message; it sends one
+more chunk, then stops.
 """
 
 from __future__ import annotations
@@ -38,15 +40,37 @@ class Events:
         self._ids = {"taskId": task, "contextId": context}
 
     def task(self) -> Json:
-        return {"task": {"id": self._ids["taskId"], "contextId": self._ids["contextId"], "status": {"state": _AT_WORK}}}
+        return {
+            "task": {
+                "id": self._ids["taskId"],
+                "contextId": self._ids["contextId"],
+                "status": {"state": _AT_WORK},
+            }
+        }
 
     def chunk(self, text: str, *, append: bool = True) -> Json:
         artifact = {"artifactId": "offer", "parts": [{"text": text}]}
-        return {"artifactUpdate": {**self._ids, "artifact": artifact, **({"append": True} if append else {})}}
+        return {
+            "artifactUpdate": {
+                **self._ids,
+                "artifact": artifact,
+                **({"append": True} if append else {}),
+            }
+        }
 
     def status(self, state: str, text: str = "") -> Json:
-        said = {"messageId": f"a-{text[:8]}", "role": "ROLE_AGENT", "parts": [{"text": text}], **self._ids}
-        return {"statusUpdate": {**self._ids, "status": {"state": state, **({"message": said} if text else {})}}}
+        said = {
+            "messageId": f"a-{text[:8]}",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": text}],
+            **self._ids,
+        }
+        return {
+            "statusUpdate": {
+                **self._ids,
+                "status": {"state": state, **({"message": said} if text else {})},
+            }
+        }
 
 
 async def clerk(_: Json) -> AsyncIterator[Json]:
@@ -76,10 +100,12 @@ class Desk:
         yield events.status(_DONE)
 
 
-# --- JSON-RPC -------------------------------------------------------------------------------------------------------
+# --- JSON-RPC
 
 
-def served(answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = None) -> web.Application:
+def served(
+    answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = None
+) -> web.Application:
     """Run an agent over JSON-RPC."""
 
     async def call(request: web.Request) -> web.StreamResponse:
@@ -92,7 +118,9 @@ def served(answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = No
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         async for event in answer(body["params"]["message"]):
-            await response.write(b"data: " + json.dumps({**around, "result": event}).encode() + b"\n\n")
+            await response.write(
+                b"data: " + json.dumps({**around, "result": event}).encode() + b"\n\n"
+            )
         await response.write_eof()
         return response
 
@@ -101,7 +129,9 @@ def served(answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = No
     return app
 
 
-async def post(session: aiohttp.ClientSession, url: str, method: str, said: Json) -> AsyncIterator[Json]:
+async def post(
+    session: aiohttp.ClientSession, url: str, method: str, said: Json
+) -> AsyncIterator[Json]:
     """Yield the results of a call."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": said}}
     async with session.post(url, json=body, headers={"A2A-Version": "1.0"}) as response:
@@ -112,7 +142,7 @@ async def post(session: aiohttp.ClientSession, url: str, method: str, said: Json
                 yield json.loads(line)["result"]
 
 
-# --- gRPC -----------------------------------------------------------------------------------------------------------
+# --- gRPC
 
 
 def encoded(event: Json) -> bytes:

@@ -1,7 +1,8 @@
-"""Ways from a client through the proxy to an agent: plain text, TLS on either side, and a forward proxy.
+"""Ways from a client through the proxy to an agent: plain text, TLS on either side, and a forward
+proxy.
 
-A `Channel` sends and receives the bytes of one peer, within TLS if the peer speaks it, and knows how the other end has
-ended. A `Line` is one connection that is to be made.
+A `Channel` sends and receives the bytes of one peer, within TLS if the peer speaks it, and knows
+how the other end has ended. A `Line` is one connection that is to be made.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class Contexts:
         """Return the context of a client, which trusts only the authority that it must see."""
         key = way is Way.UNREAD, http2
         if key not in self._clients:
-            context = ssl.create_default_context(cadata=self._trusted[Way.UNREAD if key[0] else Way.TLS])
+            context = ssl.create_default_context(
+                cadata=self._trusted[Way.UNREAD if key[0] else Way.TLS]
+            )
             context.set_alpn_protocols(["h2"] if http2 else ["http/1.1"])
             _tell_truncation(context)
             self._clients[key] = context
@@ -117,7 +120,8 @@ class Channel:
         await asyncio.get_running_loop().sock_sendall(self.sock, data)
 
     async def receive(self) -> bytes:
-        """Return received bytes, empty after the end. Raises OSError, for TLS also after FIN without close_notify."""
+        """Return received bytes, empty after the end. Raises OSError, for TLS also after FIN
+        without close_notify."""
         return await asyncio.get_running_loop().sock_recv(self.sock, READ_SIZE)
 
     async def finish(self) -> None:
@@ -128,11 +132,15 @@ class Channel:
 class TlsChannel(Channel):
     """The bytes of one peer within TLS."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None, *, notifies: bool) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, name: str | None, *, notifies: bool
+    ) -> None:
         """Create a client of the server `name`, or a server if that is None."""
         super().__init__(sock)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=name)
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=name is None, server_hostname=name
+        )
         self._is_ended = False
         self._held = b""
         """Bytes that arrived before `finish` and were not received yet."""
@@ -181,7 +189,9 @@ class TlsChannel(Channel):
         """Send close_notify and FIN. Raises OSError."""
         if self.notifies:
             self._held += self._decrypt()
-            with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError, ssl.SSLZeroReturnError):
+            with contextlib.suppress(
+                ssl.SSLWantReadError, ssl.SSLSyscallError, ssl.SSLZeroReturnError
+            ):
                 self._tls.unwrap()
             await self._flush()
         await super().finish()
@@ -198,9 +208,12 @@ class TlsChannel(Channel):
 
 
 class Line:
-    """One connection that is to be made on this way, from a port of the proxy to the listener of an agent."""
+    """One connection that is to be made on this way, from a port of the proxy to the listener of an
+    agent."""
 
-    def __init__(self, way: Way, port: int, listener: socket.socket, contexts: Contexts | None = None) -> None:
+    def __init__(
+        self, way: Way, port: int, listener: socket.socket, contexts: Contexts | None = None
+    ) -> None:
         self.way = way
         self.port = port
         self.contexts = contexts
@@ -230,7 +243,9 @@ class Line:
                 return Channel(sock)
             assert self.contexts is not None
             name = {Way.UNREAD: UNREAD, Way.INTERCEPT: OPENED}.get(self.way, "localhost")
-            channel = TlsChannel(sock, self.contexts.client(self.way, http2=http2), name, notifies=notifies)
+            channel = TlsChannel(
+                sock, self.contexts.client(self.way, http2=http2), name, notifies=notifies
+            )
             await channel.shake_hands()
             return channel
         except BaseException:
@@ -258,26 +273,30 @@ class Line:
         return not PREFACE.startswith(sent) if self.way is Way.TLS_BOTH else True
 
 
-# --- requests in absolute form ------------------------------------------------------------------------------------
+# --- requests in absolute form
 
 _ORIGIN_FORM = re.compile(rb"([A-Z]{3,7}) (/[!-~]*) HTTP/1\.1\r\n")
-_REQUEST_LINE = re.compile(rb"(GET|POST|PUT|DELETE|HEAD|PATCH) http://([0-9.]+:[0-9]+)(/[!-~]*) HTTP/1\.1")
+_REQUEST_LINE = re.compile(
+    rb"(GET|POST|PUT|DELETE|HEAD|PATCH) http://([0-9.]+:[0-9]+)(/[!-~]*) HTTP/1\.1"
+)
 _FIELD = re.compile(rb"([A-Za-z0-9-]+):([ -~]*)")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,7})\r\n")
 _PROXY_FIELDS = b"Proxy-Authorization: Basic c2VjcmV0\r\npROXY-connection:keep-alive\r\n"
 
 
 def to_absolute_form(data: bytes, authority: str) -> bytes:
-    """Return bytes of a client with all requests in absolute form, and with fields for the proxy."""
+    """Return bytes of a client with all requests in absolute form, and with fields for the
+    proxy."""
     line = rb"\1 http://%s\2 HTTP/1.1" % authority.encode()
     return _ORIGIN_FORM.sub(line + b"\r\n" + _PROXY_FIELDS, data)
 
 
 def expected_requests(data: bytes) -> tuple[bytes, bool]:
-    """Return the bytes for the origin if the client sends `data` to a forward proxy, and whether they are all.
+    """Return the bytes for the origin if the client sends `data` to a forward proxy, and whether
+    they are all.
 
-    Reads only plain requests: one way to write each, no trailers, no upgrade. They end before the first other one,
-    also one whose head is incomplete.
+    Reads only plain requests: one way to write each, no trailers, no upgrade. They end before the
+    first other one, also one whose head is incomplete.
     """
     out = b""
     while data:
@@ -323,7 +342,10 @@ def _is_special(fields: list[re.Match[bytes]], values: dict[bytes, bytes]) -> bo
     length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
     return (
         len(values) < len(fields)
-        or (length is not None and (coding is not None or re.fullmatch(rb"[0-9]{1,7}", length) is None))
+        or (
+            length is not None
+            and (coding is not None or re.fullmatch(rb"[0-9]{1,7}", length) is None)
+        )
         or coding not in (None, b"chunked")
         or b"upgrade" in values
     )

@@ -1,4 +1,5 @@
-"""Conversations as lists of steps, fed to a wire decoder in any split, saved and restored anywhere."""
+"""Conversations as lists of steps, fed to a wire decoder in any split, saved and restored
+anywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, WireEvent
 
 Step = tuple[str, bytes]
-"""The sender: `C` client, `S` agent; `c-eof`, `s-reset`, `c-lost` and similar steps have no bytes."""
+"""The sender: `C` client, `S` agent; `c-eof`, `s-reset`, `c-lost` and similar steps have no
+bytes."""
 
 
 class Decoder(Protocol):
@@ -39,9 +41,13 @@ FEED_END = {"eof": "feed_eof", "reset": "feed_reset", "lost": "feed_loss"}
 
 
 def play(
-    decoder: Any, steps: list[Step], cut: Callable[[bytes], Iterable[int]] = lambda _: (), restart: bool = False
+    decoder: Any,
+    steps: list[Step],
+    cut: Callable[[bytes], Iterable[int]] = lambda _: (),
+    restart: bool = False,
 ) -> list[WireEvent]:
-    """Feed a conversation, each step split by `cut`; with `restart` the decoder is saved and restored at each split."""
+    """Feed a conversation, each step split by `cut`; with `restart` the decoder is saved and
+    restored at each split."""
     out: list[WireEvent] = []
     for number, (what, data) in enumerate(steps, 1):
         direction = Direction.TO_AGENT if what[0] in "Cc" else Direction.TO_CLIENT
@@ -63,17 +69,25 @@ def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
         if (
             isinstance(event, Body)
             and isinstance(last, Body)
-            and (event.stream, event.direction, event.start) == (last.stream, last.direction, last.end)
+            and (event.stream, event.direction, event.start)
+            == (last.stream, last.direction, last.end)
         ):
-            out[-1] = Body(event.stream, event.direction, event.at, last.start, event.end, last.data + event.data)
+            out[-1] = Body(
+                event.stream,
+                event.direction,
+                event.at,
+                last.start,
+                event.end,
+                last.data + event.data,
+            )
         else:
             out.append(event)
     return out
 
 
 def in_every_split(make: Callable[[], Any], steps: list[Step]) -> list[WireEvent]:
-    """Decode it whole, byte by byte and split once at each boundary, without and with restarts; check that all results
-    are equal."""
+    """Decode it whole, byte by byte and split once at each boundary, without and with restarts;
+    check that all results are equal."""
     whole = play(make(), steps)
     for restart in (False, True):
         assert play(make(), steps, lambda data: range(len(data)), restart) == whole

@@ -1,4 +1,5 @@
-"""The hints about extras and upgrades: the command that fits the installation, as uv, pipx and pip have made it."""
+"""The hints about extras and upgrades: the command that fits the installation, as uv, pipx and pip
+have made it."""
 
 from __future__ import annotations
 
@@ -38,8 +39,11 @@ def test_pip_of_this_environment_needs_no_path(prefix: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["other", "none"])
-def test_pip_of_another_environment_is_not_meant(prefix: Path, other: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after `.venv/bin/pip install .` in a folder: `pip` would install elsewhere, or is refused."""
+def test_pip_of_another_environment_is_not_meant(
+    prefix: Path, other: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `.venv/bin/pip install .` in a folder: `pip` would install elsewhere, or is
+    refused."""
     add_pip(prefix)
     if other:
         add_pip(prefix.parent / "other")

@@ -46,7 +46,10 @@ SESSIONS = {
     "js_grpc": lambda: captured("js_grpc"),
     "stream": lambda: scripted(streaming("t-1")),
     "several": lambda: interleaved(
-        scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3), scripted(streaming("t-2"), 4)
+        scripted(streaming("t-1"), 1),
+        scripted(unary(), 2),
+        scripted(grpc_call(), 3),
+        scripted(streaming("t-2"), 4),
     ),
 }
 
@@ -85,7 +88,8 @@ def test_splits_of_any_size_yield_the_same(session: list[Chunk], size: int) -> N
 
 
 def test_restarting_at_odd_offsets_yields_the_same(session: list[Chunk]) -> None:
-    """Pieces of 61 bytes with a new observer for each: decoders are saved in the middle of everything."""
+    """Pieces of 61 bytes with a new observer for each: decoders are saved in the middle of
+    everything."""
     pieces = list(bytewise(session, 61))
     assert observe(pieces, restart_at=range(1, len(pieces))) == observe(session)
 
@@ -94,12 +98,21 @@ def test_the_frequency_of_change_queries_does_not_matter(session: list[Chunk]) -
     """Snapshots are snapshots."""
     seldom = observe(session, commit_every=10**6)
     often = observe(session)
-    assert (seldom.exchanges, seldom.tasks, seldom.connections) == (often.exchanges, often.tasks, often.connections)
+    assert (seldom.exchanges, seldom.tasks, seldom.connections) == (
+        often.exchanges,
+        often.tasks,
+        often.connections,
+    )
     assert seldom.out == often.out
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(ChunkKind), st.sampled_from(Direction), st.binary(max_size=60)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ChunkKind), st.sampled_from(Direction), st.binary(max_size=60)),
+        max_size=12,
+    )
+)
 def test_garbage_never_raises(records: list[tuple[ChunkKind, Direction, bytes]]) -> None:
     """Whatever a record holds, also one of ours that is damaged."""
     observer = fresh()
@@ -116,7 +129,8 @@ def test_garbage_never_raises(records: list[tuple[ChunkKind, Direction, bytes]])
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(sorted(SESSIONS)), st.integers(0, 2**32), st.integers(1, 40))
 def test_bytes_that_were_flipped_never_raise(name: str, seed: int, flips: int) -> None:
-    """Real traffic with some bytes changed: findings perhaps, exceptions never, and restarts see the same."""
+    """Real traffic with some bytes changed: findings perhaps, exceptions never, and restarts see
+    the same."""
     chance = random.Random(seed)
     session = SESSIONS[name]()
     for _ in range(flips):
@@ -144,21 +158,36 @@ def test_a_connection_with_lost_bytes_becomes_opaque() -> None:
     assert seen.exchanges[2].how == "complete"
     assert seen.connections[1].lost_bytes == observer.lost == 400
     lost, *rest = observer.gaps.named
-    assert (lost.direction, lost.size, lost.why) == (TO_CLIENT, 400, "were not captured: the disk was too slow")
+    assert (lost.direction, lost.size, lost.why) == (
+        TO_CLIENT,
+        400,
+        "were not captured: the disk was too slow",
+    )
     assert {gap.why for gap in rest} == {"were not decoded: bytes before them were not captured"}
-    after = [frame for frame in frames(seen) if frame.connection == 1 and frame.kind is FrameKind.EVENT]
+    after = [
+        frame for frame in frames(seen) if frame.connection == 1 and frame.kind is FrameKind.EVENT
+    ]
     assert len(after) < 6
 
 
 def test_a_damaged_journal_makes_open_connections_opaque() -> None:
-    """LOST on connection 0 with damage: one finding, open connections are over, new ones are read."""
+    """LOST on connection 0 with damage: one finding, open connections are over, new ones are
+    read."""
     first, second = scripted(streaming("t-1"), 1), scripted(unary(), 2)
-    damage = Chunk(0, ChunkKind.LOST, TO_AGENT, START + 10, b'{"bytes":7,"damage":"segment 1: a wrong checksum"}')
+    damage = Chunk(
+        0,
+        ChunkKind.LOST,
+        TO_AGENT,
+        START + 10,
+        b'{"bytes":7,"damage":"segment 1: a wrong checksum"}',
+    )
     observer, seen = fresh(), Seen([], {}, {}, {})
     for chunk in [*first[:6], damage, *first[6:], *second]:
         observer.feed(chunk, seen.out)
     note(observer, seen)
-    assert [each.summary for each in seen.out if of_decoders(each)] == ["segment 1: a wrong checksum"]
+    assert [each.summary for each in seen.out if of_decoders(each)] == [
+        "segment 1: a wrong checksum"
+    ]
     assert [seen.exchanges[number].how for number in (1, 2)] == ["connection lost", "complete"]
     assert observer.lost == 7
 
@@ -204,8 +233,11 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
 
 @pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
 @pytest.mark.parametrize("script", [streaming, grpc_call], ids=["http", "grpc"])
-def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(script: Callable[..., Script], how: str) -> None:
-    """A clean stop closes connections without FIN or RST of a peer; a crash leaves the journal without an end."""
+def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(
+    script: Callable[..., Script], how: str
+) -> None:
+    """A clean stop closes connections without FIN or RST of a peer; a crash leaves the journal
+    without an end."""
     session = scripted(script("t-1") if script is streaming else script())[:-3]
     observer, seen = fresh(), Seen([], {}, {}, {})
     for chunk in session:
@@ -221,7 +253,8 @@ def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(script: Callable[..., Sc
 
 
 def test_a_task_is_joined_over_connections_and_restarts() -> None:
-    """A stream and a later call on another connection tell of one task; a restart in between forgets nothing."""
+    """A stream and a later call on another connection tell of one task; a restart in between
+    forgets nothing."""
     asks = Http().call("GetTask", {"id": "t-1"}, A2A_Version="1.0")
     asks.result({"id": "t-1", "contextId": "c-t-1", "status": {"state": "TASK_STATE_COMPLETED"}})
     chunks = scripted(streaming("t-1"), 1) + scripted(asks, 2, START + 10**9)
@@ -238,7 +271,15 @@ def test_a_repeated_state_after_a_restart_is_a_change() -> None:
     """`working`, `input-required`, restart, `working`: the second `working` is no repetition."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for state in ("WORKING", "INPUT_REQUIRED", "WORKING", "COMPLETED"):
-        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
+        http.rpc_event(
+            {
+                "statusUpdate": {
+                    "taskId": "t",
+                    "contextId": "c",
+                    "status": {"state": f"TASK_STATE_{state}"},
+                }
+            }
+        )
     chunks = scripted(http.done())
     whole = observe(chunks)
     ((_, task),) = whole.tasks.items()
@@ -251,7 +292,10 @@ def test_ids_with_lone_surrogates_survive_a_snapshot() -> None:
     """A lone surrogate in JSON cannot be written as UTF-8; a snapshot with it can."""
     for raw in (b'"\\ud800"', b'"\xed\xa0\x80"', b'"\\u0000"', b'"a\\udfff b"'):
         body = b'{"jsonrpc":"2.0","id":%s,"method":"GetTask","params":{"id":%s}}' % (raw, raw)
-        answer = b'{"jsonrpc":"2.0","id":%s,"result":{"id":%s,"contextId":%s,"status":{"state":"TASK_STATE_WORKING"}}}'
+        answer = (
+            b'{"jsonrpc":"2.0","id":%s,"result":{"id":%s,"contextId":%s,'
+            b'"status":{"state":"TASK_STATE_WORKING"}}}'
+        )
         http = Http().request("POST /", body, A2A_Version="1.0").answer(answer % (raw, raw, raw))
         chunks = scripted(http)
         assert observe(chunks, restart_at=range(1, len(chunks))) == observe(chunks)
@@ -261,13 +305,20 @@ def test_a_decoder_bug_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> 
     """A decoder that raises makes its connection opaque, with one finding; others are read on."""
     read = ConnectionDecoder.feed
 
-    def feed(self: ConnectionDecoder, direction: Direction, data: bytes, at: int, out: list[object]) -> None:
+    def feed(
+        self: ConnectionDecoder, direction: Direction, data: bytes, at: int, out: list[object]
+    ) -> None:
         if b"poison" in data:
             raise RuntimeError("the decoder is wrong")
         read(self, direction, data, at, out)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ConnectionDecoder, "feed", feed)
-    bad = Http().call("SendMessage", {"message": {}}).answer({"poison": 1}).call("SendMessage", {"message": {}})
+    bad = (
+        Http()
+        .call("SendMessage", {"message": {}})
+        .answer({"poison": 1})
+        .call("SendMessage", {"message": {}})
+    )
     seen = observe(interleaved(scripted(bad, 1), scripted(unary(), 2)))
     (finding,) = [each for each in seen.out if of_decoders(each)]
     assert (finding.connection, "the decoder is wrong" in finding.summary) == (1, True)
@@ -290,8 +341,12 @@ def test_a_bug_in_a_later_step_costs_one_connection(monkeypatch: pytest.MonkeyPa
         observer.feed(chunk, out)
     observer.judge_held(out)
     findings = [each for each in out if of_decoders(each)]
-    assert {(each.connection, "the tracker is wrong" in each.summary) for each in findings} == {(1, True)}
-    expected = [each for each in observe(scripted(streaming("t-2"), 2)).out if isinstance(each, Frame)]
+    assert {(each.connection, "the tracker is wrong" in each.summary) for each in findings} == {
+        (1, True)
+    }
+    expected = [
+        each for each in observe(scripted(streaming("t-2"), 2)).out if isinstance(each, Frame)
+    ]
     frames = [each for each in out if isinstance(each, Frame) and each.connection == 2]
     assert [each.payload for each in frames] == [each.payload for each in expected]
 
@@ -304,7 +359,9 @@ def test_a_bug_in_a_later_step_costs_one_connection(monkeypatch: pytest.MonkeyPa
         (b"GE", b"", "not HTTP"),
     ],
 )
-def test_a_connection_that_is_not_http_is_one_finding(first: bytes, more: bytes, words: str) -> None:
+def test_a_connection_that_is_not_http_is_one_finding(
+    first: bytes, more: bytes, words: str
+) -> None:
     """However its bytes come, and across restarts."""
     for size in (len(first), 1):
         script = Script()
@@ -315,7 +372,11 @@ def test_a_connection_that_is_not_http_is_one_finding(first: bytes, more: bytes,
         session = scripted(script.end("eof", TO_AGENT))
         seen = observe(session)
         (finding,) = [each for each in seen.out if of_decoders(each)]
-        assert (finding.rule, finding.severity, finding.connection) == ("UNDECODABLE", Severity.WARNING, 1)
+        assert (finding.rule, finding.severity, finding.connection) == (
+            "UNDECODABLE",
+            Severity.WARNING,
+            1,
+        )
         assert words in finding.summary
         assert observe(session, restart_at=range(1, len(session))) == seen
 
@@ -323,10 +384,16 @@ def test_a_connection_that_is_not_http_is_one_finding(first: bytes, more: bytes,
 def test_upgraded_and_lost_connections_are_no_finding() -> None:
     """An upgrade is not read, a hole cannot be: neither is garbage of a peer."""
     upgraded = Http().request("GET /", Connection="upgrade", Upgrade="x")
-    upgraded.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n").client(b"\x00\x01")
+    upgraded.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n").client(
+        b"\x00\x01"
+    )
     silent = scripted(Script().client(b"GE"))
     hole = Chunk(1, ChunkKind.LOST, TO_AGENT, silent[2].at, b'{"bytes":4}')
-    for session in (scripted(upgraded), [*silent[:3], hole, *silent[3:]], scripted(Script().agent(b"220 mail\r\n"))):
+    for session in (
+        scripted(upgraded),
+        [*silent[:3], hole, *silent[3:]],
+        scripted(Script().agent(b"220 mail\r\n")),
+    ):
         assert not [each for each in observe(session).out if of_decoders(each)]
 
 
@@ -338,18 +405,45 @@ NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
 @pytest.mark.parametrize(
     ("script", "to_agent", "to_client", "why"),
     [
-        (Http().request("GET /").agent(SWITCH).client(b"\0\1").agent(b"\2"), 2, 1, "switched to h2c"),
-        (Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n").client(b"abc"), 3, 0, "switched to connect"),
-        (Http().request("GET /").client(b"GET /\0 HTTP/1.1\r\n\r\n").agent(b""), 19, 0, "request head"),
+        (
+            Http().request("GET /").agent(SWITCH).client(b"\0\1").agent(b"\2"),
+            2,
+            1,
+            "switched to h2c",
+        ),
+        (
+            Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n").client(b"abc"),
+            3,
+            0,
+            "switched to connect",
+        ),
+        (
+            Http().request("GET /").client(b"GET /\0 HTTP/1.1\r\n\r\n").agent(b""),
+            19,
+            0,
+            "request head",
+        ),
         (Script().client(b"GET /" + b"x" * MAX_HEAD_SIZE), MAX_HEAD_SIZE + 5, 0, "no end within"),
         (Http().request("GET /").agent(b"SSH-2.0 what is this\r\n"), 0, 22, "response head"),
         (Script().client(PREFACE + GOAWAY + NO_FRAME), 14, 0, "WINDOW_UPDATE of 4 bytes"),
-        (Script().client(PREFACE).agent(GOAWAY + NO_FRAME).agent(b"more"), 0, 18, "WINDOW_UPDATE of 4 bytes"),
-        (Script().client(b"\x16\x03\x01\x00\x06\x01bcdef").agent(b"12"), 11, 2, "TLS that is not opened"),
+        (
+            Script().client(PREFACE).agent(GOAWAY + NO_FRAME).agent(b"more"),
+            0,
+            18,
+            "WINDOW_UPDATE of 4 bytes",
+        ),
+        (
+            Script().client(b"\x16\x03\x01\x00\x06\x01bcdef").agent(b"12"),
+            11,
+            2,
+            "TLS that is not opened",
+        ),
         (Script().client(b"\0what").agent(b"1"), 5, 1, "not HTTP"),
     ],
 )
-def test_bytes_that_are_not_decoded_are_named(script: Script, to_agent: int, to_client: int, why: str) -> None:
+def test_bytes_that_are_not_decoded_are_named(
+    script: Script, to_agent: int, to_client: int, why: str
+) -> None:
     """Connection, direction, number and reason; the same across restarts."""
     session = scripted(script)
     for restarts in (range(0), range(1, len(session))):
@@ -360,10 +454,15 @@ def test_bytes_that_are_not_decoded_are_named(script: Script, to_agent: int, to_
         sizes = {gap.direction: gap.size for gap in observer.gaps.named}
         expected = {TO_AGENT: to_agent, TO_CLIENT: to_client}
         assert sizes == {direction: size for direction, size in expected.items() if size}
-        assert all(why in gap.why and gap.connection == 1 and not gap.is_chosen for gap in observer.gaps.named)
+        assert all(
+            why in gap.why and gap.connection == 1 and not gap.is_chosen
+            for gap in observer.gaps.named
+        )
 
 
-def test_more_pipelined_requests_than_are_paired_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_pipelined_requests_than_are_paired_are_not_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """From the first one too many."""
     monkeypatch.setattr(http1, "MAX_PIPELINED", 2)
     observer = fresh()
@@ -374,14 +473,19 @@ def test_more_pipelined_requests_than_are_paired_are_not_decoded(monkeypatch: py
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_whole_conversation_has_no_gaps(name: str) -> None:
-    """Nor has one whose client resets its connection or breaks off in a message, or that sends nothing."""
+    """Nor has one whose client resets its connection or breaks off in a message, or that sends
+    nothing."""
     whole = [chunk for chunk in SESSIONS[name]() if chunk.kind is not ChunkKind.CLOSED]
     for end in (ChunkKind.EOF, ChunkKind.RESET):
         for count in (len(whole) // 2, len(whole)):
             observer = fresh()
             cut = whole[:count]
             numbers = sorted({chunk.connection for chunk in cut})
-            for chunk in [*cut, *(Chunk(n, end, TO_AGENT, cut[-1].at) for n in numbers), *whole[count : count + 3]]:
+            for chunk in [
+                *cut,
+                *(Chunk(n, end, TO_AGENT, cut[-1].at) for n in numbers),
+                *whole[count : count + 3],
+            ]:
                 observer.feed(chunk, [])
             observer.interrupt_session(cut[-1].at, [])
             assert observer.gaps.describe() == COMPLETE
@@ -393,10 +497,14 @@ def test_a_whole_conversation_has_no_gaps(name: str) -> None:
 
 def test_a_call_that_leaves_http_did_not_end_well() -> None:
     """Its answer is not known: the protocol is named, and that the rest is not decoded."""
-    (exchange,) = observe(scripted(Http().call("SendMessage", {}).agent(SWITCH).agent(b"\0"))).exchanges.values()
+    (exchange,) = observe(
+        scripted(Http().call("SendMessage", {}).agent(SWITCH).agent(b"\0"))
+    ).exchanges.values()
     assert (exchange.status, outcome_of(exchange)) == (101, "cut")
     assert exchange.how == "switched to h2c: the rest is not decoded"
-    (tunnel,) = observe(scripted(Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n"))).exchanges.values()
+    (tunnel,) = observe(
+        scripted(Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n"))
+    ).exchanges.values()
     assert tunnel.how == "switched to a tunnel: the rest is not decoded"
 
 
@@ -458,13 +566,16 @@ def test_secrets_leave_the_observer_as_labels() -> None:
     """Neither frames nor exchanges carry a credential."""
     secret = "sk-canary-4f9a8b7c6d5e"
     http = Http().call("SendMessage", {"message": {}}, authorization=f"Bearer {secret}")
-    seen = observe(scripted(http.result({"message": {"messageId": "m", "parts": [{"text": f"key {secret}"}]}})))
+    seen = observe(
+        scripted(http.result({"message": {"messageId": "m", "parts": [{"text": f"key {secret}"}]}}))
+    )
     assert secret not in repr(seen)
     assert isinstance(fresh(), Observer)
 
 
 def test_an_ended_exchange_is_redacted_once_its_secret_is_known() -> None:
-    """Redacted at its end and stored later: another exchange may teach the secret in the meantime."""
+    """Redacted at its end and stored later: another exchange may teach the secret in the
+    meantime."""
     secret = "kq7Zw3xTnB5vRj8m"
     echo = Http().call("SendMessage", {"message": {}}, x_echo=secret).result({})
     teach = Http().call("SendMessage", {"message": {}}, x_api_key=secret).result({})
@@ -476,13 +587,25 @@ def test_an_ended_exchange_is_redacted_once_its_secret_is_known() -> None:
 
 @pytest.mark.parametrize("forwarded", [False, True])
 def test_other_http_through_a_forward_proxy_has_no_bodies(forwarded: bool) -> None:
-    """Heads, sizes and status of requests that are not A2A are recorded, their content is not; A2A is whole. At other
-    listeners all is recorded."""
-    http = Http().request("POST /v1/chat", {"ask": "private-1"}).stream().event({"say": "private-2"}).done()
-    http.request("GET /x").answer({"error": {"code": 5, "message": "private-3", "status": "X"}}, status="500 Oops")
-    http.request("POST /form", b"private-4", content_type="text/plain").answer(b"private-5", content_type="text/plain")
+    """Heads, sizes and status of requests that are not A2A are recorded, their content is not; A2A
+    is whole. At other listeners all is recorded."""
+    http = (
+        Http()
+        .request("POST /v1/chat", {"ask": "private-1"})
+        .stream()
+        .event({"say": "private-2"})
+        .done()
+    )
+    http.request("GET /x").answer(
+        {"error": {"code": 5, "message": "private-3", "status": "X"}}, status="500 Oops"
+    )
+    http.request("POST /form", b"private-4", content_type="text/plain").answer(
+        b"private-5", content_type="text/plain"
+    )
     http.call("SendMessage", {"message": {"messageId": "m", "parts": [{"text": "for the agent"}]}})
-    chunks = scripted(http.result({"message": {"messageId": "n", "parts": [{"text": "for the client"}]}}))
+    chunks = scripted(
+        http.result({"message": {"messageId": "n", "parts": [{"text": "for the client"}]}})
+    )
     if forwarded:
         facts = msgspec.json.decode(chunks[0].data, type=ConnectionFacts)
         chunks[0] = msgspec.structs.replace(
@@ -492,7 +615,9 @@ def test_other_http_through_a_forward_proxy_has_no_bodies(forwarded: bool) -> No
     assert ("private-" in repr(seen)) is not forwarded
     assert "for the agent" in repr(seen)
     assert "for the client" in repr(seen)
-    frames = [each for each in seen.out if isinstance(each, Frame) and each.exchange == 1 and each.size]
+    frames = [
+        each for each in seen.out if isinstance(each, Frame) and each.exchange == 1 and each.size
+    ]
     assert [is_withheld(frame) for frame in frames] == [forwarded] * 2
     assert frames[0].size == len(b'{"ask": "private-1"}')
     assert seen.exchanges[2].error.startswith("HTTP 500")
@@ -509,7 +634,11 @@ def test_bytes_that_passed_unread_are_counted() -> None:
     chunks.append(end)
     seen = observe(chunks)
     connection = seen.connections[1]
-    assert (connection.kind, connection.bytes_to_agent, connection.bytes_to_client) == ("tls", 517, 4000)
+    assert (connection.kind, connection.bytes_to_agent, connection.bytes_to_client) == (
+        "tls",
+        517,
+        4000,
+    )
     assert connection.counters == {"opaque_to_agent": 517, "opaque_to_client": 4000}
     assert seen.out == []
     assert observe(chunks, restart_at=range(1, len(chunks))) == seen
@@ -552,8 +681,8 @@ def test_an_end_without_close_notify_is_the_reason_of_its_connection() -> None:
 
 
 def test_snapshots_do_not_grow_with_the_session() -> None:
-    """A thousand connections later a snapshot is as large as after a hundred, but for the tasks touched last
-    and what they wait for."""
+    """A thousand connections later a snapshot is as large as after a hundred, but for the tasks
+    touched last and what they wait for."""
     observer = fresh()
     sizes = []
     for number in range(1, 1001):
@@ -574,18 +703,30 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
     [
         (
             "agent:8000",
-            [(TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"), (TO_CLIENT, b"<!DOCTYPE html>")],
+            [
+                (TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"),
+                (TO_CLIENT, b"<!DOCTYPE html>"),
+            ],
             "client",
         ),
         ("agent:8000", [(TO_AGENT, b"POST /hook HTTP/1.1\r\n no field\r\n\r\n")], "agent"),
-        ("", [(TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"), (TO_CLIENT, b"<!DOCTYPE html>")], "agent"),
+        (
+            "",
+            [
+                (TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"),
+                (TO_CLIENT, b"<!DOCTYPE html>"),
+            ],
+            "agent",
+        ),
     ],
 )
 def test_undecodable_bytes_of_a_delivery_are_their_sender_s(
     deliverer: str, sent: list[tuple[Direction, bytes]], actor: str
 ) -> None:
     """The agent sends the requests, and the client's webhook the responses."""
-    facts = ConnectionFacts("127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer)
+    facts = ConnectionFacts(
+        "127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer
+    )
     observer, out = fresh(), list[Observation]()
     observer.feed(Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(facts)), out)
     for direction, data in sent:
@@ -598,9 +739,19 @@ def test_a_call_with_an_unreadable_response_ends_with_its_connection() -> None:
     """It does not stay open, which the recording would show as live for ever."""
     observer, out = fresh(), list[Observation]()
     observer.feed(
-        Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(ConnectionFacts("c:1", "p:2", "a:3"))), out
+        Chunk(
+            9,
+            ChunkKind.OPEN,
+            TO_AGENT,
+            START,
+            msgspec.json.encode(ConnectionFacts("c:1", "p:2", "a:3")),
+        ),
+        out,
     )
-    observer.feed(Chunk(9, ChunkKind.DATA, TO_AGENT, START + 1, b"GET /v1/card HTTP/1.1\r\nHost: a\r\n\r\n"), out)
+    observer.feed(
+        Chunk(9, ChunkKind.DATA, TO_AGENT, START + 1, b"GET /v1/card HTTP/1.1\r\nHost: a\r\n\r\n"),
+        out,
+    )
     observer.feed(Chunk(9, ChunkKind.DATA, TO_CLIENT, START + 2, b"<!DOCTYPE html>\r\n"), out)
     observer.feed(Chunk(9, ChunkKind.EOF, TO_CLIENT, START + 3), out)
     observer.feed(Chunk(9, ChunkKind.CLOSED, TO_AGENT, START + 4), out)
@@ -611,10 +762,13 @@ def test_a_call_with_an_unreadable_response_ends_with_its_connection() -> None:
 
 @pytest.mark.parametrize("deliverer", ["agent:8000", ""])
 def test_a_delivery_before_the_answer_belongs_to_its_agent(deliverer: str) -> None:
-    """The task has one row, and one record of the rules, if the connection names the agent that delivers."""
+    """The task has one row, and one record of the rules, if the connection names the agent that
+    delivers."""
     body = b'{"task":{"id":"t-u","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}'
     head = b"POST /hook HTTP/1.1\r\nHost: client.example\r\nContent-Length: %d\r\n\r\n" % len(body)
-    facts = ConnectionFacts("127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer)
+    facts = ConnectionFacts(
+        "127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer
+    )
     observer, out = fresh(), list[Observation]()
     for chunk in (
         Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(facts)),

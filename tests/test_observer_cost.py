@@ -1,7 +1,7 @@
 """The cost of a frame does not depend on the number of other streams, artifacts or calls.
 
-Python instructions are counted, not time, so a busy machine changes nothing. Both the small and the large number are
-above the number of streams of a task that are compared one by one (8).
+Python instructions are counted, not time, so a busy machine changes nothing. Both the small and the
+large number are above the number of streams of a task that are compared one by one (8).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _apart(session: list[Chunk], at: int) -> tuple[list[Chunk], list[Chunk]]:
 
 
 def _cost(session: list[Chunk], begin: float) -> float:
-    """Instructions for each record from `begin` (ms) on, with the deadlines that pass and the end of the session."""
+    """Instructions for each record from `begin` (ms) on, with the deadlines that pass and the end
+    of the session."""
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     before, after = _apart(session, START + int(begin * MS))
     for chunk in before:
@@ -78,9 +79,13 @@ def _streams(count: int, events: Events, *, all_tell: bool, version: str = "1.0"
     ids=["goes on", "changes", "ends", "gaps"],
 )
 @pytest.mark.parametrize("all_tell", [True, False], ids=["all tell", "one tells"])
-def test_a_frame_costs_the_same_with_many_streams_of_its_task(events: Events, version: str, all_tell: bool) -> None:
+def test_a_frame_costs_the_same_with_many_streams_of_its_task(
+    events: Events, version: str, all_tell: bool
+) -> None:
     """Work for a frame is bounded whatever the number of streams of its task."""
-    few, many = (_streams(count, events, all_tell=all_tell, version=version) for count in (FEW, MANY))
+    few, many = (
+        _streams(count, events, all_tell=all_tell, version=version) for count in (FEW, MANY)
+    )
     assert many < 1.4 * few + 400
 
 
@@ -117,12 +122,18 @@ def _calls_beside(count: int) -> float:
     """Calls of a connection that has so many streams open."""
     grpc = Grpc()
     for number in range(1, 2 * count, 2):
-        grpc.open("/lf.a2a.v1.A2AService/SubscribeToTask", number, a2a_version="1.0").send(b"\n\x02t1", number)
+        grpc.open("/lf.a2a.v1.A2AService/SubscribeToTask", number, a2a_version="1.0").send(
+            b"\n\x02t1", number
+        )
     opened = len(grpc.steps)
     for number in range(2 * count + 1, 2 * (count + _TELLS), 2):
-        grpc.open("/lf.a2a.v1.A2AService/GetTask", number, a2a_version="1.0").send(b"\n\x02t1", number)
+        grpc.open("/lf.a2a.v1.A2AService/GetTask", number, a2a_version="1.0").send(
+            b"\n\x02t1", number
+        )
         grpc.trailers_only(5, number)
-    return _cost(scripted(grpc)[:-1], (opened + 0.5) * 1000 / MS)  # without the end of the connection
+    return _cost(
+        scripted(grpc)[:-1], (opened + 0.5) * 1000 / MS
+    )  # without the end of the connection
 
 
 def test_a_call_costs_the_same_beside_many_open_streams() -> None:
@@ -131,12 +142,18 @@ def test_a_call_costs_the_same_beside_many_open_streams() -> None:
 
 
 def _artifacts(count: int) -> float:
-    """A task with so many artifacts, one of which grows; what changed is taken after each update."""
+    """A task with so many artifacts, one of which grows; what changed is taken after each
+    update."""
     streams = Streams()
     streams.open(1, 0)
     for number in range(count):
         streams.tell(1, 1 + number / 1000, piece(f"a{number}", "piece"))
-    told_by_each(streams, (1,), 100, [piece(f"a{step}", f"more {step}", append=True) for step in range(_TELLS)])
+    told_by_each(
+        streams,
+        (1,),
+        100,
+        [piece(f"a{step}", f"more {step}", append=True) for step in range(_TELLS)],
+    )
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     before, after = _apart(streams.chunks(), START + 100 * MS)
     for chunk in before:
@@ -152,6 +169,7 @@ def _artifacts(count: int) -> float:
 
 
 def test_a_commit_costs_the_same_with_many_artifacts() -> None:
-    """A commit looks at the artifacts that changed; of the others it copies a reference each, in a few lines."""
+    """A commit looks at the artifacts that changed; of the others it copies a reference each, in a
+    few lines."""
     few, many = _artifacts(200), _artifacts(800)
     assert many - few < 600 * 40

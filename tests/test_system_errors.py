@@ -23,7 +23,9 @@ def test_a_limit_has_one_next_step_wherever_it_was_met(number: int) -> None:
     """From the error, from one that it caused, and from its text."""
     assert hint_for(OSError(number, ""), "name another folder") == LIMIT_HINTS[number]
     assert hint_for(make_error(number), "name another folder") == LIMIT_HINTS[number]
-    assert hint_for_reason(os.strerror(number).lower(), "name another folder") == LIMIT_HINTS[number]
+    assert (
+        hint_for_reason(os.strerror(number).lower(), "name another folder") == LIMIT_HINTS[number]
+    )
 
 
 def test_other_errors_keep_their_own_next_step() -> None:

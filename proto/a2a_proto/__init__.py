@@ -1,15 +1,16 @@
 """The A2A protocol as data: `.proto` files, compiled descriptor sets, private descriptor pools.
 
-A *schema set* is one group of message definitions that belong together: `0.3`, `rc`, `1.0` (with the generation fields
-of the 1.1 draft and the live operations of BIDI), `live-1975`, `live-2153`, and `rpc` for the details of a gRPC status.
-Every schema set has a descriptor pool of its own. protobuf's default pool is never used: each process has only one, the
-A2A SDK registers the same names there, and the second registration of a name fails.
+A *schema set* is one group of message definitions that belong together: `0.3`, `rc`, `1.0` (with
+the generation fields of the 1.1 draft and the live operations of BIDI), `live-1975`, `live-2153`,
+and `rpc` for the details of a gRPC status. Every schema set has a descriptor pool of its own.
+protobuf's default pool is never used: each process has only one, the A2A SDK registers the same
+names there, and the second registration of a name fails.
 
-`a2a_proto.shapes` describes the objects of all dialects, as derived from the descriptors and, for JSON before 1.0, as
-tables: members, types, required members, alternatives, spellings.
+`a2a_proto.shapes` describes the objects of all dialects, as derived from the descriptors and, for
+JSON before 1.0, as tables: members, types, required members, alternatives, spellings.
 
-Importing this package is cheap: protobuf is loaded on first use. The package reads its own descriptor sets and does no
-other I/O; `a2a_proto.build`, a developer tool, writes them.
+Importing this package is cheap: protobuf is loaded on first use. The package reads its own
+descriptor sets and does no other I/O; `a2a_proto.build`, a developer tool, writes them.
 """
 
 from __future__ import annotations

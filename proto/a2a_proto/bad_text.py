@@ -1,4 +1,5 @@
-"""The string field of a message that is not valid UTF-8, which protobuf parsers report only as a failure."""
+"""The string field of a message that is not valid UTF-8, which protobuf parsers report only as a
+failure."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ _FIXED_SIZES = {1: 8, 5: 4}
 
 
 def find_bad_text(schema_set: SchemaSet, name: str, data: bytes) -> str:
-    """Return the path of the first string field that is not valid UTF-8 (`status.message.messageId`), or an empty
-    string if there is none before the end of the message or before bytes that are no field.
+    """Return the path of the first string field that is not valid UTF-8
+    (`status.message.messageId`), or an empty string if there is none before the end of the message
+    or before bytes that are no field.
 
     Raises KeyError if the schema set has no such message.
     """

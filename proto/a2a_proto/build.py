@@ -1,10 +1,10 @@
-"""Compiles the `.proto` files of this package into the descriptor sets next to them. For developers: needs
-grpcio-tools.
+"""Compiles the `.proto` files of this package into the descriptor sets next to them. For
+developers: needs grpcio-tools.
 
     python -m a2a_proto.build
 
-Descriptor sets are written without source info and file options and serialised in a fixed order, so that the same
-`.proto` text yields the same bytes with every release of protoc.
+Descriptor sets are written without source info and file options and serialised in a fixed order, so
+that the same `.proto` text yields the same bytes with every release of protoc.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
 
 
 def compile_descriptor_set(schema_set: SchemaSet) -> bytes:
-    """Return the descriptor set compiled from the set's `.proto` files. Raises ValueError if protoc rejects them."""
+    """Return the descriptor set compiled from the set's `.proto` files. Raises ValueError if protoc
+    rejects them."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "set.binpb"
         arguments = [
@@ -49,7 +50,9 @@ def main() -> None:
         path, data = PACKAGE_DIR / source.descriptor_path, compile_descriptor_set(schema_set)
         changed = not path.exists() or path.read_bytes() != data
         path.write_bytes(data)
-        sys.stdout.write(f"{source.descriptor_path}: {len(data)} bytes{', changed' if changed else ''}\n")
+        sys.stdout.write(
+            f"{source.descriptor_path}: {len(data)} bytes{', changed' if changed else ''}\n"
+        )
 
 
 if __name__ == "__main__":

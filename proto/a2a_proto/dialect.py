@@ -1,7 +1,8 @@
 """Distinguishes the two schema sets of package `a2a.v1`: 0.3, and the release candidate of 1.0.
 
-Both use the same package name, so `:path` does not distinguish them (manual/protocol.md "gRPC fingerprints"). The
-method does if only one set has it. Otherwise both sets parse the bytes, and the one with fewer unknown bytes wins.
+Both use the same package name, so `:path` does not distinguish them (manual/protocol.md "gRPC
+fingerprints"). The method does if only one set has it. Otherwise both sets parse the bytes, and the
+one with fewer unknown bytes wins.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _SET_OF_METHOD: Final[dict[str, A2aV1]] = {
 def choose_a2a_v1(method: str, message_name: str, data: bytes, otherwise: A2aV1 = "0.3") -> A2aV1:
     """Return the schema set of one message.
 
-    `method` is the last segment of `:path`, `message_name` the name of the message type in both sets. `otherwise` is
-    returned if the bytes fit both sets or neither, as short text messages do: pass the set already known for the peer.
-    Costs at least two parses, so call it only until the peer's set is known, not for every message.
+    `method` is the last segment of `:path`, `message_name` the name of the message type in both
+    sets. `otherwise` is returned if the bytes fit both sets or neither, as short text messages do:
+    pass the set already known for the peer. Costs at least two parses, so call it only until the
+    peer's set is known, not for every message.
     """
     by_method = _SET_OF_METHOD.get(method)
     if by_method is not None:
@@ -47,7 +49,8 @@ def choose_a2a_v1(method: str, message_name: str, data: bytes, otherwise: A2aV1 
 
 
 def _parse_or_none(schema_set: A2aV1, name: str, data: bytes) -> Message | None:
-    """Return the message parsed with `schema_set`, or None if it does not parse or the set has no such message."""
+    """Return the message parsed with `schema_set`, or None if it does not parse or the set has no
+    such message."""
     try:
         return message_class(schema_set, name).FromString(data)
     except (DecodeError, KeyError):
@@ -62,9 +65,15 @@ def _discard_unknown_fields(message: Message) -> int:
 
 
 def _choose_by_resource_name(old: Message, new: Message) -> A2aV1 | None:
-    """Choose by field 1, which in many requests is a resource name (`tasks/{id}`) in 0.3 and a bare id in `rc`."""
+    """Choose by field 1, which in many requests is a resource name (`tasks/{id}`) in 0.3 and a bare
+    id in `rc`."""
     field, other = old.DESCRIPTOR.fields_by_number.get(1), new.DESCRIPTOR.fields_by_number.get(1)
-    if field is None or other is None or field.name == other.name or field.name not in ("name", "parent"):
+    if (
+        field is None
+        or other is None
+        or field.name == other.name
+        or field.name not in ("name", "parent")
+    ):
         return None
     name: str = getattr(old, field.name)
     # 0.3.0 spells the parent of one binding `task/`.
@@ -72,16 +81,21 @@ def _choose_by_resource_name(old: Message, new: Message) -> A2aV1 | None:
 
 
 def _has_structured_part(message: Message) -> bool:
-    """Whether a part parses as a file or as data of 0.3. In `rc` the same field holds plain bytes or a URL."""
+    """Whether a part parses as a file or as data of 0.3. In `rc` the same field holds plain bytes
+    or a URL."""
     if message.DESCRIPTOR.name in ("FilePart", "DataPart"):
         return bool(message.ListFields())
     return any(_has_structured_part(child) for child in _child_messages(message))
 
 
 def _child_messages(message: Message) -> Iterator[Message]:
-    """Yield the A2A messages directly inside `message`, except map values, which only agent cards have."""
+    """Yield the A2A messages directly inside `message`, except map values, which only agent cards
+    have."""
     for field, value in message.ListFields():
-        if field.message_type is None or field.message_type.file.package != message.DESCRIPTOR.file.package:
+        if (
+            field.message_type is None
+            or field.message_type.file.package != message.DESCRIPTOR.file.package
+        ):
             continue
         if isinstance(value, Message):
             yield value

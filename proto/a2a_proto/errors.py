@@ -6,12 +6,14 @@ from __future__ import annotations
 class ParseError(ValueError):
     """The bytes are not a message of the expected type.
 
-    Examples: a truncated message, an invalid key, a string that is not UTF-8, nesting that is too deep.
+    Examples: a truncated message, an invalid key, a string that is not UTF-8, nesting that is too
+    deep.
     """
 
 
 class RenderError(ValueError):
     """The message parses but has no ProtoJSON form.
 
-    Examples: a time outside the years 1 to 9999, a NaN in a Struct, an Any whose type is not in the pool.
+    Examples: a time outside the years 1 to 9999, a NaN in a Struct, an Any whose type is not in the
+    pool.
     """

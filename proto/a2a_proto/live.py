@@ -1,9 +1,11 @@
-"""Detects which of three payload families a SendLiveMessage stream carries, from field keys alone, without protobuf.
+"""Detects which of three payload families a SendLiveMessage stream carries, from field keys alone,
+without protobuf.
 
 The signs are listed in manual/protocol.md "Live payload detection".
 
-BIDI sends SendMessageRequest and receives StreamResponse. `1975` wraps both and adds media frames. `2153` sends
-StreamRequest and receives a StreamResponse with one more kind of event. All three use the same `:path`.
+BIDI sends SendMessageRequest and receives StreamResponse. `1975` wraps both and adds media frames.
+`2153` sends StreamRequest and receives a StreamResponse with one more kind of event. All three use
+the same `:path`.
 """
 
 from __future__ import annotations
@@ -17,24 +19,37 @@ _VARINT: Final = 0
 _LENGTH_DELIMITED: Final = 2
 
 _Fields = dict[int, tuple[int, int, bytes]]
-"""Field number to (wire type, varint value or 0, content of a LEN field or empty). The last occurrence wins."""
+"""Field number to (wire type, varint value or 0, content of a LEN field or empty). The last
+occurrence wins."""
 
 
-def detect_live(first_client_message: bytes | None, first_server_message: bytes | None) -> LivePayload:
-    """Return the family of a live stream from the first message of each side (None if it has not arrived yet).
+def detect_live(
+    first_client_message: bytes | None, first_server_message: bytes | None
+) -> LivePayload:
+    """Return the family of a live stream from the first message of each side (None if it has not
+    arrived yet).
 
-    Much of BIDI also parses as 2153 and is reported as `bidi` until the agent's messages contradict that: call again
-    with a later message if the difference matters. Never raises.
+    Much of BIDI also parses as 2153 and is reported as `bidi` until the agent's messages contradict
+    that: call again with a later message if the difference matters. Never raises.
     """
-    client = _family_of_client_message(_parse_fields(first_client_message)) if first_client_message else ""
+    client = (
+        _family_of_client_message(_parse_fields(first_client_message))
+        if first_client_message
+        else ""
+    )
     if client in ("1975", "2153"):
         return client
-    server = _family_of_server_message(_parse_fields(first_server_message)) if first_server_message else ""
+    server = (
+        _family_of_server_message(_parse_fields(first_server_message))
+        if first_server_message
+        else ""
+    )
     return server or client
 
 
 def proves_bidi(client_message: bytes) -> bool:
-    """Whether the message has a configuration, which only a SendMessageRequest has. Never raises."""
+    """Whether the message has a configuration, which only a SendMessageRequest has. Never
+    raises."""
     fields = _parse_fields(client_message)
     return bool(fields) and _family_of_client_message(fields) == "bidi" and 3 in (fields or {})
 
@@ -53,7 +68,8 @@ def _family_of_client_message(fields: _Fields | None) -> LivePayload:
 
 
 def _is_send_request(fields: _Fields | None) -> bool:
-    """Whether field 1 holds a SendMessageRequest of 1.0; in the other families it holds the name of the tenant."""
+    """Whether field 1 holds a SendMessageRequest of 1.0; in the other families it holds the name of
+    the tenant."""
     message = _inner_fields(fields, 2) if fields else None
     if not message:
         return False
@@ -83,7 +99,8 @@ def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]
 
 def _is_part(fields: _Fields | None) -> bool:
     return bool(fields) and all(
-        1 <= number <= 7 and kind == _LENGTH_DELIMITED for number, (kind, _, _) in (fields or {}).items()
+        1 <= number <= 7 and kind == _LENGTH_DELIMITED
+        for number, (kind, _, _) in (fields or {}).items()
     )
 
 
@@ -112,8 +129,8 @@ def _family_of_server_message(fields: _Fields | None) -> LivePayload:
 
 
 def _family_by_field_1(fields: _Fields | None) -> LivePayload:
-    """Classify by field 1 of the agent: a StreamResponse (one field of 1 to 4, a message) or a Task (inner 1 is its
-    id)."""
+    """Classify by field 1 of the agent: a StreamResponse (one field of 1 to 4, a message) or a Task
+    (inner 1 is its id)."""
     if not fields:
         return ""
     if 9 in fields:  # the elicitations of a task; only 2153 uses this number
@@ -122,13 +139,16 @@ def _family_by_field_1(fields: _Fields | None) -> LivePayload:
         return "bidi"
     return (
         "1975"
-        if len(fields) == 1 and fields.keys() <= {1, 2, 3, 4} and _inner_fields(fields, next(iter(fields)))
+        if len(fields) == 1
+        and fields.keys() <= {1, 2, 3, 4}
+        and _inner_fields(fields, next(iter(fields)))
         else ""
     )
 
 
 def _readable_text(fields: _Fields, number: int) -> str:
-    """Return the field as text if all of it is printable, else "". A message starts with control characters."""
+    """Return the field as text if all of it is printable, else "". A message starts with control
+    characters."""
     try:
         text = fields[number][2].decode("utf-8")
     except (KeyError, UnicodeDecodeError):
@@ -137,13 +157,15 @@ def _readable_text(fields: _Fields, number: int) -> str:
 
 
 def _inner_fields(fields: _Fields, number: int) -> _Fields | None:
-    """Return the content of a LEN field parsed as a message, or None if it is absent or not a message."""
+    """Return the content of a LEN field parsed as a message, or None if it is absent or not a
+    message."""
     found = fields.get(number)
     return _parse_fields(found[2]) if found is not None and found[0] == _LENGTH_DELIMITED else None
 
 
 def _parse_fields(data: bytes) -> _Fields | None:
-    """Return the top-level fields of a message, or None if the bytes are not a message. proto3 has no groups."""
+    """Return the top-level fields of a message, or None if the bytes are not a message. proto3 has
+    no groups."""
     fields: _Fields = {}
     at = 0
     while at < len(data):
@@ -166,7 +188,8 @@ def _parse_fields(data: bytes) -> _Fields | None:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a base-128 number and the offset after it, or the offset -1 if it does not end within ten bytes."""
+    """Return a base-128 number and the offset after it, or the offset -1 if it does not end within
+    ten bytes."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):

@@ -1,4 +1,5 @@
-"""Private descriptor pools and the message classes created from them. protobuf's default pool is never used."""
+"""Private descriptor pools and the message classes created from them. protobuf's default pool is
+never used."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 @cache
 def pool(schema_set: SchemaSet) -> DescriptorPool:
-    """Return the pool of a schema set, including the well-known types that it uses. Always the same object.
+    """Return the pool of a schema set, including the well-known types that it uses. Always the same
+    object.
 
     Raises KeyError if the schema set does not exist.
     """
@@ -31,25 +33,30 @@ def pool(schema_set: SchemaSet) -> DescriptorPool:
 
 
 def package_files(schema_set: SchemaSet) -> list[Any]:
-    """Return the descriptors of the files in the package of a schema set, each after the files that import it.
+    """Return the descriptors of the files in the package of a schema set, each after the files that
+    import it.
 
     Raises KeyError if the schema set does not exist.
     """
     source = SCHEMA_SETS[schema_set]
     found = [pool(schema_set).FindFileByName(source.proto)]
     for file in found:  # grows on the way
-        found += [each for each in file.dependencies if each.package == source.package and each not in found]
+        found += [
+            each
+            for each in file.dependencies
+            if each.package == source.package and each not in found
+        ]
     return found
 
 
 @cache
 def message_class(schema_set: SchemaSet, name: str) -> type[Message]:
-    """Return the class of a message, by its full name (`lf.a2a.v1.Task`, `google.protobuf.Struct`) or short name
-    (`Task`).
+    """Return the class of a message, by its full name (`lf.a2a.v1.Task`, `google.protobuf.Struct`)
+    or short name (`Task`).
 
-    Its `FromString` is the fast way to parse (about 0.3 us for a small message): keep the class where speed matters.
-    Messages of two schema sets do not mix, not even their Structs; transfer them as bytes. Raises KeyError if the
-    schema set has no such message.
+    Its `FromString` is the fast way to parse (about 0.3 us for a small message): keep the class
+    where speed matters. Messages of two schema sets do not mix, not even their Structs; transfer
+    them as bytes. Raises KeyError if the schema set has no such message.
     """
     package = SCHEMA_SETS[schema_set].package
     full = name if name.startswith((package + ".", "google.protobuf.")) else f"{package}.{name}"
@@ -59,8 +66,9 @@ def message_class(schema_set: SchemaSet, name: str) -> type[Message]:
 def parse(schema_set: SchemaSet, name: str, data: bytes) -> Message:
     """Parse one message. Fields that the schema set does not define are kept and serialised again.
 
-    Raises ParseError if the bytes are not such a message or nest deeper than 100 messages (JSON in a part takes at
-    least two messages per level, so about 45 levels), and KeyError if the schema set has no such message.
+    Raises ParseError if the bytes are not such a message or nest deeper than 100 messages (JSON in
+    a part takes at least two messages per level, so about 45 levels), and KeyError if the schema
+    set has no such message.
     """
     try:
         return message_class(schema_set, name).FromString(data)

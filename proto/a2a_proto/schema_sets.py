@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 SchemaSet = Literal["0.3", "rc", "1.0", "live-1975", "live-2153", "rpc"]
-"""Name of a group of message definitions that belong together (manual/protocol.md "Protobuf packages")."""
+"""Name of a group of message definitions that belong together (manual/protocol.md "Protobuf
+packages")."""
 
 
 class SchemaSource(NamedTuple):
@@ -14,7 +15,8 @@ class SchemaSource(NamedTuple):
     package: str
     """The protobuf package of the messages."""
     proto: str
-    """The `.proto` file of the top-level messages, relative to this package. Its imports are compiled with it."""
+    """The `.proto` file of the top-level messages, relative to this package. Its imports are
+    compiled with it."""
 
     @property
     def descriptor_path(self) -> str:

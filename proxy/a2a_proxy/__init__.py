@@ -10,7 +10,8 @@ __all__ = ["Recording", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """Import `Recording`, with SQLite and the decoders, on first access, so that starting a proxy stays fast."""
+    """Import `Recording`, with SQLite and the decoders, on first access, so that starting a proxy
+    stays fast."""
     if name != "Recording":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from a2a_proxy.api import Recording

@@ -1,5 +1,5 @@
-"""How this copy of a2a-proxy was installed: by uv, pipx or pip, and the commands that start it, add an extra to it and
-upgrade it."""
+"""How this copy of a2a-proxy was installed: by uv, pipx or pip, and the commands that start it, add
+an extra to it and upgrade it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ _UVX_FOLDERS = ("archive-v", "environments-v")
 
 
 def inspect_command() -> tuple[str, ...]:
-    """Return the words that start the `a2a-inspect` of this copy: after `uvx` the shell does not find it."""
-    return ("uvx", "--from", "a2a-proxy", "a2a-inspect") if _is_uvx(Path(sys.prefix)) else ("a2a-inspect",)
+    """Return the words that start the `a2a-inspect` of this copy: after `uvx` the shell does not
+    find it."""
+    return (
+        ("uvx", "--from", "a2a-proxy", "a2a-inspect")
+        if _is_uvx(Path(sys.prefix))
+        else ("a2a-inspect",)
+    )
 
 
 def install_hint(extra: str) -> str:
@@ -23,7 +28,8 @@ def install_hint(extra: str) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to the environment of this process, and keeps the others."""
+    """Return the command that adds an extra to the environment of this process, and keeps the
+    others."""
     prefix = Path(sys.prefix)
     package = f"'a2a-proxy[{extra}]'"
     if (receipt := prefix / "uv-receipt.toml").exists():
@@ -48,12 +54,18 @@ def upgrade_hint() -> str:
 
 
 def _uv_extras(receipt: Path) -> list[str]:
-    """Return the extras with which `uv tool` installed the package; none if the receipt has another form."""
+    """Return the extras with which `uv tool` installed the package; none if the receipt has another
+    form."""
     import tomllib  # needed for few messages, and every start would wait for it
 
     try:
         requirements = tomllib.loads(receipt.read_text("utf-8"))["tool"]["requirements"]
-        return [extra for each in requirements if each["name"] == "a2a-proxy" for extra in each.get("extras", ())]
+        return [
+            extra
+            for each in requirements
+            if each["name"] == "a2a-proxy"
+            for extra in each.get("extras", ())
+        ]
     except (OSError, ValueError, LookupError, TypeError):
         return []
 

@@ -1,7 +1,8 @@
 """The interface of the pure core: captured chunks in, observations out.
 
-The observer never raises because of a peer's bytes, does no I/O and never reads the clock. Saved and restored at any
-chunk, it yields the same observations, so a recorder that died can be replaced without loss or repetition.
+The observer never raises because of a peer's bytes, does no I/O and never reads the clock. Saved
+and restored at any chunk, it yields the same observations, so a recorder that died can be replaced
+without loss or repetition.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from a2a_proxy.model.chunk import (
     PassedFacts,
     TlsFacts,
 )
-from a2a_proxy.model.exchange import OPAQUE_COUNTERS, Binding, Connection, ConnectionTls, Exchange, LiveMode
+from a2a_proxy.model.exchange import (
+    OPAQUE_COUNTERS,
+    Binding,
+    Connection,
+    ConnectionTls,
+    Exchange,
+    LiveMode,
+)
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes, Observation
@@ -42,7 +50,12 @@ from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for, read_str
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
-_OPEN, _DATA, _OURS, _TO_CLIENT = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS, Direction.TO_CLIENT
+_OPEN, _DATA, _OURS, _TO_CLIENT = (
+    ChunkKind.OPEN,
+    ChunkKind.DATA,
+    ChunkKind.OURS,
+    Direction.TO_CLIENT,
+)
 _TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
 """How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
@@ -62,7 +75,8 @@ _MAX_MARKS = 10_000
 
 
 _View = tuple[ExchangeState | None, Checks, GateResult | None, tuple[bytes, ...] | None]
-"""The exchange of a frame, its payload checks, their result for a status update, and the strings of such an update."""
+"""The exchange of a frame, its payload checks, their result for a status update, and the strings of
+such an update."""
 _NO_VIEW: _View = (None, NO_CHECKS, None, None)
 
 
@@ -79,7 +93,9 @@ class _EditRecord(msgspec.Struct, frozen=True):
 class _ObservedConnection:
     """One connection: its decoders and the facts about the connection itself."""
 
-    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: SessionContext) -> None:
+    def __init__(
+        self, number: int, opened: int, facts: ConnectionFacts, shared: SessionContext
+    ) -> None:
         self.number = number
         self.opened = opened
         self.facts = facts
@@ -102,7 +118,8 @@ class _ObservedConnection:
         """Why bytes of the connection are not decoded; empty if they are."""
         self.is_unread_by_choice = False
         self.marks: list[tuple[int, str]] = []
-        """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
+        """Faults that concern events of the agent: a byte of the event, and the note for its
+        frame."""
 
     def add_unread_reason(self, reason: str) -> None:
         """Keep the first reason why bytes of the connection are not decoded."""
@@ -154,7 +171,9 @@ class _ObservedConnection:
             lost_bytes=self.lost,
             counters=dict(self.counters + Counter(self.wire.counters)),
             client_process=self.facts.client_process,
-            tls=ConnectionTls(self.facts.tls, self.upstream_tls) if self.facts.tls or self.upstream_tls else None,
+            tls=ConnectionTls(self.facts.tls, self.upstream_tls)
+            if self.facts.tls or self.upstream_tls
+            else None,
         )
 
     def save(self) -> dict[str, Any]:
@@ -177,9 +196,13 @@ class _ObservedConnection:
         }
 
     @classmethod
-    def restore(cls, number: int, state: dict[str, Any], shared: SessionContext) -> _ObservedConnection:
+    def restore(
+        cls, number: int, state: dict[str, Any], shared: SessionContext
+    ) -> _ObservedConnection:
         """Return the connection as it was when `save` was called."""
-        connection = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
+        connection = cls(
+            number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared
+        )
         connection.wire = ConnectionDecoder.restore(state["wire"])
         connection.conversation = ConnectionConversation.restore(state["conversation"], shared)
         connection.dialed = state["dialed"]
@@ -212,7 +235,12 @@ class _RedactedSource:
         """Return the exchange's binding, operation, start time (ns) and agent."""
         found = self.connection.conversation.find_exchange(number)
         assert found is not None
-        return found.binding, found.operation, found.started, self._redactor.redact_text(found.agent)
+        return (
+            found.binding,
+            found.operation,
+            found.started,
+            self._redactor.redact_text(found.agent),
+        )
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
@@ -223,7 +251,10 @@ class _RedactedSource:
         """Return the addresses of the connection, redacted."""
         facts, text = self.connection.facts, self._redactor.redact_text
         addresses = text(facts.client), text(facts.listen), text(facts.upstream)
-        process, deliverer = self._redactor.redact_process(facts.client_process), text(facts.deliverer)
+        process, deliverer = (
+            self._redactor.redact_process(facts.client_process),
+            text(facts.deliverer),
+        )
         return ConnectionFacts(*addresses, facts.transport, process, deliverer=deliverer)
 
 
@@ -241,8 +272,9 @@ class Observer:
         rules: Engine | None = None,
         cards: CardVerifier | None = None,
     ) -> None:
-        """Create an observer. `live` is the payload family of SendLiveMessage if the user has set it; without `rules`
-        all rules run; without `cards` signatures of cards are read but not verified.
+        """Create an observer. `live` is the payload family of SendLiveMessage if the user has set
+        it; without `rules` all rules run; without `cards` signatures of cards are read but not
+        verified.
         """
         self.card_verifier = cards or CardVerifier()
         self._redactor = redactor
@@ -258,12 +290,14 @@ class Observer:
         self._undelivered: list[_Emitted] = []
         """What conversations have emitted and was not delivered, in order."""
         self._collects = False
-        """Whether the frames of the current chunk are delivered together with those of the next one."""
+        """Whether the frames of the current chunk are delivered together with those of the next
+        one."""
         self._ended: dict[int, tuple[Exchange, Exchange, int]] = {}
-        """Exchanges that ended since the last `pop_changes`, the same redacted, and the redactor's `change_count`."""
+        """Exchanges that ended since the last `pop_changes`, the same redacted, and the redactor's
+        `change_count`."""
         self._held_for_rules: list[FrameOrEnd] | None = None
-        """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
-        once."""
+        """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules
+        see each one at once."""
         self.ended = False
         """Whether the session's END record has been read."""
         self.edits = 0
@@ -278,13 +312,17 @@ class Observer:
         try:
             self._decode_chunk(chunk, out)
         except Exception as error:  # a bug in the decoders costs one connection, not the recording
-            self.abandon_connection(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
+            self.abandon_connection(
+                chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out
+            )
 
     def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
         kind = chunk.kind
-        # Frames are applied with the state of their exchange as it is then: all events of an agent may be decoded by
-        # then, but nothing of a client that followed them.
-        self._collects = self._held_for_rules is not None and kind is _DATA and chunk.direction is _TO_CLIENT
+        # Frames are applied with the state of their exchange as it is then: all events of an agent
+        # may be decoded by then, but nothing of a client that followed them.
+        self._collects = (
+            self._held_for_rules is not None and kind is _DATA and chunk.direction is _TO_CLIENT
+        )
         if self._undelivered and not self._collects:
             self._deliver(out)
         if not chunk.connection:
@@ -292,7 +330,9 @@ class Observer:
             return
         connection = self._connections.get(chunk.connection)
         if connection is None:
-            if kind is not _OPEN:  # the connection's beginning was not captured, so the rest cannot be decoded
+            if (
+                kind is not _OPEN
+            ):  # the connection's beginning was not captured, so the rest cannot be decoded
                 self.lost += len(chunk.data) if kind is _DATA or kind is _OURS else 0
                 return
             connection = self._open_connection(chunk)
@@ -317,9 +357,12 @@ class Observer:
         elif connection.wire.stdio is not None:
             self._apply_process_record(connection, connection.wire.stdio, chunk, out)
 
-    def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
-        """Keep the `traceparent` that the proxy sent for a call: the trace continues there. Recorded once per call.
-        Keep the faults that concern the next bytes, and end an exchange that a fault has ended."""
+    def _apply_edit_record(
+        self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]
+    ) -> None:
+        """Keep the `traceparent` that the proxy sent for a call: the trace continues there.
+        Recorded once per call. Keep the faults that concern the next bytes, and end an exchange
+        that a fault has ended."""
         edit = msgspec.json.decode(chunk.data, type=_EditRecord)
         if edit.kind == "fault":
             connection.marks = [*connection.marks, (edit.offset, edit.note)][-_MAX_MARKS:]
@@ -338,8 +381,8 @@ class Observer:
             self._segments.learn_sent_trace(exchange)
 
     def _apply_session_record(self, chunk: Chunk, out: list[Observation]) -> None:
-        """Apply a record about the session itself: its end, or lost journal data that may affect every open
-        connection."""
+        """Apply a record about the session itself: its end, or lost journal data that may affect
+        every open connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
             self._segments.end_session(chunk.at)
@@ -358,7 +401,9 @@ class Observer:
         self._connections[number].add_unread_reason(reason)
         for direction in Direction:
             self._apply_interruption(
-                self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out
+                self._connections[number],
+                Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'),
+                out,
             )
 
     def _open_connection(self, chunk: Chunk) -> _ObservedConnection:
@@ -375,7 +420,9 @@ class Observer:
         if facts.error is not None:
             connection.how = f"refused: {facts.error}"
 
-    def _decode_data(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+    def _decode_data(
+        self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]
+    ) -> None:
         connection.bytes[chunk.direction] += len(chunk.data)
         events: list[WireEvent] = []
         feed = connection.wire.feed if chunk.kind is _DATA else connection.wire.feed_ours
@@ -385,7 +432,11 @@ class Observer:
             self._feed_conversation(connection, events, out)
 
     def _apply_process_record(
-        self, connection: _ObservedConnection, wire: StdioDecoder, chunk: Chunk, out: list[Observation]
+        self,
+        connection: _ObservedConnection,
+        wire: StdioDecoder,
+        chunk: Chunk,
+        out: list[Observation],
     ) -> None:
         """Apply a record about a stdio agent's process: stderr output, a signal, or its exit."""
         events: list[WireEvent] = []
@@ -400,14 +451,20 @@ class Observer:
             wire.on_exit(msgspec.to_builtins(facts), chunk.at, events)
         self._feed_conversation(connection, events, out)
 
-    def _apply_interruption(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+    def _apply_interruption(
+        self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]
+    ) -> None:
         events: list[WireEvent] = []
         who = "client" if chunk.direction is Direction.TO_AGENT else "agent"
         if chunk.kind is ChunkKind.EOF:
             connection.how = connection.how or f"{who} eof"
             connection.wire.feed_eof(chunk.direction, chunk.at, events)
         elif chunk.kind is ChunkKind.RESET:
-            reason = chunk.data.decode("utf-8", "replace") if chunk.data.startswith(_TLS_REASON) else f"{who} reset"
+            reason = (
+                chunk.data.decode("utf-8", "replace")
+                if chunk.data.startswith(_TLS_REASON)
+                else f"{who} reset"
+            )
             connection.how = connection.how or reason
             if chunk.data.startswith(_HANDSHAKE_FAILED):
                 finding = Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection)
@@ -425,28 +482,36 @@ class Observer:
             connection.wire.feed_loss(chunk.direction, chunk.at, events)
         self._feed_conversation(connection, events, out)
 
-    def _close_connection(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+    def _close_connection(
+        self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]
+    ) -> None:
         connection.closed = chunk.at
         connection.how = connection.how or "closed"
         self._cut_open_streams(connection, chunk.at, "proxy stopped", out)
         connection.conversation.close_calls(chunk.at)
         if connection.unread_reason:
             why = self._redactor.redact_text(connection.unread_reason)
-            for gap in find_gaps(connection.snapshot(), why, is_chosen=connection.is_unread_by_choice):
+            for gap in find_gaps(
+                connection.snapshot(), why, is_chosen=connection.is_unread_by_choice
+            ):
                 self.gaps.add(gap)
         self._take_conversation(connection, [], out)
         del self._connections[chunk.connection]
         self._changed_connections.discard(chunk.connection)
         self._closed_connections.append(connection)
 
-    def _cut_open_streams(self, connection: _ObservedConnection, at: int, how: str, out: list[Observation]) -> None:
-        """Report the exchanges still open on this connection as cut by the proxy (`how`, a `Cut.how`), not by a
-        peer."""
+    def _cut_open_streams(
+        self, connection: _ObservedConnection, at: int, how: str, out: list[Observation]
+    ) -> None:
+        """Report the exchanges still open on this connection as cut by the proxy (`how`, a
+        `Cut.how`), not by a peer."""
         if not connection.wire.kind:
             return
         events: list[WireEvent] = []
         connection.wire.feed_loss(Direction.TO_CLIENT, at, events)
-        cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
+        cuts = [
+            msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events
+        ]
         self._feed_conversation(connection, cuts, out)
 
     def _feed_conversation(
@@ -465,7 +530,8 @@ class Observer:
     def _take_conversation(
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
-        """Deliver frames of a conversation, and the exchanges that have ended; later, if more is collected first."""
+        """Deliver frames of a conversation, and the exchanges that have ended; later, if more is
+        collected first."""
         undelivered = self._undelivered
         for frame in frames:
             undelivered.append((connection, frame))
@@ -475,11 +541,12 @@ class Observer:
             self._deliver(out)
 
     def _deliver(self, out: list[Observation]) -> None:
-        """Redact what conversations have emitted, apply it to tasks and segments, judge it and append it to `out`, in
-        small groups.
+        """Redact what conversations have emitted, apply it to tasks and segments, judge it and
+        append it to `out`, in small groups.
 
-        No code after this sees a secret. Frames that follow one with a secret in the same group are examined singly.
-        Status updates, the most common frames, are decoded once, for redaction and for the rules.
+        No code after this sees a secret. Frames that follow one with a secret in the same group are
+        examined singly. Status updates, the most common frames, are decoded once, for redaction and
+        for the rules.
         """
         items, self._undelivered = self._undelivered, []
         for start in range(0, len(items), _GROUP):
@@ -496,7 +563,11 @@ class Observer:
             if each.exchange != number:
                 number = each.exchange
                 exchange = connection.conversation.find_exchange(number) if number else None
-                view = (exchange, checks_for(exchange), None, None) if exchange is not None else _NO_VIEW
+                view = (
+                    (exchange, checks_for(exchange), None, None)
+                    if exchange is not None
+                    else _NO_VIEW
+                )
             exchange, checks, _, _ = view
             if exchange is not None and each.kind is _EVENT and each.event is _STATUS:
                 update = check_payload(each, exchange, checks)
@@ -513,9 +584,13 @@ class Observer:
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        sieved = redact.sieve_frames([each for _, each in items], [strings for _, _, _, strings in views])
+        sieved = redact.sieve_frames(
+            [each for _, each in items], [strings for _, _, _, strings in views]
+        )
         source = None
-        for (connection, each), (exchange, checks, checked, strings) in zip(items, views, strict=True):
+        for (connection, each), (exchange, checks, checked, strings) in zip(
+            items, views, strict=True
+        ):
             try:
                 if type(each) is not Frame:
                     self._deliver_other(each, out)
@@ -523,14 +598,18 @@ class Observer:
                 frame = connection.mark_frame(each) if connection.marks else each
                 if frame.event is _CARD_EVENT:
                     if exchange is not None and not frame.ours:
-                        exchange.card_signatures = self.card_verifier.read_frame(frame, exchange.binding)
+                        exchange.card_signatures = self.card_verifier.read_frame(
+                            frame, exchange.binding
+                        )
                     if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                         redact.learn_card(card)
                 raw, frame = frame, redact_frame(frame, exchange, sieved, strings)
                 if exchange is not None:
                     facts = connection.facts
                     if facts.forwarded and exchange.binding is Binding.OTHER:
-                        frame = withhold_payload(frame)  # clients send all their HTTP to a forward proxy
+                        frame = withhold_payload(
+                            frame
+                        )  # clients send all their HTTP to a forward proxy
                     if frame.task_id:
                         apply_to_task(frame, exchange)
                     apply_to_segments(frame, exchange, facts.client, connection.client_ports)
@@ -543,7 +622,9 @@ class Observer:
                     held.append((frame, source, checked if frame is raw else None, checks))
             except Exception as error:  # a bug costs one connection, not those whose frames follow
                 at = each.closed if isinstance(each, ExchangeState) else each.at
-                self.abandon_connection(connection.number, at, f"{type(error).__name__}: {error}"[:300], out)
+                self.abandon_connection(
+                    connection.number, at, f"{type(error).__name__}: {error}"[:300], out
+                )
 
     def _deliver_other(self, each: Frame | Finding | ExchangeState, out: list[Observation]) -> None:
         """Deliver a finding of the decoders, or the end of an exchange."""
@@ -562,8 +643,8 @@ class Observer:
     def hold_rules(self) -> None:
         """Hold frames back from the rules until `judge_held` is called.
 
-        Decoding many frames first and judging them afterwards takes less time per frame, because the code and data of
-        each step stay in the processor's caches.
+        Decoding many frames first and judging them afterwards takes less time per frame, because
+        the code and data of each step stay in the processor's caches.
         """
         if self._held_for_rules is None:
             self._held_for_rules = []
@@ -577,8 +658,12 @@ class Observer:
             self._rules.judge_block(held, out)
 
     def pop_new_receivers(self) -> list[str]:
-        """Return the receivers of push notifications that clients configured since the last call, redacted."""
-        return [self._redactor.redact_text(receiver) for receiver in self._session_context.pop_new_receivers()]
+        """Return the receivers of push notifications that clients configured since the last call,
+        redacted."""
+        return [
+            self._redactor.redact_text(receiver)
+            for receiver in self._session_context.pop_new_receivers()
+        ]
 
     def pop_changes(self) -> Changes:
         """Return a snapshot of everything that changed since the last call."""
@@ -602,7 +687,10 @@ class Observer:
             segments=segments,
             interruptions=interruptions,
             handoffs=handoffs,
-            healed=[(redact.redact_text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
+            healed=[
+                (redact.redact_text(task_id), missed)
+                for task_id, missed in self.tasks.pop_healed_gaps()
+            ],
         )
 
     def _redact_exchange(self, exchange: Exchange) -> Exchange:
@@ -634,37 +722,44 @@ class Observer:
         self._rules.tick(at, out)
 
     def load_tasks(self, tasks: list[Task]) -> None:
-        """Add the tasks that a recording already holds; tasks already known from their first event stay unchanged."""
+        """Add the tasks that a recording already holds; tasks already known from their first event
+        stay unchanged."""
         self.tasks.load(tasks)
         self._rules.load(tasks)
 
     def learn_card(self, agent: str, card: object, upstream: str, place: str | None) -> None:
-        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run; arguments as
-        of `SessionContext.learn_card`."""
+        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an
+        earlier run; arguments as of `SessionContext.learn_card`."""
         self._session_context.learn_card(agent, card, upstream, place)
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 
-    def adopt_recorded(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
+    def adopt_recorded(
+        self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int
+    ) -> None:
         """Continue after decoders were lost at `at` (ns).
 
-        The open `connections` of a recording are opaque from here, its open `exchanges` are cut, and new exchanges are
-        numbered from `last` + 1.
+        The open `connections` of a recording are opaque from here, its open `exchanges` are cut,
+        and new exchanges are numbered from `last` + 1.
         """
         self._session_context.skip_exchanges_to(last)
         for known in connections:
-            self._connections[known.id] = _ObservedConnection.adopt_recorded(known, self._session_context)
+            self._connections[known.id] = _ObservedConnection.adopt_recorded(
+                known, self._session_context
+            )
             self._changed_connections.add(known.id)
-        self._cut_exchanges = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
+        self._cut_exchanges = [
+            msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges
+        ]
 
     def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
-        """Do the same for segments, interruptions and hand-offs: those in `cut` are closed, numbering continues from
-        `last`."""
+        """Do the same for segments, interruptions and hand-offs: those in `cut` are closed,
+        numbering continues from `last`."""
         self._segments.adopt_recorded(cut, last, at)
 
     def mark_all_changed(self) -> None:
-        """Mark everything that is open as changed, so that the next `pop_changes` writes it to a recording that lacks
-        it."""
+        """Mark everything that is open as changed, so that the next `pop_changes` writes it to a
+        recording that lacks it."""
         self._changed_connections |= set(self._connections)
         for connection in self._connections.values():
             connection.conversation.mark_all_changed()
@@ -672,7 +767,8 @@ class Observer:
         self._segments.mark_open_changed()
 
     def abandon_connection(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
-        """Make a connection opaque from here, with one finding: decoding it fails, or has killed the recorder."""
+        """Make a connection opaque from here, with one finding: decoding it fails, or has killed
+        the recorder."""
         self._collects = False
         self._deliver(out)
         if number in self._connections:
@@ -682,11 +778,15 @@ class Observer:
                 wire = self._connections[number].wire = ConnectionDecoder()
                 wire.feed_loss(Direction.TO_AGENT, at, [])
         summary = f"connection {number} is opaque from here: {reason}"
-        out.append(self._redactor.redact_finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
+        out.append(
+            self._redactor.redact_finding(
+                Finding("RECORDER", Severity.WARNING, at, summary, number)
+            )
+        )
 
     def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`. They hold credentials: write them to a 0600 file only, never to a
-        recording.
+        """Return plain values for `restore`. They hold credentials: write them to a 0600 file only,
+        never to a recording.
 
         Only the latest tasks are included; all others reload from the recording (`load_tasks`).
         """
@@ -696,7 +796,9 @@ class Observer:
             "tasks": self.tasks.save(),
             "segments": self._segments.save(),
             "rules": self._rules.save(),
-            "connections": {number: connection.save() for number, connection in self._connections.items()},
+            "connections": {
+                number: connection.save() for number, connection in self._connections.items()
+            },
             "edits": self.edits,
             "lost": self.lost,
             "gaps": self.gaps.save(),
@@ -712,7 +814,9 @@ class Observer:
         observer._segments = SegmentTracker.restore(state["segments"], redactor.redact_text)
         observer._rules = Engine.restore(state["rules"])
         for number, connection in state["connections"].items():
-            observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)
+            observer._connections[number] = _ObservedConnection.restore(
+                number, connection, observer._session_context
+            )
         observer.edits = state["edits"]
         observer.lost = state["lost"]
         observer.gaps = CaptureGaps.restore(state["gaps"])

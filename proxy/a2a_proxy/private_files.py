@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def make_private_folder(folder: Path) -> Path:
-    """Create the folder, and its parents, readable by the user only whatever the umask is. Raises OSError."""
+    """Create the folder, and its parents, readable by the user only whatever the umask is. Raises
+    OSError."""
     if not folder.parent.is_dir():
         make_private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -15,5 +16,6 @@ def make_private_folder(folder: Path) -> Path:
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a file that is created readable by the user only, whatever the umask is: an `opener`. Raises OSError."""
+    """Open a file that is created readable by the user only, whatever the umask is: an `opener`.
+    Raises OSError."""
     return os.open(path, flags, 0o600)

@@ -15,10 +15,14 @@ build = pytest.importorskip("a2a_proto.build", reason="needs grpcio-tools")
 def test_descriptor_set_is_current(line: Any) -> None:
     """Compiling again gives the same bytes."""
     checked_in = (build.PACKAGE_DIR / SCHEMA_SETS[line].descriptor_path).read_bytes()
-    assert build.compile_descriptor_set(line) == checked_in, "the .proto files changed: run `python -m a2a_proto.build`"
+    assert build.compile_descriptor_set(line) == checked_in, (
+        "the .proto files changed: run `python -m a2a_proto.build`"
+    )
 
 
-def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_repairs(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command writes every set again and lists those it changed."""
     for proto in build.PACKAGE_DIR.glob("*/*.proto"):
         copy = tmp_path / proto.relative_to(build.PACKAGE_DIR)

@@ -1,4 +1,5 @@
-"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, decide between them."""
+"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, decide between
+them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def sent(line: Any, part: Any) -> bytes:
 )
 @pytest.mark.parametrize("otherwise", ["0.3", "rc"])
 def test_method_decides(method: str, expected: str, otherwise: Any) -> None:
-    """A method that one line alone has settles it, whatever the bytes are and whatever was thought before."""
+    """A method that one line alone has settles it, whatever the bytes are and whatever was thought
+    before."""
     assert choose_a2a_v1(method, "AgentCard", b"\xff", otherwise) == expected
 
 
@@ -63,15 +65,25 @@ SENT_RC = {
     ids=[f"0.3 {name}" for name in SENT_0_3] + [f"rc {name}" for name in SENT_RC],
 )
 def test_parts_decide(line: str, part: dict[str, Any], otherwise: Any) -> None:
-    """A part with more than text is read well by its own line only, in a request and deep in a task."""
+    """A part with more than text is read well by its own line only, in a request and deep in a
+    task."""
     assert choose_a2a_v1("SendMessage", "SendMessageRequest", sent(line, part), otherwise) == line
-    task = made(line, "StreamResponse", task={"id": "t", "artifacts": [{"artifact_id": "a", "parts": [part]}]})
+    task = made(
+        line,
+        "StreamResponse",
+        task={"id": "t", "artifacts": [{"artifact_id": "a", "parts": [part]}]},
+    )
     assert choose_a2a_v1("SendStreamingMessage", "StreamResponse", task, otherwise) == line
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [("struct_value", {"a": "b"}), ("string_value", "s"), ("number_value", 2.0), ("bool_value", True)],
+    [
+        ("struct_value", {"a": "b"}),
+        ("string_value", "s"),
+        ("number_value", 2.0),
+        ("bool_value", True),
+    ],
 )
 def test_data_of_the_candidate(kind: str, value: Any) -> None:
     """A Value in number 4 is not a Struct, which 0.3 has there."""
@@ -104,18 +116,42 @@ ONE_SIDED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("0.3", "CancelTask", "CancelTaskRequest", {"name": "tasks/t"}),
     ("rc", "CancelTask", "CancelTaskRequest", {"id": "t"}),
     ("rc", "ListTasks", "ListTasksRequest", {"tenant": "acme"}),
-    ("0.3", PUSH, f"{PUSH}Request", {"parent": "tasks/t", "config_id": "c", "config": {"name": "n"}}),
+    (
+        "0.3",
+        PUSH,
+        f"{PUSH}Request",
+        {"parent": "tasks/t", "config_id": "c", "config": {"name": "n"}},
+    ),
     ("rc", PUSH, f"{PUSH}Request", {"task_id": "t", "config_id": "c", "config": {"id": "n"}}),
     ("0.3", PUSH, "TaskPushNotificationConfig", {"name": "tasks/t/pushNotificationConfigs/c"}),
     ("rc", PUSH, "TaskPushNotificationConfig", {"id": "c", "task_id": "t"}),
-    ("0.3", "ListTaskPushNotificationConfig", "ListTaskPushNotificationConfigRequest", {"parent": "tasks/t"}),
-    ("rc", "ListTaskPushNotificationConfig", "ListTaskPushNotificationConfigRequest", {"task_id": "t"}),
-    ("0.3", "SendStreamingMessage", "StreamResponse", {"status_update": {"task_id": "t", "final": True}}),
+    (
+        "0.3",
+        "ListTaskPushNotificationConfig",
+        "ListTaskPushNotificationConfigRequest",
+        {"parent": "tasks/t"},
+    ),
+    (
+        "rc",
+        "ListTaskPushNotificationConfig",
+        "ListTaskPushNotificationConfigRequest",
+        {"task_id": "t"},
+    ),
+    (
+        "0.3",
+        "SendStreamingMessage",
+        "StreamResponse",
+        {"status_update": {"task_id": "t", "final": True}},
+    ),
     (
         "0.3",
         "",
         "AgentCard",
-        {"name": "n", "url": "http://x", "security_schemes": {"k": message_class("0.3", "SecurityScheme")()}},
+        {
+            "name": "n",
+            "url": "http://x",
+            "security_schemes": {"k": message_class("0.3", "SecurityScheme")()},
+        },
     ),
     (
         "rc",
@@ -134,12 +170,17 @@ ONE_SIDED: list[tuple[str, str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("otherwise", ["0.3", "rc"])
 @pytest.mark.parametrize(("line", "method", "name", "values"), ONE_SIDED)
-def test_field_decides(line: str, method: str, name: str, values: dict[str, Any], otherwise: Any) -> None:
-    """A field of one line only, a resource name or a bare id settles it against what was thought before."""
+def test_field_decides(
+    line: str, method: str, name: str, values: dict[str, Any], otherwise: Any
+) -> None:
+    """A field of one line only, a resource name or a bare id settles it against what was thought
+    before."""
     assert choose_a2a_v1(method, name, made(line, name, **values), otherwise) == line
 
 
-@given(st.binary(), st.sampled_from(["StreamResponse", "AgentCard", "GetTaskRequest", "NothingSuch"]))
+@given(
+    st.binary(), st.sampled_from(["StreamResponse", "AgentCard", "GetTaskRequest", "NothingSuch"])
+)
 def test_never_raises(data: bytes, name: str) -> None:
     """Any bytes under any name give one of the two lines."""
     assert choose_a2a_v1("SendMessage", name, data) in ("0.3", "rc")

@@ -29,12 +29,15 @@ assert a2a_proto.read_status(b"\\x08\\x05")["code"] == 5
 
 TAKEN = """
 from google.protobuf import descriptor_pb2, descriptor_pool
-for package, file in (("lf.a2a.v1", "a2a.proto"), ("a2a.v1", "v0_3/a2a.proto"), ("google.rpc", "rpc/status.proto")):
+for package, file in (
+    ("lf.a2a.v1", "a2a.proto"), ("a2a.v1", "v0_3/a2a.proto"), ("google.rpc", "rpc/status.proto")
+):
     clash = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax="proto3")
     for name in ("Task", "StreamResponse", "GetTaskRequest", "Status", "ErrorInfo"):
         clash.message_type.add(name=name).field.add(name="other", number=1, type=5, label=1)
     descriptor_pool.Default().Add(clash)
-    assert descriptor_pool.Default().FindMessageTypeByName(package + ".Task").fields[0].name == "other"
+    task = descriptor_pool.Default().FindMessageTypeByName(package + ".Task")
+    assert task.fields[0].name == "other"
 """
 """Somebody else with the same names, and other fields, in the default pool."""
 
@@ -56,7 +59,12 @@ def run(script: str, python: str = sys.executable, **environment: str) -> None:
     """Run a script in a process of its own, our package importable, and fail with what it says."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "proto"), **environment}
     done = subprocess.run(
-        [python, "-c", script], env=variables, capture_output=True, text=True, timeout=120, check=False
+        [python, "-c", script],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -21,12 +21,16 @@ def test_pool_is_private_and_one_per_line() -> None:
 
 
 def test_names() -> None:
-    """Short and full names lead to one class; nested messages and well-known types are found too."""
+    """Short and full names lead to one class; nested messages and well-known types are found
+    too."""
     task = message_class("1.0", "Task")
     assert message_class("1.0", "lf.a2a.v1.Task").DESCRIPTOR is task.DESCRIPTOR
     assert message_class("1.0", "Task") is task
     assert message_class("rpc", "BadRequest.FieldViolation").DESCRIPTOR.name == "FieldViolation"
-    assert message_class("0.3", "google.protobuf.Struct").DESCRIPTOR.full_name == "google.protobuf.Struct"
+    assert (
+        message_class("0.3", "google.protobuf.Struct").DESCRIPTOR.full_name
+        == "google.protobuf.Struct"
+    )
     assert message_class("1.0", "google.protobuf.Empty").FromString(b"").ByteSize() == 0
 
 
@@ -56,7 +60,10 @@ def test_well_known_types_work(line: Any) -> None:
     task.metadata.update({"a": [1, {"b": None}]})
     task.status.timestamp.FromJsonString("2026-08-12T10:00:00.5Z")
     assert task.metadata["a"][0] == 1
-    expected = {"metadata": {"a": [1, {"b": None}]}, "status": {"timestamp": "2026-08-12T10:00:00.500Z"}}
+    expected = {
+        "metadata": {"a": [1, {"b": None}]},
+        "status": {"timestamp": "2026-08-12T10:00:00.500Z"},
+    }
     assert to_dict(parse(line, "Task", task.SerializeToString())) == expected
 
 
@@ -73,7 +80,8 @@ def test_unknown_fields_survive() -> None:
 
 
 def test_configuration_5_goes_by_wire_type() -> None:
-    """0x28 is a generation and 0x2A a session offer; the line that means the other keeps it as unknown, unharmed."""
+    """0x28 is a generation and 0x2A a session offer; the line that means the other keeps it as
+    unknown, unharmed."""
     generation, offer = b"\x28\x07", b"\x2a\x06\x0a\x04\x0a\x02a/"
     draft: Any = parse("1.0", "SendMessageConfiguration", generation)
     media: Any = parse("live-1975", "SendMessageConfiguration", offer)
@@ -87,7 +95,9 @@ def test_configuration_5_goes_by_wire_type() -> None:
 
 def test_explicit_zero_is_seen() -> None:
     """`ifGenerationMatch: 0` is on the wire and not the same as absent."""
-    assert to_dict(parse("1.0", "SendMessageConfiguration", b"\x28\x00")) == {"ifGenerationMatch": "0"}
+    assert to_dict(parse("1.0", "SendMessageConfiguration", b"\x28\x00")) == {
+        "ifGenerationMatch": "0"
+    }
     assert to_dict(parse("1.0", "SendMessageConfiguration", b"")) == {}
 
 
@@ -99,7 +109,9 @@ def test_drift_bytes_of_0_3() -> None:
         "metadata": {"k": None},
     }
     assert to_dict(parse("0.3", "AgentCard", b"\x92\x01\x01i")) == {"iconUrl": "i"}
-    assert to_dict(parse("0.3", "AgentCapabilities", b"\x20\x01")) == {"stateTransitionHistory": True}
+    assert to_dict(parse("0.3", "AgentCapabilities", b"\x20\x01")) == {
+        "stateTransitionHistory": True
+    }
 
 
 def test_candidate_bytes() -> None:

@@ -6,14 +6,25 @@ from typing import Any
 
 import pytest
 
-from a2a_proto import ParseError, RenderError, from_dict, message_class, parse, read_status, to_dict, to_json
+from a2a_proto import (
+    ParseError,
+    RenderError,
+    from_dict,
+    message_class,
+    parse,
+    read_status,
+    to_dict,
+    to_json,
+)
 
 
 def test_generation_is_a_string() -> None:
     """int64 is a decimal string, int32 a number, as ProtoJSON has it; exact beyond 2**53."""
     update: Any = message_class("1.0", "TaskStatusUpdateEvent")(task_id="t", generation=2**53 + 1)
     assert to_json(update) == '{"taskId":"t","generation":"9007199254740993"}'
-    assert to_json(message_class("1.0", "GetTaskRequest")(history_length=3)) == '{"historyLength":3}'
+    assert (
+        to_json(message_class("1.0", "GetTaskRequest")(history_length=3)) == '{"historyLength":3}'
+    )
 
 
 def test_names_of_0_3() -> None:
@@ -27,7 +38,8 @@ def test_names_of_0_3() -> None:
 
 
 def test_whole_numbers_of_a_struct() -> None:
-    """Doubles that are whole come out as integers; others, and those too large to be exact, stay."""
+    """Doubles that are whole come out as integers; others, and those too large to be exact,
+    stay."""
     part: Any = message_class("1.0", "Part")()
     part.data.struct_value.update({"n": 3, "x": 0.5, "big": 1e300, "list": [True, -2]})
     assert to_dict(part) == {"data": {"n": 3, "x": 0.5, "big": 1e300, "list": [True, -2]}}
@@ -57,9 +69,12 @@ def test_no_json_form() -> None:
 
 
 def test_status_details() -> None:
-    """Known details have their fields, others their bytes; a detail that lies about its type is shown as bytes too."""
+    """Known details have their fields, others their bytes; a detail that lies about its type is
+    shown as bytes too."""
     status: Any = message_class("rpc", "Status")(code=5, message="no such task")
-    known: Any = message_class("rpc", "ErrorInfo")(reason="TASK_NOT_FOUND", domain="a2a-protocol.org")
+    known: Any = message_class("rpc", "ErrorInfo")(
+        reason="TASK_NOT_FOUND", domain="a2a-protocol.org"
+    )
     known.metadata["taskId"] = "t"
     bad: Any = message_class("rpc", "BadRequest")()
     bad.field_violations.add(field="message.parts", description="empty")
@@ -104,10 +119,13 @@ def test_from_dict_is_the_inverse_of_to_dict() -> None:
 
 
 def test_maps_come_in_one_order() -> None:
-    """Members of Structs and maps are sorted at every depth; fields keep the order of their numbers."""
+    """Members of Structs and maps are sorted at every depth; fields keep the order of their
+    numbers."""
     names = [f"m{number:02}" for number in range(40)]
     deep = {name: dict.fromkeys(names[:20], 1) for name in reversed(names)}
-    task = from_dict("1.0", "Task", {"id": "t", "metadata": deep, "artifacts": [{"parts": [{"data": deep}]}]})
+    task = from_dict(
+        "1.0", "Task", {"id": "t", "metadata": deep, "artifacts": [{"parts": [{"data": deep}]}]}
+    )
     schemes = {name: {"httpAuthSecurityScheme": {"scheme": "b"}} for name in reversed(names)}
     card = from_dict("1.0", "AgentCard", {"name": "n", "securitySchemes": schemes, "version": "1"})
     shown = to_dict(task)

@@ -1,4 +1,5 @@
-"""The compiled descriptors against rows written down from the upstream descriptors, not from the `.proto` files."""
+"""The compiled descriptors against rows written down from the upstream descriptors, not from the
+`.proto` files."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ ROWS = """
 0.3       StreamResponse 4 artifact_update TaskArtifactUpdateEvent payload artifactUpdate
 rc        SendMessageRequest 1 message Message - message
 rc        SendMessageRequest 4 tenant string - tenant
-rc        SendMessageConfiguration 2 push_notification_config PushNotificationConfig - pushNotificationConfig
+rc        SendMessageConfiguration 2 push_notification_config PushNotificationConfig - \
+          pushNotificationConfig
 rc        SendMessageConfiguration 4 blocking bool - blocking
 rc        PushNotificationConfig 2 url string - url
 rc        TaskPushNotificationConfig 3 task_id string - taskId
@@ -174,7 +176,12 @@ METHODS = {
         False,
         False,
     ),
-    ("1.0", "DeleteTaskPushNotificationConfig"): ("DeleteTaskPushNotificationConfigRequest", "Empty", False, False),
+    ("1.0", "DeleteTaskPushNotificationConfig"): (
+        "DeleteTaskPushNotificationConfigRequest",
+        "Empty",
+        False,
+        False,
+    ),
     ("1.0", "SendLiveMessage"): ("SendMessageRequest", "StreamResponse", True, True),
     ("1.0", "ReconnectToTask"): ("SendMessageRequest", "StreamResponse", True, True),
     ("live-1975", "SendLiveMessage"): ("LiveRequest", "LiveResponse", True, True),
@@ -211,7 +218,9 @@ def label_of(field: Any) -> str:
     return "repeated" if label == FieldDescriptorProto.LABEL_REPEATED else "-"
 
 
-@pytest.mark.parametrize("row", ROWS.strip().splitlines(), ids=lambda row: ".".join(row.split()[:4]))
+@pytest.mark.parametrize(
+    "row", ROWS.strip().splitlines(), ids=lambda row: ".".join(row.split()[:4])
+)
 def test_field(row: str) -> None:
     """The field has this name, type, label and JSON name."""
     expected: list[str]
@@ -234,7 +243,12 @@ def test_method(line: Any, method: str) -> None:
     """The operation takes and gives these messages, as a stream or not."""
     service: Any = pool(line).FindServiceByName(f"{SCHEMA_SETS[line].package}.A2AService")
     found = service.methods_by_name[method]
-    actual = (found.input_type.name, found.output_type.name, found.client_streaming, found.server_streaming)
+    actual = (
+        found.input_type.name,
+        found.output_type.name,
+        found.client_streaming,
+        found.server_streaming,
+    )
     assert actual == METHODS[line, method]
 
 
@@ -242,7 +256,9 @@ def test_method(line: Any, method: str) -> None:
 def test_task_states(line: Any) -> None:
     """State 5 is the one whose spelling changed; all others are the same in every line."""
     states: Any = pool(line).FindEnumTypeByName(f"{SCHEMA_SETS[line].package}.TaskState")
-    names = [states.values_by_number[number].name.removeprefix("TASK_STATE_") for number in range(9)]
+    names = [
+        states.values_by_number[number].name.removeprefix("TASK_STATE_") for number in range(9)
+    ]
     canceled = "CANCELLED" if line == "0.3" else "CANCELED"
     assert names == [
         *["UNSPECIFIED", "SUBMITTED", "WORKING", "COMPLETED", "FAILED", canceled],

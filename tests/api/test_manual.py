@@ -17,7 +17,9 @@ _EXAMPLES = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", _PAGE, re.
 
 
 @pytest.mark.parametrize(("code", "shown"), _EXAMPLES)
-def test_manual_examples_print_their_output(monkeypatch: pytest.MonkeyPatch, code: str, shown: str) -> None:
+def test_manual_examples_print_their_output(
+    monkeypatch: pytest.MonkeyPatch, code: str, shown: str
+) -> None:
     """Against the samples of this repository."""
     monkeypatch.chdir(_ROOT)
     printed = io.StringIO()

@@ -37,8 +37,13 @@ def test_several_files_are_merged_by_time(tmp_path: Path) -> None:
 def test_the_filter_holds_for_all_files(tmp_path: Path) -> None:
     """An invalid filter is an error before anything is read."""
     with Recording(*pair(tmp_path)) as recording:
-        assert [(call.file, call.outcome) for call in recording.exchanges("err")] == [("first", "error")]
-        assert [frame.file for frame in recording.frames("Question agent:agent-2")] == ["second", "second"]
+        assert [(call.file, call.outcome) for call in recording.exchanges("err")] == [
+            ("first", "error")
+        ]
+        assert [frame.file for frame in recording.frames("Question agent:agent-2")] == [
+            "second",
+            "second",
+        ]
         with pytest.raises(QueryError):
             recording.frames("nonsense:1")
 
@@ -47,7 +52,10 @@ def test_a_task_in_several_files_is_returned_once(tmp_path: Path) -> None:
     """With all of its calls by time."""
     with Recording(*pair(tmp_path)) as recording:
         tasks = list(recording.tasks())
-        assert [(task.id, task.files) for task in tasks] == [(TASK, ["first", "second"]), (OTHER, ["second"])]
+        assert [(task.id, task.files) for task in tasks] == [
+            (TASK, ["first", "second"]),
+            (OTHER, ["second"]),
+        ]
         assert [(call.file, call.number) for call in tasks[0].exchanges()] == [
             ("first", 1),
             ("second", 1),
@@ -74,7 +82,10 @@ def test_a_non_uuid_task_id_is_unique_per_agent_only(tmp_path: Path) -> None:
 def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
     """By its id, by a context, by how they begin; an id that is not there has no calls."""
     with Recording(*pair(tmp_path)) as recording:
-        assert [(call.file, call.trace_id) for call in recording.trace(TRACE)] == [("first", TRACE), ("second", TRACE)]
+        assert [(call.file, call.trace_id) for call in recording.trace(TRACE)] == [
+            ("first", TRACE),
+            ("second", TRACE),
+        ]
         assert [(call.agent, call.number) for call in recording.trace("ctx")] == [
             ("agent-1:8000", 1),
             ("agent-1:8000", 2),
@@ -86,7 +97,8 @@ def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
 
 
 def test_hand_offs_between_agents_of_two_files_are_found(tmp_path: Path) -> None:
-    """Neither file shows it alone: while the first agent is at work, its trace goes on at the second."""
+    """Neither file shows it alone: while the first agent is at work, its trace goes on at the
+    second."""
     files = pair(tmp_path)
     for path in files:
         with Recording(path) as alone:
@@ -97,7 +109,11 @@ def test_hand_offs_between_agents_of_two_files_are_found(tmp_path: Path) -> None
     assert (found.agent, found.to_agent) == ("agent-1:8000", "agent-2:8000")
     assert found.latency == 100 * MS
     assert found.exchange is not None
-    assert (found.exchange.file, found.exchange.number, found.exchange.trace_id) == ("second", 1, TRACE)
+    assert (found.exchange.file, found.exchange.number, found.exchange.trace_id) == (
+        "second",
+        1,
+        TRACE,
+    )
     assert found.to_exchange is not None
     assert found.to_exchange.number == 1
 
@@ -123,7 +139,9 @@ def test_overlapping_and_separate_sessions_are_read_by_time(tmp_path: Path) -> N
     with Recording(path) as recording:
         seen = [(call.session, call.number) for call in recording.exchanges()]
         assert seen == [(1, 1), (1, 2), (2, 1), (3, 1), (2, 2), (3, 2), (2, 3)]
-        assert [(call.session, call.number) for call in recording.exchanges("rec:2 OR rec:3")] == seen[2:]
+        assert [
+            (call.session, call.number) for call in recording.exchanges("rec:2 OR rec:3")
+        ] == seen[2:]
 
 
 def test_rows_written_while_the_recording_is_open_are_found(tmp_path: Path) -> None:
@@ -136,7 +154,10 @@ def test_rows_written_while_the_recording_is_open_are_found(tmp_path: Path) -> N
         call(writer, 1, 2, 2)
         assert [call.number for call in recording.exchanges()] == [1, 2]
         writer.finish(0, complete="2 bytes are missing")
-        assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (False, "2 bytes are missing")
+        assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (
+            False,
+            "2 bytes are missing",
+        )
 
 
 def test_payloads_are_read_on_demand(tmp_path: Path) -> None:
@@ -171,7 +192,10 @@ def test_frame_findings_exclude_those_of_the_exchange(tmp_path: Path) -> None:
         assert [frame.exchange is None for frame in recording.frames()] == [False, False, True]
         (call,) = recording.exchanges()
         assert [each.summary for each in call.findings()] == ["of a frame", "of the call"]
-        assert [(each.file, each.session, each.exchange and each.exchange.number) for each in recording.findings()] == [
+        assert [
+            (each.file, each.session, each.exchange and each.exchange.number)
+            for each in recording.findings()
+        ] == [
             ("a", 1, 1),
             ("a", 1, 1),
             ("a", 1, None),

@@ -1,4 +1,5 @@
-"""The archive, and a Parquet export, in the engines that the manual names: its own queries, and every row in each."""
+"""The archive, and a Parquet export, in the engines that the manual names: its own queries, and
+every row in each."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ GAPS = {"one:8000": 2, "two:8000": 1}
 AGO = {"one:8000": (200, 30, 20, 0), "two:8000": (300, 10, 0)}
 """For each its calls: minutes since the gap, 0 where there is none."""
 SECONDS = 600
-COLUMNS = "session, frame, {}, agent, task_id, context_id, kind, state, size, octet_length(payload), proxy"
+COLUMNS = (
+    "session, frame, {}, agent, task_id, context_id, "
+    "kind, state, size, octet_length(payload), proxy"
+)
 FACTS = "session, kind, number, {}, agent, task_id, rule, summary"
 
 Rows = list[list[Any]]
@@ -48,23 +52,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recorded(top / f"{number}.a2a.db", number, agent, [now - each * MINUTE for each in ago])
         with Recording(top / f"{number}.a2a.db") as recording:
             SessionUpload(
-                ArchiveStore((top / "a2a").as_uri()), f"p{number}", recording, recording.read_sessions()[0]
+                ArchiveStore((top / "a2a").as_uri()),
+                f"p{number}",
+                recording,
+                recording.read_sessions()[0],
             ).put_segments(include_rest=True)
     export_recording(ExportOptions(top / "1.a2a.db"), top / "frames.parquet", "parquet")
     return top
 
 
 def recorded(path: Path, number: int, agent: str, times: list[int]) -> None:
-    """Calls that began at these times, ns, each of a task of its own; in all but the last a gap is found."""
+    """Calls that began at these times, ns, each of a task of its own; in all but the last a gap is
+    found."""
     writer = Writer(path, facts(number, started=min(times), upstreams=(agent,)))
     calls, frames, found = [], [], []
     for call, at in enumerate(times, 1):
         task = f"task-{number}-{call}"
         calls.append(exchange(call, started=at, closed=at + 1, task_id=task, agent=agent))
-        frames.append(msgspec.structs.replace(request(call, f"caf\u00e9 {call}"), began=at, at=at + call, task_id=task))
+        frames.append(
+            msgspec.structs.replace(
+                request(call, f"caf\u00e9 {call}"), began=at, at=at + call, task_id=task
+            )
+        )
         if call < len(times):
             found.append(Finding("A2A-GEN-001", Severity.ERROR, at, "4 after 2", 1, call, 0, task))
-    writer.write(frames, found, Changes([Connection(1, "client", "listen", agent, min(times))], calls, []))
+    writer.write(
+        frames, found, Changes([Connection(1, "client", "listen", agent, min(times))], calls, [])
+    )
     writer.finish(max(times))
 
 
@@ -72,11 +86,19 @@ def queries(engine: str, folder: Path) -> list[str]:
     """The manual's of this engine for this folder, and two that ask for the rows of both tables."""
     page = (files("a2a_proxy") / "manual" / "archive.md").read_text(encoding="utf-8")
     mark = {"duckdb": "duckdb", "chdb": "uniqExact", "spark": "parquet.`"}
-    blocks = [each for each in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if kind_of(each, mark) == engine]
+    blocks = [
+        each
+        for each in re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+        if kind_of(each, mark) == engine
+    ]
     assert len(blocks) == 2
     told = [each.strip() for block in blocks for each in block.split(";") if each.strip()]
-    told = [each for each in told if not each.startswith("CREATE SECRET")]  # who may read is no matter of a folder
-    moment = {"duckdb": "epoch_ns(time)", "chdb": "toUnixTimestamp64Nano(time)", "spark": "time"}[engine]
+    told = [
+        each for each in told if not each.startswith("CREATE SECRET")
+    ]  # who may read is no matter of a folder
+    moment = {"duckdb": "epoch_ns(time)", "chdb": "toUnixTimestamp64Nano(time)", "spark": "time"}[
+        engine
+    ]
     for table, columns in (("frames", COLUMNS), ("facts", FACTS)):
         told.append(f"SELECT {columns.format(moment)} FROM {source(engine, table)}")
     return [placed(each, folder) for each in told]
@@ -88,7 +110,9 @@ def kind_of(block: str, mark: dict[str, str]) -> str:
 
 def source(engine: str, table: str) -> str:
     return {
-        "duckdb": f"read_parquet('s3://traffic/a2a/{table}/*/*/*.parquet', hive_partitioning = true)",
+        "duckdb": (
+            f"read_parquet('s3://traffic/a2a/{table}/*/*/*.parquet', hive_partitioning = true)"
+        ),
         "chdb": f"s3('https://traffic.s3.eu-central-1.amazonaws.com/a2a/{table}/*/*/*.parquet')",
         "spark": f"parquet.`s3a://traffic/a2a/{table}`",
     }[engine]
@@ -125,7 +149,11 @@ def asked(engine: str, folder: Path) -> list[Rows]:
         )
         assert done.returncode == 0, done.stderr
         rows = json.loads(done.stdout.splitlines()[-1])
-    return [sorted(some, key=str) for query, some in zip(told, rows, strict=True) if query.startswith("SELECT")]
+    return [
+        sorted(some, key=str)
+        for query, some in zip(told, rows, strict=True)
+        if query.startswith("SELECT")
+    ]
 
 
 def test_duckdb(folder: Path) -> None:

@@ -49,7 +49,9 @@ def test_an_ended_session_is_uploaded_whole(tmp_path: Path, ledger: CheckpointFi
     assert (mark.calls, mark.errors, mark.frame) == (1, 0, manifest.cut.through)
 
 
-def test_unreachable_storage_is_retried_and_reported_once(tmp_path: Path, ledger: CheckpointFile) -> None:
+def test_unreachable_storage_is_retried_and_reported_once(
+    tmp_path: Path, ledger: CheckpointFile
+) -> None:
     tried: list[Status] = []
 
     def tell(said: Status) -> None:

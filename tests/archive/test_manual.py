@@ -19,7 +19,11 @@ def kind(column: ArchiveColumn) -> str:
         return "timestamp[ns], UTC"
     if pa.types.is_list(column.type):
         of = column.type.value_type
-        return "list of strings" if pa.types.is_string(of) else f"list of {{{', '.join(each.name for each in of)}}}"
+        return (
+            "list of strings"
+            if pa.types.is_string(of)
+            else f"list of {{{', '.join(each.name for each in of)}}}"
+        )
     return str(column.type)
 
 
@@ -31,8 +35,17 @@ def test_manual_lists_every_column_in_order(columns: tuple[ArchiveColumn, ...]) 
 
 
 def test_options_in_the_manual_exist() -> None:
-    options = {word for line in re.findall(r"a2a-inspect archive (.*)", PAGE) for word in re.findall(r"--[a-z]+", line)}
-    known = {name for command in archive.commands.values() for option in command.params for name in option.opts}
+    options = {
+        word
+        for line in re.findall(r"a2a-inspect archive (.*)", PAGE)
+        for word in re.findall(r"--[a-z]+", line)
+    }
+    known = {
+        name
+        for command in archive.commands.values()
+        for option in command.params
+        for name in option.opts
+    }
 
     assert options
     assert options <= known

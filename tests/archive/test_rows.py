@@ -14,7 +14,9 @@ from a2a_proxy.recording.read.rows import FrameRow
 from support_recording import frames
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-CALL = Exchange(id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, task_id="T", context_id="\ud800")
+CALL = Exchange(
+    id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, task_id="T", context_id="\ud800"
+)
 
 
 @settings(max_examples=25)
@@ -47,19 +49,32 @@ def test_trace_id_is_read_from_the_traceparent() -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
     assert trace_id_of(f"00-{trace.upper()}-00f067aa0ba902b7-01") == trace
-    assert trace_id_of("00-4bf9-00f067aa0ba902b7-01") == trace_id_of("nonsense") == trace_id_of("") == ""
+    assert (
+        trace_id_of("00-4bf9-00f067aa0ba902b7-01")
+        == trace_id_of("nonsense")
+        == trace_id_of("")
+        == ""
+    )
 
 
 def test_duckdb_reads_a_recording(tmp_path: Path) -> None:
     """Tasks with gaps by agent, from the one file."""
     file = tmp_path / "frames.parquet"
-    with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording, file.open("wb") as stream:
+    with (
+        open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording,
+        file.open("wb") as stream,
+    ):
         written = write_frames(recording, recording.frames_after(0), stream)
         counts = recording.count_rows()
-        gaps = {row.finding.task_id for row in recording.read_findings() if row.finding.rule == "A2A-GEN-001"}
+        gaps = {
+            row.finding.task_id
+            for row in recording.read_findings()
+            if row.finding.rule == "A2A-GEN-001"
+        }
 
     asked = (
-        "SELECT agent, count(DISTINCT task_id) FROM (SELECT agent, task_id, unnest(findings) AS found FROM "
+        "SELECT agent, count(DISTINCT task_id) FROM "
+        "(SELECT agent, task_id, unnest(findings) AS found FROM "
         f"'{file}') WHERE found.rule = 'A2A-GEN-001' GROUP BY agent"
     )
     [(rows,)] = duckdb.sql(f"SELECT count(*) FROM '{file}'").fetchall()

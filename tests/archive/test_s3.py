@@ -40,10 +40,14 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 def put(recording: Recording) -> int:
     [session] = recording.read_sessions()
-    return SessionUpload(ArchiveStore(URL), "here", recording, session).put_segments(include_rest=True)
+    return SessionUpload(ArchiveStore(URL), "here", recording, session).put_segments(
+        include_rest=True
+    )
 
 
-def test_a_recording_is_uploaded_and_restored(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
+def test_a_recording_is_uploaded_and_restored(
+    bucket: Bucket, recording: Recording, tmp_path: Path
+) -> None:
     """Listings come in pages, and files in ranges."""
     put(recording)
     place = ArchiveStore(URL)
@@ -54,8 +58,11 @@ def test_a_recording_is_uploaded_and_restored(bucket: Bucket, recording: Recordi
     assert len(find_segments(place, SegmentQuery())) == len(bucket.objects) // 3 == 2
 
 
-def test_an_upload_killed_between_two_objects_is_resumed(bucket: Bucket, recording: Recording) -> None:
-    """Wherever it ended: all of them are there after the next try, those that were there before as they were."""
+def test_an_upload_killed_between_two_objects_is_resumed(
+    bucket: Bucket, recording: Recording
+) -> None:
+    """Wherever it ended: all of them are there after the next try, those that were there before as
+    they were."""
     put(recording)
     whole = bucket.objects.copy()
     for done in range(len(whole)):
@@ -71,7 +78,9 @@ def test_an_upload_killed_between_two_objects_is_resumed(bucket: Bucket, recordi
 
 
 @pytest.mark.parametrize("answer", [503, CUT])
-def test_slow_and_cut_off_requests_are_retried(bucket: Bucket, recording: Recording, answer: int) -> None:
+def test_slow_and_cut_off_requests_are_retried(
+    bucket: Bucket, recording: Recording, answer: int
+) -> None:
     """Also where the object is there, and only the answer did not come."""
     bucket.answers["PUT"] = [0, answer]
 

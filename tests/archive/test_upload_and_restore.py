@@ -41,15 +41,22 @@ def place(tmp_path: Path) -> ArchiveStore:
 
 def put(place: ArchiveStore, recording: Recording) -> int:
     sessions = recording.read_sessions()
-    return sum(SessionUpload(place, "here", recording, session).put_segments(include_rest=True) for session in sessions)
+    return sum(
+        SessionUpload(place, "here", recording, session).put_segments(include_rest=True)
+        for session in sessions
+    )
 
 
 def content(folder: str) -> dict[str, bytes]:
     top = Path(folder.removeprefix("file://"))
-    return {str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()}
+    return {
+        str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()
+    }
 
 
-def cassette(recording: Recording, file: Path, keys: set[int] | None = None, what: str = "") -> list[Any]:
+def cassette(
+    recording: Recording, file: Path, keys: set[int] | None = None, what: str = ""
+) -> list[Any]:
     """All lines but what the last one says of those before."""
     selection = None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{what}")
     write_cassette(recording, file, selection=selection)
@@ -60,18 +67,25 @@ def cassette(recording: Recording, file: Path, keys: set[int] | None = None, wha
 def test_a_task_is_restored_as_a_trimmed_recording(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
+    """Also where its calls lie in many segments; with the call before it that brought the card of
+    its agent."""
     monkeypatch.setattr(segment, "MAX_ROWS", rows)
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         put(place, recording)
         task = next(row.finding.task_id for row in recording.read_findings() if row.finding.task_id)
         calls = [row for row in recording.read_exchanges() if row.exchange.task_id == task]
-        before = [row for row in recording.frames_after(0) if row.frame.at <= calls[0].exchange.started]
+        before = [
+            row for row in recording.frames_after(0) if row.frame.at <= calls[0].exchange.started
+        ]
         card = [row.exchange_key for row in before if row.frame.event == EventKind.CARD][-1]
         keys = {card, *(row.key for row in calls)}
-        trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T, with the agent card before it")
+        trimmed = cassette(
+            recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T, with the agent card before it"
+        )
 
-    restore_recording(place, SegmentQuery(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
+    restore_recording(
+        place, SegmentQuery(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db"
+    )
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == trimmed
@@ -88,7 +102,8 @@ def test_a_second_upload_changes_nothing(place: ArchiveStore) -> None:
 
 
 def test_object_names_depend_on_the_recording_only(place: ArchiveStore) -> None:
-    """Other versions recognise existing objects by them, so they never change, whatever the bytes are."""
+    """Other versions recognise existing objects by them, so they never change, whatever the bytes
+    are."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
         [session] = recording.read_sessions()
@@ -104,8 +119,8 @@ def test_object_names_depend_on_the_recording_only(place: ArchiveStore) -> None:
 def test_an_upload_killed_between_two_objects_is_resumed(
     place: ArchiveStore, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
 ) -> None:
-    """The objects that are there stay, those that are not there come to be the same bytes; also where a segment would
-    be cut otherwise by now."""
+    """The objects that are there stay, those that are not there come to be the same bytes; also
+    where a segment would be cut otherwise by now."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         monkeypatch.setattr(segment, "MAX_ROWS", 20)
         put(place, recording)
@@ -120,7 +135,9 @@ def test_an_upload_killed_between_two_objects_is_resumed(
     assert content(place.url) == before
 
 
-def test_a_continuing_session_is_uploaded_incrementally(place: ArchiveStore, tmp_path: Path) -> None:
+def test_a_continuing_session_is_uploaded_incrementally(
+    place: ArchiveStore, tmp_path: Path
+) -> None:
     """A call that was open comes again when it is over; nothing else does."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1, closed=0, how="")))
@@ -138,12 +155,17 @@ def test_a_continuing_session_is_uploaded_incrementally(place: ArchiveStore, tmp
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
 
 
-def test_a_recreated_recording_is_uploaded_without_gaps_or_repeats(place: ArchiveStore, tmp_path: Path) -> None:
-    """It begins where its journal does, so its rows have other numbers; nothing is left out, nothing comes twice."""
+def test_a_recreated_recording_is_uploaded_without_gaps_or_repeats(
+    place: ArchiveStore, tmp_path: Path
+) -> None:
+    """It begins where its journal does, so its rows have other numbers; nothing is left out,
+    nothing comes twice."""
     for name, numbers in (("before.db", (1, 2)), ("after.db", (2, 3, 4))):
         made = writer(tmp_path / name)
         for number in numbers:
-            found = Finding("A2A-SSE-001", Severity.INFO, exchange(number).started, "odd", 1, number, 0)
+            found = Finding(
+                "A2A-SSE-001", Severity.INFO, exchange(number).started, "odd", 1, number, 0
+            )
             frames = [request(number), status(number, 1, "Thinking")]
             made.write(frames, [found], changes=changes(exchange(number)))
         with Recording(tmp_path / name) as recording:
@@ -161,7 +183,8 @@ def test_a_recreated_recording_is_uploaded_without_gaps_or_repeats(place: Archiv
 def test_objects_removed_by_a_bucket_rule_are_reported_and_the_rest_restored(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
+    """It does not remove the files of a segment at the same moment, and the manifest perhaps
+    last."""
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         frames = put(place, recording)
@@ -176,7 +199,8 @@ def test_objects_removed_by_a_bucket_rule_are_reported_and_the_rest_restored(
     assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
     with Recording(tmp_path / "back.a2a.db") as back:
         assert (
-            back.read_sessions()[0].missing_text == "files with more frames of it that are missing from the archive: 1"
+            back.read_sessions()[0].missing_text
+            == "files with more frames of it that are missing from the archive: 1"
         )
     for file in top.rglob("*.parquet"):
         file.unlink()
@@ -184,8 +208,11 @@ def test_objects_removed_by_a_bucket_rule_are_reported_and_the_rest_restored(
         restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
 
 
-def test_a_segment_lists_the_tasks_begun_by_its_end(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the recording had ended long before it was put: those that began later come later."""
+def test_a_segment_lists_the_tasks_begun_by_its_end(
+    place: ArchiveStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the recording had ended long before it was put: those that began later come
+    later."""
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
@@ -211,7 +238,9 @@ def test_each_row_group_of_facts_is_read_once(
     asked: list[tuple[str, int]] = []
     read = ParquetFiles.read
 
-    def told(self: ParquetFiles, manifest: Manifest, table: str, groups: list[int], columns: Any = None) -> pa.Table:
+    def told(
+        self: ParquetFiles, manifest: Manifest, table: str, groups: list[int], columns: Any = None
+    ) -> pa.Table:
         if "line" in (columns or ()):
             asked.extend((manifest.cut.name, group) for group in groups)
         return read(self, manifest, table, groups, columns)
@@ -223,7 +252,9 @@ def test_each_row_group_of_facts_is_read_once(
     assert len(asked) == len(set(asked))
 
 
-def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_matching_segments_are_read(
+    place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a segment that has nothing of the calls of a task not a byte."""
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
@@ -244,7 +275,9 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("what", ["manifest", "frames", "facts", "cut", "newer"])
-def test_foreign_and_changed_objects_are_reported(place: ArchiveStore, tmp_path: Path, what: str) -> None:
+def test_foreign_and_changed_objects_are_reported(
+    place: ArchiveStore, tmp_path: Path, what: str
+) -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
     [manifest] = find_segments(place, SegmentQuery())
@@ -267,7 +300,18 @@ def test_foreign_and_changed_objects_are_reported(place: ArchiveStore, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1", "s3://[", "s3://a b/c", "s3://ü"]
+    "url",
+    [
+        "http://x/y",
+        "s3:///x",
+        "file://host/x",
+        "x",
+        "",
+        "s3://a?b=1",
+        "s3://[",
+        "s3://a b/c",
+        "s3://ü",
+    ],
 )
 def test_a_url_that_is_no_archive_is_refused(url: str) -> None:
     for look in (check_archive_url, ArchiveStore):
@@ -299,7 +343,11 @@ def test_an_invalid_endpoint_is_refused_before_the_start(monkeypatch: pytest.Mon
 
 def test_a_panic_of_the_storage_library_is_one_error_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Rust panics, which is no exception of Python's."""
-    for name, word in (("ENDPOINT_URL", "http://127.0.0.1:99999"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "y")):
+    for name, word in (
+        ("ENDPOINT_URL", "http://127.0.0.1:99999"),
+        ("ACCESS_KEY_ID", "x"),
+        ("SECRET_ACCESS_KEY", "y"),
+    ):
         monkeypatch.setenv(f"AWS_{name}", word)
     with pytest.raises(ArchiveError, match=r"s3://bucket cannot be used \(list manifests\)"):
         find_segments(ArchiveStore("s3://bucket"), SegmentQuery())

@@ -1,8 +1,10 @@
-"""A tracing backend in a process of its own, in a mood that its caller sets: `backend.py PROTOCOL PORT`.
+"""A tracing backend in a process of its own, in a mood that its caller sets:
+`backend.py PROTOCOL PORT`.
 
-It reads one command per line from stdin and answers each with a line: `fine`, `slow` (it accepts requests and answers
-none), `refusing` and `errors` set its mood; `count` returns the number of stored spans and of distinct ones. It stores
-what it acknowledges, and nothing else. It runs at idle priority, because a real backend runs on another machine.
+It reads one command per line from stdin and answers each with a line: `fine`, `slow` (it accepts
+requests and answers none), `refusing` and `errors` set its mood; `count` returns the number of
+stored spans and of distinct ones. It stores what it acknowledges, and nothing else. It runs at idle
+priority, because a real backend runs on another machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The cost of a hook for the recorder: the time for a journal, with and without a hook on the same recording."""
+"""The cost of a hook for the recorder: the time for a journal, with and without a hook on the same
+recording."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ _SECONDS = 120.0
 
 
 def rate(made: Made, first: Made, folder: Path, hook: str = "") -> float:
-    """Return the A2A messages that a recorder stores per second of wall time, at its priority while the relay lives.
+    """Return the A2A messages that a recorder stores per second of wall time, at its priority while
+    the relay lives.
 
-    The file already has a session, made of `first`; the hook has been called for it when the measurement starts.
+    The file already has a session, made of `first`; the hook has been called for it when the
+    measurement starts.
     """
     name = f"beside-{time.monotonic_ns()}"
     recording = folder / f"{name}.a2a.db"
@@ -55,7 +58,9 @@ def _hooked(hook: str, recording: Path, called: Path) -> Iterator[None]:
     """Run a hook that has been called for the content of the recording, until the block ends."""
     known = {name: os.environ.get(name) for name in ("PYTHONPATH", CALLED)}
     os.environ |= {"PYTHONPATH": str(HERE), CALLED: str(called)}
-    keeper = HookKeeper(hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True)
+    keeper = HookKeeper(
+        hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True
+    )
     try:
         keeper.start()
         deadline = time.monotonic() + _SECONDS

@@ -1,7 +1,8 @@
-"""Endless A2A conversations as bytes on the wire: gRPC streams, JSON-RPC streams over SSE, unary calls.
+"""Endless A2A conversations as bytes on the wire: gRPC streams, JSON-RPC streams over SSE, unary
+calls.
 
-Each source yields the bytes that one peer sent at once, as (direction, bytes), and the number of A2A messages that they
-completed.
+Each source yields the bytes that one peer sent at once, as (direction, bytes), and the number of
+A2A messages that they completed.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ Step = tuple[Direction, bytes, int]
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 EVENTS = 50
-"""Number of events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
+"""Number of events of one stream: a task, status updates with a message each, two artifact chunks,
+the final status."""
 AGENT_EVENTS = 23
 """Number of events of one stream of an agent that writes with a language model."""
 WORDS = 12
 """Bytes of text in one of its artifact chunks."""
 GRPC_TEXT, JSON_TEXT = 160, 40
-"""Bytes of text in a status update; with ids and names an event has about 300 bytes in both bindings."""
+"""Bytes of text in a status update; with ids and names an event has about 300 bytes in both
+bindings."""
 _TASK, _CONTEXT, _MESSAGE = (digit * 36 for digit in "123")
 _DATA, _HEADERS, _SETTINGS, _ACK = 0, 1, 4, 1
 _END_STREAM, _END_HEADERS = 1, 4
@@ -56,15 +59,25 @@ def _update(text: str) -> dict[str, object]:
 
 def _chunk(text: str, **members: bool) -> dict[str, object]:
     artifact = {"artifactId": "report", "parts": [{"text": text}]}
-    return {"artifactUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "artifact": artifact, **members}}
+    return {
+        "artifactUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "artifact": artifact, **members}
+    }
 
 
 def _state(state: str) -> dict[str, object]:
-    return {"statusUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "status": {"state": f"TASK_STATE_{state}"}}}
+    return {
+        "statusUpdate": {
+            "taskId": _TASK,
+            "contextId": _CONTEXT,
+            "status": {"state": f"TASK_STATE_{state}"},
+        }
+    }
 
 
 _FIRST = {"task": {"id": _TASK, "contextId": _CONTEXT, "status": {"state": "TASK_STATE_SUBMITTED"}}}
-_ASK = {"message": {"messageId": _MESSAGE, "role": "ROLE_USER", "parts": [{"text": "?" * GRPC_TEXT}]}}
+_ASK = {
+    "message": {"messageId": _MESSAGE, "role": "ROLE_USER", "parts": [{"text": "?" * GRPC_TEXT}]}
+}
 
 
 def json_text(value: object) -> bytes:
@@ -85,7 +98,8 @@ def _script(text: int) -> list[dict[str, object]]:
 
 
 class Filler:
-    """Fills new text and ids into a template without changing its length, so that the lengths in it stay correct."""
+    """Fills new text and ids into a template without changing its length, so that the lengths in it
+    stay correct."""
 
     def __init__(self, english: English) -> None:
         self._english = english
@@ -96,14 +110,17 @@ class Filler:
 
     def fill(self, template: bytes, text: int) -> bytes:
         """Fill one message."""
-        filled = template.replace(_TASK.encode(), self._task).replace(_CONTEXT.encode(), self._context)
+        filled = template.replace(_TASK.encode(), self._task).replace(
+            _CONTEXT.encode(), self._context
+        )
         if b"?" * text in filled:
             filled = filled.replace(b"?" * text, self._english.sentence(text))
         return filled.replace(_MESSAGE.encode(), self._english.uuid())
 
 
 def grpc_connection(english: English, streams: int) -> Iterator[Step]:
-    """Yield one HTTP/2 connection with that many streams at the same time; a new one replaces each that ends."""
+    """Yield one HTTP/2 connection with that many streams at the same time; a new one replaces each
+    that ends."""
     yield UP, _PREFACE + frame(_SETTINGS, 0, 0), 0
     yield DOWN, frame(_SETTINGS, 0, 0) + frame(_SETTINGS, _ACK, 0), 0
     client, server, numbers = Encoder(), Encoder(), itertools.count(1, 2)
@@ -139,7 +156,11 @@ def sse_connection(english: English) -> Iterator[Step]:
         number = next(numbers)
         filler.begin()
         body = b'{"jsonrpc":"2.0","id":%d,"method":"SendStreamingMessage","params":%b}'
-        yield UP, post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
+        yield (
+            UP,
+            post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"),
+            1,
+        )
         head = _STREAM_HEAD
         for event in events:
             data = b"data: %b\r\n\r\n" % (template % (number, filler.fill(event, JSON_TEXT)))
@@ -149,20 +170,35 @@ def sse_connection(english: English) -> Iterator[Step]:
 
 
 def agent_connection(english: English) -> Iterator[Step]:
-    """Yield one HTTP/1.1 connection with one JSON-RPC stream after another, of an agent that streams its answer as a
-    language model writes it: a task, a status, artifact chunks of some words, the final status."""
+    """Yield one HTTP/1.1 connection with one JSON-RPC stream after another, of an agent that
+    streams its answer as a language model writes it: a task, a status, artifact chunks of some
+    words, the final status."""
     filler = Filler(english)
     template = b'{"jsonrpc":"2.0","id":"%b","result":%b}'
-    chunk, last = _chunk("?" * WORDS, append=True, lastChunk=False), _chunk("?" * WORDS, append=True, lastChunk=True)
+    chunk, last = (
+        _chunk("?" * WORDS, append=True, lastChunk=False),
+        _chunk("?" * WORDS, append=True, lastChunk=True),
+    )
     first = _chunk("?" * WORDS, append=False, lastChunk=False)
-    script = [_FIRST, _state("WORKING"), first, *[chunk] * (AGENT_EVENTS - 5), last, _state("COMPLETED")]
+    script = [
+        _FIRST,
+        _state("WORKING"),
+        first,
+        *[chunk] * (AGENT_EVENTS - 5),
+        last,
+        _state("COMPLETED"),
+    ]
     events = list(map(json_text, script))
     ask = json_text({**_ASK, "configuration": {"acceptedOutputModes": ["text/plain"]}})
     body = b'{"jsonrpc":"2.0","id":"%b","method":"SendStreamingMessage","params":%b}'
     while True:
         filler.begin()
         rpc = english.uuid()
-        yield UP, post(body % (rpc, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
+        yield (
+            UP,
+            post(body % (rpc, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"),
+            1,
+        )
         head = _STREAM_HEAD
         for event in events:
             data = b"data: %b\r\n\r\n" % (template % (rpc, filler.fill(event, WORDS)))
@@ -172,8 +208,8 @@ def agent_connection(english: English) -> Iterator[Step]:
 
 
 def unary_connection(english: English) -> Iterator[Step]:
-    """Yield one HTTP/1.1 connection with one JSON-RPC call after another; each creates a task and does not wait for its
-    end."""
+    """Yield one HTTP/1.1 connection with one JSON-RPC call after another; each creates a task and
+    does not wait for its end."""
     filler = Filler(english)
     ask, answer = (
         json_text({**_ASK, "configuration": {"returnImmediately": True}}),
@@ -184,12 +220,18 @@ def unary_connection(english: English) -> Iterator[Step]:
         call = b'{"jsonrpc":"2.0","id":%d,"method":"SendMessage","params":%b}'
         yield UP, post(call % (number, filler.fill(ask, GRPC_TEXT))), 1
         body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (number, filler.fill(answer, GRPC_TEXT))
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % len(body)
+        )
         yield DOWN, head + body, 1
 
 
 def post(body: bytes, more: bytes = b"") -> bytes:
-    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
+    head = (
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\n"
+        b"Content-Type: application/json\r\nA2A-Version: 1.0\r\n"
+    )
     return head + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 

@@ -1,4 +1,5 @@
-"""The cost of recording: a recorder process on one core over a generated journal, and one commit per frame."""
+"""The cost of recording: a recorder process on one core over a generated journal, and one commit
+per frame."""
 
 from __future__ import annotations
 
@@ -65,19 +66,27 @@ def state_in(folder: Path) -> Iterator[None]:
 
 
 def burst(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> Cost:
-    """Run a recorder process, pinned to one core, from the first record to the end; without `rules` it checks no
-    rules."""
+    """Run a recorder process, pinned to one core, from the first record to the end; without `rules`
+    it checks no rules."""
     return recorded(made, folder, start_seconds, rules=rules)[0]
 
 
-def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> tuple[Cost, Path]:
+def recorded(
+    made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True
+) -> tuple[Cost, Path]:
     """Return the same and the recording."""
     name = f"burst-{made.messages}-{time.monotonic_ns()}"
     recording = folder / f"{name}.a2a.db"
     session(made, folder / name, recording)
     wake, wake_write = os.pipe()
     os.close(wake_write)  # as if the relay had ended: the recorder reads to the end and finishes
-    command = [sys.executable, __file__, "burst" if rules else "unjudged", str(folder / name), str(wake)]
+    command = [
+        sys.executable,
+        __file__,
+        "burst" if rules else "unjudged",
+        str(folder / name),
+        str(wake),
+    ]
     began = time.monotonic()
     process = subprocess.Popen(command, pass_fds=(wake,))
     os.sched_setaffinity(process.pid, {CORE})
@@ -86,16 +95,19 @@ def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: boo
 
 
 def trickle(made: Made, folder: Path) -> Cost:
-    """Measure one transaction per frame, as for frames that arrive one by one, in a process of its own."""
+    """Measure one transaction per frame, as for frames that arrive one by one, in a process of its
+    own."""
     recording = folder / f"trickle-{made.messages}.a2a.db"
     began = time.monotonic()
-    process = subprocess.Popen([sys.executable, __file__, "trickle", str(made.folder), str(recording)])
+    process = subprocess.Popen(
+        [sys.executable, __file__, "trickle", str(made.folder), str(recording)]
+    )
     return _cost(recording, made, began, 0.0, *ended(process))
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
-    """Wait for its end; return the processor seconds and the peak of its resident memory in MiB, sampled while it
-    runs."""
+    """Wait for its end; return the processor seconds and the peak of its resident memory in MiB,
+    sampled while it runs."""
     peak = 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -110,19 +122,24 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, peak
 
 
-def _cost(recording: Path, made: Made, began: float, start_seconds: float, cpu: float, peak: float) -> Cost:
+def _cost(
+    recording: Path, made: Made, began: float, start_seconds: float, cpu: float, peak: float
+) -> Cost:
     wall = time.monotonic() - began
     with contextlib.closing(sqlite3.connect(f"file:{recording}?mode=ro", uri=True)) as db:
         frames, payload, wrong = db.execute(
-            "SELECT count(*), sum(f.size), sum(s.kind = 10) FROM frame f JOIN shape s ON s.id = f.shape"
+            "SELECT count(*), sum(f.size), sum(s.kind = 10) "
+            "FROM frame f JOIN shape s ON s.id = f.shape"
         ).fetchone()
         complete = db.execute("SELECT complete FROM session").fetchone()[0]
         messages = db.execute(
-            "SELECT count(*) FROM frame f JOIN shape s ON s.id = f.shape WHERE s.kind IN (1, 2, 3, 4)"
+            "SELECT count(*) FROM frame f JOIN shape s ON s.id = f.shape "
+            "WHERE s.kind IN (1, 2, 3, 4)"
         ).fetchone()[0]
     if messages != made.messages or wrong:
         raise RuntimeError(
-            f"{made.messages} messages in the journal, {messages} recorded, {wrong} undecodable, {complete}"
+            f"{made.messages} messages in the journal, "
+            f"{messages} recorded, {wrong} undecodable, {complete}"
         )
     return Cost(messages, frames, cpu, start_seconds, wall, peak, recording.stat().st_size, payload)
 
@@ -176,7 +193,8 @@ def without_rules() -> None:
 
 
 def profile(made: Made, folder: Path, rows: int = 40) -> str:
-    """Return the most expensive functions of the recorder, with and without their callees; us per A2A message."""
+    """Return the most expensive functions of the recorder, with and without their callees; us per
+    A2A message."""
     name = f"profile-{time.monotonic_ns()}"
     session(made, folder / name, folder / f"{name}.a2a.db")
     wake, wake_write = os.pipe()
@@ -190,13 +208,19 @@ def profile(made: Made, folder: Path, rows: int = 40) -> str:
 
 def _table(stats: pstats.Stats, messages: int, rows: int) -> str:
     lines = [
-        f"{'calls':>9} {'own us':>8} {'all us':>8}  per A2A message, under cProfile (which slows small functions most)"
+        (
+            f"{'calls':>9} {'own us':>8} {'all us':>8}  per A2A message, "
+            "under cProfile (which slows small functions most)"
+        )
     ]
-    entries = [(own, total, calls, where) for where, (_, calls, own, total, _) in stats.stats.items()]  # type: ignore[attr-defined]
+    entries = [
+        (own, total, calls, where) for where, (_, calls, own, total, _) in stats.stats.items()
+    ]  # type: ignore[attr-defined]
     for own, total, calls, (file, line, function) in sorted(entries, reverse=True)[:rows]:
         place = "" if file == "~" else f"{'/'.join(Path(file).parts[-2:])}:{line} "
         lines.append(
-            f"{calls / messages:9.2f} {own / messages * 1e6:8.2f} {total / messages * 1e6:8.2f}  {place}{function}"
+            f"{calls / messages:9.2f} {own / messages * 1e6:8.2f} "
+            f"{total / messages * 1e6:8.2f}  {place}{function}"
         )
     return "\n".join(lines)
 

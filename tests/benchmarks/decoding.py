@@ -1,9 +1,9 @@
 """Coverage-guided fuzz of decoders, parsers and editors. `tests/benchmarks/decoders` calls it.
 
-The targets are the property tests of the packages below: Atheris chooses the bytes from which Hypothesis makes the
-values, and keeps those that reach new code. Many of these tests compare with h2, h11, hyperframe, hpack or httpx-sse,
-or feed the same bytes in other pieces. The kept bytes of each target stay in a folder: the next run continues with
-them.
+The targets are the property tests of the packages below: Atheris chooses the bytes from which
+Hypothesis makes the values, and keeps those that reach new code. Many of these tests compare with
+h2, h11, hyperframe, hpack or httpx-sse, or feed the same bytes in other pieces. The kept bytes of
+each target stay in a folder: the next run continues with them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,18 @@ GRACE_SECONDS = 120.0
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/decoders", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="WORD", help="only targets whose name contains one of these words")
-    parser.add_argument("--seconds", type=float, default=600.0, help="time for all targets together (600)")
-    parser.add_argument("--corpus", type=Path, default=Path("fuzz-corpus"), help="folder of the kept bytes")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="WORD",
+        help="only targets whose name contains one of these words",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="time for all targets together (600)"
+    )
+    parser.add_argument(
+        "--corpus", type=Path, default=Path("fuzz-corpus"), help="folder of the kept bytes"
+    )
     parser.add_argument("--target", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -87,13 +96,19 @@ def fuzz(target: str, corpus: Path, seconds: float) -> None:
         spec.loader.exec_module(module)
     run = getattr(module, name).hypothesis.fuzz_one_input
     crash = f"-artifact_prefix={corpus}/crash-"
-    limits = [f"-max_total_time={seconds:.0f}", f"-max_len={LONGEST_BYTES}", "-timeout=60", "-rss_limit_mb=4096"]
+    limits = [
+        f"-max_total_time={seconds:.0f}",
+        f"-max_len={LONGEST_BYTES}",
+        "-timeout=60",
+        "-rss_limit_mb=4096",
+    ]
     atheris.Setup([sys.argv[0], *limits, crash, str(corpus)], lambda data: run(data) and None)
     atheris.Fuzz()
 
 
 def play(target: str, folder: Path, seconds: float) -> tuple[int, int, str]:
-    """Fuzz one target in a process of its own; return its runs, the reached edges, and the output of a failure."""
+    """Fuzz one target in a process of its own; return its runs, the reached edges, and the output
+    of a failure."""
     corpus = folder / hashlib.sha256(target.encode()).hexdigest()[:12]
     corpus.mkdir(parents=True, exist_ok=True)
     (folder / f"{corpus.name}.txt").write_text(target + "\n")
@@ -123,7 +138,9 @@ def main() -> int:
     asked = arguments()
     if asked.target:
         fuzz(asked.target, asked.corpus, asked.seconds)
-    chosen = [each for each in targets() if not asked.names or any(word in each for word in asked.names)]
+    chosen = [
+        each for each in targets() if not asked.names or any(word in each for word in asked.names)
+    ]
     if not chosen:
         sys.exit(f"no target contains {' or '.join(asked.names)}")
     seconds = max(1.0, asked.seconds / len(chosen))

@@ -1,8 +1,8 @@
 """English sentences and new UUIDs, the same in each run.
 
-The sentences are cut at random positions from the prose that CPython includes: its language reference and the
-docstrings of its library, some megabytes. Independent random words would compress unlike text of people or models, and
-a small text would repeat within one compressed block.
+The sentences are cut at random positions from the prose that CPython includes: its language
+reference and the docstrings of its library, some megabytes. Independent random words would compress
+unlike text of people or models, and a small text would repeat within one compressed block.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """The cost of a live export for the relay, and the fate of the spans if the backend fails.
 
-For each mood of a backend three proxies run all the time: one exports by gRPC, one by HTTP, one does not export. One
-steady load, calls at a fixed rate on one connection, is sent to one of them at a time, in slices of some seconds: each
-slice of an exporting proxy lies between two slices of the proxy without an export. The result is the p50 of the former
-divided by the mean of the latter. A machine whose speed drifts over minutes affects all three alike, and an even drift
-cancels.
+For each mood of a backend three proxies run all the time: one exports by gRPC, one by HTTP, one
+does not export. One steady load, calls at a fixed rate on one connection, is sent to one of them at
+a time, in slices of some seconds: each slice of an exporting proxy lies between two slices of the
+proxy without an export. The result is the p50 of the former divided by the mean of the latter. A
+machine whose speed drifts over minutes affects all three alike, and an even drift cancels.
 
-An export works with a delay, and retries whether calls arrive or not: its work would fall into the slices with which it
-is compared, and would not be measured. So each export is stopped (SIGSTOP) outside the slices of its own proxy, and
-must do all its work in them. Its clock continues: a retry that became due meanwhile is made when it continues, so that
-its slices contain more retries than in practice. The processor time within its slices and outside is reported. The
-beginning of each slice is not counted.
+An export works with a delay, and retries whether calls arrive or not: its work would fall into the
+slices with which it is compared, and would not be measured. So each export is stopped (SIGSTOP)
+outside the slices of its own proxy, and must do all its work in them. Its clock continues: a retry
+that became due meanwhile is made when it continues, so that its slices contain more retries than in
+practice. The processor time within its slices and outside is reported. The beginning of each slice
+is not counted.
 
-The mood lasts without a break as long as the slices. Then the backend recovers, the load continues for a while, and the
-export, which is no longer stopped, sends the remaining spans.
+The mood lasts without a break as long as the slices. Then the backend recovers, the load continues
+for a while, and the export, which is no longer stopped, sends the remaining spans.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")
 PROTOCOLS = ("grpc", "http/protobuf")
 SLICE = 2.5
-"""Seconds of each slice. All have the same length, so that each inherits as much unfinished work."""
+"""Seconds of each slice. All have the same length, so that each inherits as much unfinished
+work."""
 UNCOUNTED = 0.5
 """Seconds at the beginning of each slice that are not counted."""
 _CYCLE = len(PROTOCOLS) * 2 * SLICE
@@ -54,7 +56,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """p50 of each slice, us."""
     p99: list[float]
     without: list[float]
-    """For each slice the mean p50 of the previous and the next slice of the proxy without an export, us."""
+    """For each slice the mean p50 of the previous and the next slice of the proxy without an
+    export, us."""
     back: float
     """p50 after the backend has recovered, us."""
     calls: int
@@ -69,7 +72,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     mib: float = 0.0
     """Maximum memory of the export."""
     caught_up: float = 0.0
-    """Seconds of running time from the recovery of the backend until the export had sent all spans."""
+    """Seconds of running time from the recovery of the backend until the export had sent all
+    spans."""
     sent: int = 0
     given_up: int = 0
     unsent: int = 0
@@ -81,7 +85,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exports(self) -> bool:
-        """Return whether the proxy exports. The control, which compares three proxies without an export, does not."""
+        """Return whether the proxy exports. The control, which compares three proxies without an
+        export, does not."""
         return self.mood != NONE
 
     @property
@@ -91,13 +96,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Return whether each call is accounted for once: stored, counted as given up, or reported as not sent."""
+        """Return whether each call is accounted for once: stored, counted as given up, or reported
+        as not sent."""
         once = self.stored == self.distinct == self.sent
         return once and self.sent + self.given_up + self.unsent == self.calls
 
 
 def turns(folder: Path, origin: int, seconds: float) -> list[Turn]:
-    """Measure each mood for that many seconds, and the method itself with three proxies that do not export."""
+    """Measure each mood for that many seconds, and the method itself with three proxies that do not
+    export."""
     return [turn for mood in (NONE, *MOODS) for turn in _turns(folder, origin, seconds, mood)]
 
 
@@ -105,7 +112,11 @@ def _turns(folder: Path, origin: int, seconds: float, mood: str) -> list[Turn]:
     """Measure one mood with both protocols, from the start of the proxies to their end."""
     with tempfile.TemporaryDirectory(dir=folder) as place, contextlib.ExitStack() as stack:
         some = [
-            _Exporting(Standing(Path(place) / str(number), origin, stack, mood, protocol if mood != NONE else ""))
+            _Exporting(
+                Standing(
+                    Path(place) / str(number), origin, stack, mood, protocol if mood != NONE else ""
+                )
+            )
             for number, protocol in enumerate(PROTOCOLS, 1)
         ]
         other = Standing(Path(place) / "0", origin, stack)

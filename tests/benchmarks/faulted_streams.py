@@ -1,8 +1,9 @@
-"""Faulted gRPC streams on one connection, through a real proxy and its recorder. `tests/benchmarks/faults` calls it.
+"""Faulted gRPC streams on one connection, through a real proxy and its recorder.
+`tests/benchmarks/faults` calls it.
 
-Every stream loses an event, gets another one twice and all of them in slices; some are cut, reset or refused. Prints
-how the streams ended, the seconds that they took, and the summary of the recording. Exits with 1 if a stream ended
-otherwise.
+Every stream loses an event, gets another one twice and all of them in slices; some are cut, reset
+or refused. Prints how the streams ended, the seconds that they took, and the summary of the
+recording. Exits with 1 if a stream ended otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ class Agent(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         for place, state in enumerate(STATES):
             status: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
             if place == 2:
-                status["message"] = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "word " * 400}]}
+                status["message"] = {
+                    "messageId": "m",
+                    "role": "ROLE_AGENT",
+                    "parts": [{"text": "word " * 400}],
+                }
             event = {"statusUpdate": {"taskId": "t", "contextId": "c", "status": status}}
             yield from_dict("1.0", "StreamResponse", event).SerializeToString()
 
@@ -58,14 +63,21 @@ async def run(streams: int, at_once: int) -> int:
     server.add_generic_rpc_handlers((Agent(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    endings = {number: list(ENDINGS)[number // 97 % len(ENDINGS)] for number in range(97, streams, 97)}
+    endings = {
+        number: list(ENDINGS)[number // 97 % len(ENDINGS)] for number in range(97, streams, 97)
+    }
     faults = [f"drop 2 of {OPERATION}", f"dup 3 of {OPERATION}", f"slice 500 of {OPERATION}"]
     faults += [fault.format(OPERATION, number) for number, fault in endings.items()]
-    request = from_dict("1.0", "SendMessageRequest", {"message": {"messageId": "m", "role": "ROLE_USER"}})
+    request = from_dict(
+        "1.0", "SendMessageRequest", {"message": {"messageId": "m", "role": "ROLE_USER"}}
+    )
     with (
         tempfile.TemporaryDirectory() as folder,
         proxy(
-            Path(folder), f"127.0.0.1:{port}", "", *[word for each in faults for word in ("--fault", each)]
+            Path(folder),
+            f"127.0.0.1:{port}",
+            "",
+            *[word for each in faults for word in ("--fault", each)],
         ) as between,
     ):
         begin, cpu = time.monotonic(), time.process_time()
@@ -77,9 +89,20 @@ async def run(streams: int, at_once: int) -> int:
     for fault in endings.values():
         expected[ENDINGS[fault]] = expected.get(ENDINGS[fault], 0) + 1
     own = time.process_time() - cpu
-    print(f"{streams} streams, {at_once} at once: {seconds:.1f} s (client and agent: {own:.1f} s of CPU time)")
+    print(
+        f"{streams} streams, {at_once} at once: "
+        f"{seconds:.1f} s (client and agent: {own:.1f} s of CPU time)"
+    )
     print(f"ended: {ended}; expected: {expected}")
-    print(json.dumps({name: summary[name] for name in ("exchanges", "frames", "findings", "lost") if name in summary}))
+    print(
+        json.dumps(
+            {
+                name: summary[name]
+                for name in ("exchanges", "frames", "findings", "lost")
+                if name in summary
+            }
+        )
+    )
     return int(ended != expected)
 
 

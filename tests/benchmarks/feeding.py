@@ -1,4 +1,5 @@
-"""A recorder at work: a generated journal is written at a fixed rate, and a recorder process follows it."""
+"""A recorder at work: a generated journal is written at a fixed rate, and a recorder process
+follows it."""
 
 from __future__ import annotations
 
@@ -23,13 +24,17 @@ _END_SECONDS = 60.0
 
 @contextlib.contextmanager
 def feeding(made: Made, folder: Path, recording: Path, rate: float) -> Iterator[threading.Event]:
-    """Write `rate` messages per second as another session of `recording` until the block ends; the yielded event is set
-    at the end of the journal."""
+    """Write `rate` messages per second as another session of `recording` until the block ends; the
+    yielded event is set at the end of the journal."""
     folder.mkdir(mode=0o700)
-    facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
+    facts = SessionFile(
+        str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",)
+    )
     write_session(folder, facts)
     wake, bell = os.pipe()
-    process = subprocess.Popen([sys.executable, cost.__file__, "burst", str(folder), str(wake)], pass_fds=(wake,))
+    process = subprocess.Popen(
+        [sys.executable, cost.__file__, "burst", str(folder), str(wake)], pass_fds=(wake,)
+    )
     os.close(wake)
     stop, done = threading.Event(), threading.Event()
     writer = threading.Thread(target=_write, args=(made, folder, rate, bell, stop, done))
@@ -43,7 +48,9 @@ def feeding(made: Made, folder: Path, recording: Path, rate: float) -> Iterator[
         process.wait(_END_SECONDS)
 
 
-def _write(made: Made, folder: Path, rate: float, bell: int, stop: threading.Event, done: threading.Event) -> None:
+def _write(
+    made: Made, folder: Path, rate: float, bell: int, stop: threading.Event, done: threading.Event
+) -> None:
     segments = sorted(made.folder.glob("*.a2aj"))
     per_second = sum(segment.stat().st_size for segment in segments) / made.messages * rate
     began, written = time.monotonic(), 0

@@ -1,8 +1,8 @@
 """A long fuzz of the proxy. `tests/benchmarks/fuzz` calls it.
 
-Conversations of the sample recordings are changed at random and played through real proxies between a scripted client
-and a scripted agent. Everything runs on one core, so that the others stay free; the recordings of a round are deleted
-after its checks, so that the disk does not fill up.
+Conversations of the sample recordings are changed at random and played through real proxies between
+a scripted client and a scripted agent. Everything runs on one core, so that the others stay free;
+the recordings of a round are deleted after its checks, so that the disk does not fill up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ ROUND_SECONDS = 600.0
 """Seconds that two proxies run; less if their files reach `MAX_DISK`."""
 ROUND_CONNECTIONS = 40_000
 MAX_DISK = 400 << 20
-"""Bytes of recordings and journals at which a round ends. The checks may double them for a moment."""
+"""Bytes of recordings and journals at which a round ends. The checks may double them for a
+moment."""
 MAX_BEHIND = 8 << 20
 """Bytes of journal ahead of a recorder at which the round waits."""
 LOOK_SECONDS = 2.0
@@ -48,9 +49,15 @@ def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to play (60)")
-    parser.add_argument("--seed", type=int, default=None, help="repeat the run of this seed; else one is drawn")
-    parser.add_argument("--first", type=int, default=0, metavar="NUMBER", help="begin with this connection (0)")
-    parser.add_argument("--connections", type=int, default=None, metavar="N", help="play so many at most")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="repeat the run of this seed; else one is drawn"
+    )
+    parser.add_argument(
+        "--first", type=int, default=0, metavar="NUMBER", help="begin with this connection (0)"
+    )
+    parser.add_argument(
+        "--connections", type=int, default=None, metavar="N", help="play so many at most"
+    )
     parser.add_argument(
         "--failures",
         type=Path,
@@ -73,7 +80,13 @@ class Fuzz:
     """One run of several rounds."""
 
     def __init__(
-        self, seed: int, first: int, last: int | None, seconds: float, failures: Path, ways: tuple[Way, ...]
+        self,
+        seed: int,
+        first: int,
+        last: int | None,
+        seconds: float,
+        failures: Path,
+        ways: tuple[Way, ...],
     ) -> None:
         self.totals = Totals()
         self.rounds: list[list[Memory]] = []
@@ -89,7 +102,9 @@ class Fuzz:
         """Play until the time is over or every connection has been played."""
         while time.monotonic() < self._ends:
             before = self.totals.connections, len(self.totals.failures)
-            with tempfile.TemporaryDirectory(prefix="a2a-fuzz-", ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="a2a-fuzz-", ignore_cleanup_errors=True
+            ) as folder:
                 self._round(Path(folder))
                 if len(self.totals.failures) > before[1]:
                     self._keep(Path(folder))
@@ -107,8 +122,15 @@ class Fuzz:
             asyncio.run(self._play(running, numbers))
             running.finish()
             if numbers and Way.PLAIN in self._ways:
-                fuzz_stdio(folder / "stdio", self._seed, range(numbers[0], numbers[-1] + 1, STDIO_EVERY), totals)
-        except Exception as wrong:  # a check that could not run has failed; the next round may show more
+                fuzz_stdio(
+                    folder / "stdio",
+                    self._seed,
+                    range(numbers[0], numbers[-1] + 1, STDIO_EVERY),
+                    totals,
+                )
+        except (
+            Exception
+        ) as wrong:  # a check that could not run has failed; the next round may show more
             totals.add(Failure(-1, f"the round could not be finished: {wrong!r}"))
         finally:
             running.kill()
@@ -154,7 +176,8 @@ class Fuzz:
         totals = self.totals
         relay, recorder = totals.memory[-1] if totals.memory else (0.0, 0.0)
         print(
-            f"{self._told - self._began:6.0f} s  {totals.connections:,} connections, {totals.bytes:,} bytes, "
+            f"{self._told - self._began:6.0f} s  {totals.connections:,} "
+            f"connections, {totals.bytes:,} bytes, "
             f"{totals.unequal} unequal, {totals.deaths} deaths, {len(totals.failures)} failures; "
             f"relay {relay:.0f} MiB, recorder {recorder:.0f} MiB; {more}",
             flush=True,
@@ -164,13 +187,17 @@ class Fuzz:
         if self._kept < MAX_KEPT:
             self._kept += 1
             self._folder.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(folder, self._folder / f"{self._seed}-round-{len(self.rounds)}", dirs_exist_ok=True)
+            shutil.copytree(
+                folder, self._folder / f"{self._seed}-round-{len(self.rounds)}", dirs_exist_ok=True
+            )
 
     def _write_failures(self) -> None:
         if self.totals.failures:
             self._folder.mkdir(parents=True, exist_ok=True)
             lines = [failure.line(self._seed) for failure in self.totals.failures[:MAX_FAILURES]]
-            (self._folder / f"{self._seed}.txt").write_text("\n".join(lines) + "\n", errors="backslashreplace")
+            (self._folder / f"{self._seed}.txt").write_text(
+                "\n".join(lines) + "\n", errors="backslashreplace"
+            )
 
 
 def report(fuzz: Fuzz, seed: int) -> str:
@@ -189,7 +216,9 @@ def report(fuzz: Fuzz, seed: int) -> str:
         f"findings {totals.findings.total():,} of {len(totals.findings)} rules",
     ]
     lines += [f"  {rule} {count:,}" for rule, count in sorted(totals.findings.items())]
-    lines += [f"judged otherwise by check {totals.differences.total():,}: {_words(totals.differences)}"]
+    lines += [
+        f"judged otherwise by check {totals.differences.total():,}: {_words(totals.differences)}"
+    ]
     lines += ["memory in MiB, relay and recorder: at the start, in the middle, at the end, peak"]
     for number, memory in enumerate(fuzz.rounds, 1):
         for name, samples in (("unchanged", memory[0::2]), ("defaults", memory[1::2])):
@@ -198,7 +227,9 @@ def report(fuzz: Fuzz, seed: int) -> str:
                 told = "; ".join(f"{relay:.0f} {recorder:.0f}" for relay, recorder in points)
                 lines.append(f"  round {number} {name}: {told}")
     lines += [f"FAILED {failure.line(seed)[:2000]}" for failure in totals.failures[:20]]
-    counts = f"{totals.unequal:,} unequal, {totals.deaths:,} deaths, {len(totals.failures):,} failures"
+    counts = (
+        f"{totals.unequal:,} unequal, {totals.deaths:,} deaths, {len(totals.failures):,} failures"
+    )
     lines += [f"{totals.connections:,} connections: {counts}"]
     return "\n".join(lines)
 
@@ -215,7 +246,9 @@ def main() -> int:
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     last = None if options.connections is None else options.first + options.connections
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # end all child processes too
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # end all child processes too
     fuzz = Fuzz(seed, options.first, last, options.seconds, options.failures, options.ways)
     fuzz.run()
     print(report(fuzz, seed), flush=True)

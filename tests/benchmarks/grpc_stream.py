@@ -30,7 +30,13 @@ MESSAGE = from_dict(
                     "messageId": "5b0f9f9c-2f5d-4d0e-9d5c-0a4c7f1b6e33",
                     "role": "ROLE_AGENT",
                     "parts": [
-                        {"text": "the report has reached the part about the third quarter; figures follow. " * 2}
+                        {
+                            "text": (
+                                "the report has reached the part about "
+                                "the third quarter; figures follow. "
+                            )
+                            * 2
+                        }
                     ],
                 },
             },

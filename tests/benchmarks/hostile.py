@@ -31,15 +31,21 @@ def agent(folder: Path, messages: int) -> Iterator[int]:
     """Run the agent of normal and hostile clients; yield its port."""
     port = free_port()
     program = Path(__file__).resolve().parents[1] / "support_floods.py"
-    with running([sys.executable, str(program), str(port), str(messages)], port, folder / "agent.err"):
+    with running(
+        [sys.executable, str(program), str(port), str(messages)], port, folder / "agent.err"
+    ):
         yield port
 
 
 def measure(folder: Path, origin: int, messages: int, *options: str) -> dict[str, float]:
-    """Return the longest round trip of a normal client, ms, beside each kind of hostile client, each with a proxy of
-    its own."""
+    """Return the longest round trip of a normal client, ms, beside each kind of hostile client,
+    each with a proxy of its own."""
     made = {name: (flood.client(messages), flood.agent_ends) for name, flood in FLOODS.items()}
-    kinds = {QUIET: [], **{name: [each] for name, each in made.items()}, TOGETHER: list(made.values())}
+    kinds = {
+        QUIET: [],
+        **{name: [each] for name, each in made.items()},
+        TOGETHER: list(made.values()),
+    }
     found = {}
     for kind, floods in kinds.items():
         with proxies.a2a_proxy(folder, origin, "127.0.0.1", *options) as port:

@@ -1,4 +1,5 @@
-"""Speed of the screen on a large recording, in a pseudo terminal: opening, moving, following, memory."""
+"""Speed of the screen on a large recording, in a pseudo terminal: opening, moving, following,
+memory."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from a2a_proxy.recording.read.reader import Recording
 HERE = Path(__file__).parent
 DOWN, PAGE_DOWN, HOME, END, ESCAPE = b"\x1b[B", b"\x1b[6~", b"\x1b[H", b"\x1b[F", b"\x1b"
 _TYPED = 0.1
-"""Seconds between the last letter of a filter and Enter, short enough that the filter is not applied by itself."""
+"""Seconds between the last letter of a filter and Enter, short enough that the filter is not
+applied by itself."""
 _PER_SECOND = 30
 """Keys per second of a held key, as terminals repeat it."""
 _ROWS = r"Send\w*Message"
@@ -54,7 +56,8 @@ class Moved(msgspec.Struct, frozen=True):
     pause: float
     """The longest pause of the event loop meanwhile."""
     worked: float
-    """The largest processor time of its thread in one of the pauses, which is work of the program itself."""
+    """The largest processor time of its thread in one of the pauses, which is work of the program
+    itself."""
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -70,8 +73,8 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 def opening(recording: Path, folder: Path) -> tuple[float, float]:
-    """Return the seconds from the start of the process to the first rows on the screen, and its processor time
-    meanwhile.
+    """Return the seconds from the start of the process to the first rows on the screen, and its
+    processor time meanwhile.
 
     The program is compiled to bytecode in `folder`, like every installed program.
     """
@@ -100,19 +103,26 @@ def moving(recording: Path, folder: Path, seconds: float) -> Looked:
 
 
 def _filters(recording: Path) -> tuple[str, ...]:
-    """Return filters with early matches, with matches only at the end, and with matches in payloads. Each matches some
-    rows, none matches all."""
+    """Return filters with early matches, with matches only at the end, and with matches in
+    payloads. Each matches some rows, none matches all."""
     with Recording(recording) as opened:
-        return "op:SendMessage", "kind:artifact", f"task:{list(opened.read_tasks())[-1].task.task_id}", "the"
+        return (
+            "op:SendMessage",
+            "kind:artifact",
+            f"task:{list(opened.read_tasks())[-1].task.task_id}",
+            "the",
+        )
 
 
 def following(recording: Path, made: Made, folder: Path, rate: float, seconds: float) -> Looked:
-    """Measure the same while a recorder writes `rate` messages per second; the recording has one more session
-    afterwards."""
+    """Measure the same while a recorder writes `rate` messages per second; the recording has one
+    more session afterwards."""
     with _watched(recording, folder / "following.log") as looker:
         before = looker.settle(lambda paint: paint.cursor == paint.total - 1 and paint.read)
         with feeding(made, folder / "fed", recording, rate) as done:
-            looker.settle(lambda paint: paint.total > before.total and paint.cursor == paint.total - 1)
+            looker.settle(
+                lambda paint: paint.total > before.total and paint.cursor == paint.total - 1
+            )
             moves = [looker.idle("following, no key", seconds)]
             moves.append(looker.jumps("Home and End by turns", seconds))
             looker.jump(HOME, lambda paint: paint.cursor == 0)
@@ -157,7 +167,8 @@ class _Looker:
         return self.settle(lambda paint: paint.cursor != before and paint.read).cursor - before
 
     def jump(self, key: bytes, there: Callable[[Paint], bool]) -> tuple[float, float]:
-        """Press a key; return the seconds until the cursor was on its new row, and until that row was read."""
+        """Press a key; return the seconds until the cursor was on its new row, and until that row
+        was read."""
         pressed = self.terminal.press(key)
         self.settle(lambda paint: paint.at > pressed and there(paint) and paint.read)
         return self._took(pressed, there)
@@ -184,7 +195,8 @@ class _Looker:
         return self._moved(name, began, took)
 
     def filtered(self, text: str) -> float:
-        """Enter a filter; return the seconds from Enter until its first rows were shown. Then remove it."""
+        """Enter a filter; return the seconds from Enter until its first rows were shown. Then
+        remove it."""
         total = self._paints(0.0)[-1].total
 
         def left(paint: Paint) -> bool:
@@ -208,7 +220,8 @@ class _Looker:
         return self._moved(name, began, [])
 
     def settle(self, there: Callable[[Paint], bool], wait: float = 60.0) -> Paint:
-        """Wait until the last redraw is on the screen. Raises RuntimeError if it does not become stable."""
+        """Wait until the last redraw is on the screen. Raises RuntimeError if it does not become
+        stable."""
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline:
             paints = self._paints(0.0)
@@ -242,6 +255,8 @@ class _Looker:
         for kind, *words in map(str.split, lines):
             numbers = [float(word) for word in words]
             if kind == "paint":
-                self._painted.append(Paint(numbers[0], int(numbers[1]), int(numbers[2]), bool(numbers[3])))
+                self._painted.append(
+                    Paint(numbers[0], int(numbers[1]), int(numbers[2]), bool(numbers[3]))
+                )
             else:
                 self._pauses.append(Pause(*numbers))

@@ -32,8 +32,8 @@ class Made(msgspec.Struct, frozen=True):
 
     folder: Path
     messages: int
-    """Number of A2A messages; there are more frames, because the ends of exchanges and the settings of connections are
-    frames."""
+    """Number of A2A messages; there are more frames, because the ends of exchanges and the settings
+    of connections are frames."""
     byte_count: int
     """Bytes that the peers sent."""
 
@@ -74,21 +74,34 @@ def written(folder: Path, records: Iterator[Record], messages: float = math.inf)
 
 
 def session(made: Made, folder: Path, recording: Path) -> None:
-    """Create a journal folder with links to the same segments for one recorder, which deletes them."""
+    """Create a journal folder with links to the same segments for one recorder, which deletes
+    them."""
     folder.mkdir(mode=0o700)
     for segment in made.folder.glob("*.a2aj"):
         os.link(segment, folder / segment.name)
-    facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
+    facts = SessionFile(
+        str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",)
+    )
     write_session(folder, facts)
 
 
-def life(source: Callable[[], Iterator[Step]], numbers: Iterator[int], together: int) -> Iterator[Record]:
+def life(
+    source: Callable[[], Iterator[Step]], numbers: Iterator[int], together: int
+) -> Iterator[Record]:
     """Yield connections one after another, each with the steps of a new source."""
     while True:
         number = next(numbers)
-        facts = ConnectionFacts(f"127.0.0.1:{40000 + number % 20000}", "127.0.0.1:9000", "127.0.0.1:8000")
+        facts = ConnectionFacts(
+            f"127.0.0.1:{40000 + number % 20000}", "127.0.0.1:9000", "127.0.0.1:8000"
+        )
         yield ChunkKind.OPEN, Direction.TO_AGENT, number, msgspec.json.encode(facts), 0
-        yield ChunkKind.DIALED, Direction.TO_AGENT, number, msgspec.json.encode(DialFacts("127.0.0.1:8000")), 0
+        yield (
+            ChunkKind.DIALED,
+            Direction.TO_AGENT,
+            number,
+            msgspec.json.encode(DialFacts("127.0.0.1:8000")),
+            0,
+        )
         done = 0
         for direction, data, messages in _together(source(), together):
             yield ChunkKind.DATA, direction, number, data, messages

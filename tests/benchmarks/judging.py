@@ -1,4 +1,5 @@
-"""The cost of the rules: memory for open tasks, and the time to check a recording again; each in a process of its own.
+"""The cost of the rules: memory for open tasks, and the time to check a recording again; each in a
+process of its own.
 
 `cost.burst` measures the time while recording, with and without rules.
 """
@@ -60,7 +61,9 @@ def again(recording: Path) -> Again:
 
 
 def _child(*arguments: str) -> Any:
-    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, check=True
+    )
     return json.loads(done.stdout)
 
 
@@ -75,7 +78,9 @@ def _open_tasks(tasks: int) -> Open:
     facts = ConnectionFacts("127.0.0.1:40000", "127.0.0.1:9000", "127.0.0.1:8000")
     calls = unary_connection(English())
     times = itertools.count(STARTED, STEP_NS)
-    observer.feed(Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, next(times), msgspec.json.encode(facts)), [])
+    observer.feed(
+        Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, next(times), msgspec.json.encode(facts)), []
+    )
     reduce_collections()
     _talk(observer, calls, times, _ROUND)  # objects that are created once
     before = _resident()
@@ -115,7 +120,9 @@ def _again(path: Path) -> Again:
         tenth = frames // 10
         reduce_collections()
         began = time.process_time()
-        findings = sum(1 for session in recording.read_sessions() for _ in recheck_session(recording, session))
+        findings = sum(
+            1 for session in recording.read_sessions() for _ in recheck_session(recording, session)
+        )
         return Again(frames, findings, time.process_time() - began, marks[0], _resident())
 
 

@@ -31,7 +31,8 @@ class Lag(msgspec.Struct, frozen=True):
     rate: float
     """Answered requests per second."""
     worst: float
-    """Seconds between now and the newest frame in the recording: the worst sample after the first second."""
+    """Seconds between now and the newest frame in the recording: the worst sample after the first
+    second."""
     last: float
     """The same at the end of the load."""
     drain: float
@@ -45,7 +46,9 @@ def measure(folder: Path, origin: int, rate: float, seconds: float) -> Lag:
     """Send requests at a fixed rate through a recording proxy."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port, log = free_port(), Path(state) / "stderr"
-        process = start(proxy_command(port, f"127.0.0.1:{origin}", state), log, A2A_PROXY_STATE=state)
+        process = start(
+            proxy_command(port, f"127.0.0.1:{origin}", state), log, A2A_PROXY_STATE=state
+        )
         wait_listening(process, port, log)
         wait_said(process, "stop with Ctrl-C", log)
         recording = Path(state) / "benchmark.a2a.db"
@@ -67,10 +70,15 @@ def measure(folder: Path, origin: int, rate: float, seconds: float) -> Lag:
 async def _load(
     port: int, rate: float, seconds: float, recording: Path
 ) -> tuple[int, float, list[tuple[float, float]]]:
-    request = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    request = (
+        b"POST / HTTP/1.1\r\nHost: agent\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
     request = request % len(REQUEST) + REQUEST
     loop = asyncio.get_running_loop()
-    clients = [(await loop.create_connection(_Client, "127.0.0.1", port))[1] for _ in range(CONNECTIONS)]
+    clients = [
+        (await loop.create_connection(_Client, "127.0.0.1", port))[1] for _ in range(CONNECTIONS)
+    ]
     began, sent, lags = time.monotonic(), 0, []
     sampled = 0.0
     with contextlib.closing(sqlite3.connect(f"file:{recording}?mode=ro", uri=True)) as db:
@@ -113,6 +121,8 @@ class _Client(asyncio.Protocol):
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        done = data.count(b"HTTP/1.1 200")  # the origin writes each head of 400 bytes at once, so it is never split
+        done = data.count(
+            b"HTTP/1.1 200"
+        )  # the origin writes each head of 400 bytes at once, so it is never split
         self.answered += done
         self.waiting -= done

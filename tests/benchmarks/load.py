@@ -23,12 +23,16 @@ _UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
 def wrk(folder: Path, port: int, seconds: int, origin: int = 0, *, tls: bool = False) -> float:
-    """Return HTTP/1.1 requests per second over 8 keep-alive connections; in absolute form if `origin` is a port."""
+    """Return HTTP/1.1 requests per second over 8 keep-alive connections; in absolute form if
+    `origin` is a port."""
     script = folder / "post.lua"
     lines = ["wrk.method = 'POST'", f"wrk.body = '{REQUEST.decode()}'"]
     lines.append("wrk.headers['Content-Type'] = 'application/json'")
     if origin:
-        lines += [f"wrk.path = 'http://127.0.0.1:{origin}/'", f"wrk.headers['Host'] = '127.0.0.1:{origin}'"]
+        lines += [
+            f"wrk.path = 'http://127.0.0.1:{origin}/'",
+            f"wrk.headers['Host'] = '127.0.0.1:{origin}'",
+        ]
     script.write_text("\n".join(lines) + "\n")
     command = [str(program("wrk")), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(script)]
     said = _run([*command, f"{'https' if tls else 'http'}://127.0.0.1:{port}/"])
@@ -38,25 +42,46 @@ def wrk(folder: Path, port: int, seconds: int, origin: int = 0, *, tls: bool = F
 
 
 def h2load(folder: Path, port: int, seconds: int, *, tls: bool = False) -> float:
-    """Return HTTP/2 requests per second in the form of gRPC, over 8 connections with 16 streams each."""
+    """Return HTTP/2 requests per second in the form of gRPC, over 8 connections with 16 streams
+    each."""
     body = folder / "request.grpc"
     body.write_bytes(grpc_message("GetTaskRequest", {"id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10"}))
-    command = [str(program("h2load")), "-t1", f"-c{CONNECTIONS}", f"-m{STREAMS}", f"-D{seconds}", "-d", str(body)]
-    command += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-H", "a2a-version: 1.0"]
+    command = [
+        str(program("h2load")),
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-m{STREAMS}",
+        f"-D{seconds}",
+        "-d",
+        str(body),
+    ]
+    command += [
+        "-H",
+        "content-type: application/grpc",
+        "-H",
+        "te: trailers",
+        "-H",
+        "a2a-version: 1.0",
+    ]
     if tls:
         command.append("--npn-list=h2")  # the ALPN list of a gRPC client
     said = _run([*command, f"{'https' if tls else 'http'}://127.0.0.1:{port}/{GRPC_METHOD}"])
     done = re.search(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored", said)
     codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", said)
     # Requests that are open when the time is over count as failed.
-    if not done or not codes or int(done[3]) > CONNECTIONS * STREAMS or any(int(codes[n]) for n in (2, 3, 4)):
+    if (
+        not done
+        or not codes
+        or int(done[3]) > CONNECTIONS * STREAMS
+        or any(int(codes[n]) for n in (2, 3, 4))
+    ):
         raise RuntimeError(f"h2load saw errors: {said}")
     return _number(r"finished in [^,]*, ([\d.]+)(k|M)? req/s", said)
 
 
 def tls_connections(port: int, origin: int, seconds: float) -> float:
-    """Return new TLS connections per second with one request each, by four threads: to `port`, which is the origin or a
-    proxy that leads there."""
+    """Return new TLS connections per second with one request each, by four threads: to `port`,
+    which is the origin or a proxy that leads there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     until = time.monotonic() + seconds
@@ -81,11 +106,15 @@ def tls_connections(port: int, origin: int, seconds: float) -> float:
 
 
 class Caller:
-    """One client on one connection, which sends a request after it has received the previous answer."""
+    """One client on one connection, which sends a request after it has received the previous
+    answer."""
 
     def __init__(self, port: int, size: int = 400) -> None:
         """Create a client whose requests and answers have about `size` bytes each."""
-        head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
+        head = (
+            b"POST / HTTP/1.1\r\nHost: agent\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
+        )
         head %= len(REQUEST)
         self._request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST
         self._sock = socket.create_connection(("127.0.0.1", port), 10)
@@ -152,14 +181,20 @@ def percentiles(sorted_values: list[float]) -> tuple[float, float]:
 
 
 def grpc_stream(port: int, seconds: float) -> float:
-    """Return the messages per second of one gRPC server stream that Python's client (grpc.aio) reads."""
+    """Return the messages per second of one gRPC server stream that Python's client (grpc.aio)
+    reads."""
     command = [sys.executable, str(HERE / "grpc_stream.py"), "client", str(port), str(seconds)]
     return float(_run(command))
 
 
 def _run(command: list[str]) -> str:
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(dict(environ)), timeout=60
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment(dict(environ)),
+        timeout=60,
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")

@@ -1,16 +1,17 @@
-"""A mutation run over the pure packages, the relay, the capture and the recorder. `tests/benchmarks/mutants` calls it.
+"""A mutation run over the pure packages, the relay, the capture and the recorder.
+`tests/benchmarks/mutants` calls it.
 
-Each mutant is one change that cosmic-ray makes to one module, in a copy of the project. The tests of that module (its
-test module, or the test folder of its package) must fail; if they pass, the tests of the other packages must.
-Survivors are printed as differences: each shows a missing test, or is equivalent to the code and belongs in
-`equivalent_mutants.toml` with the reason.
+Each mutant is one change that cosmic-ray makes to one module, in a copy of the project. The tests
+of that module (its test module, or the test folder of its package) must fail; if they pass, the
+tests of the other packages must. Survivors are printed as differences: each shows a missing test,
+or is equivalent to the code and belongs in `equivalent_mutants.toml` with the reason.
 
-All tests run once first, without mutants, to learn which execute which lines. A mutant is then judged by those that
-execute its statement and, of its own package, by those that start other processes, whose lines are not known. The
-quickest run first, as many as fit into `BUDGET_SECONDS`.
+All tests run once first, without mutants, to learn which execute which lines. A mutant is then
+judged by those that execute its statement and, of its own package, by those that start other
+processes, whose lines are not known. The quickest run first, as many as fit into `BUDGET_SECONDS`.
 
-A place of the code is drawn first, then one of its mutants: otherwise a binary operator, which has eleven replacements,
-would be drawn eleven times as often as a condition.
+A place of the code is drawn first, then one of its mutants: otherwise a binary operator, which has
+eleven replacements, would be drawn eleven times as often as a condition.
 """
 
 from __future__ import annotations
@@ -57,40 +58,63 @@ PACKAGES = (
     "recorder",
     "replay/core",
 )
-"""Packages of `proxy/a2a_proxy`. `rules/families` is omitted: `tests/mutations` changes conversations for each rule."""
+"""Packages of `proxy/a2a_proxy`. `rules/families` is omitted: `tests/mutations` changes
+conversations for each rule."""
 _PACKAGE = Path("proxy/a2a_proxy")
 COPIED = ("proto", "proxy", "tui", "tests", "recordings", "pyproject.toml", "README.md")
 _NEED_ARGUMENTS = {"core/VariableReplacer", "core/VariableInserter"}
 _OMITTED_OPERATORS = {
-    r"Comparison.*_(Is_Eq|Eq_Is|IsNot_NotEq|NotEq_IsNot)": "members of enumerations, singletons, types, small"
+    (
+        r"Comparison.*_(Is_Eq|Eq_Is"
+        r"|IsNot_NotEq|NotEq_IsNot)"
+    ): "members of enumerations, singletons, types, small"
     " integers and literal texts are equal if they are identical",
-    r"Binary.*_BitOr_(Add|BitXor)": "the flags that are joined have distinct bits, so that sum and union are the same",
+    r"Binary.*_BitOr_(Add|BitXor)": (
+        "the flags that are joined have distinct bits, so that sum and union are the same"
+    ),
 }
-"""Regular expression of the end of an operator's name -> why its mutants are equivalent to the code."""
+"""Regular expression of the end of an operator's name -> why its mutants are equivalent to the
+code."""
 _CHANGED_NODES = {
-    *("comparison", "number", "keyword", "if_stmt", "test", "factor", "not_test", "decorator", "for_stmt"),
+    *(
+        "comparison",
+        "number",
+        "keyword",
+        "if_stmt",
+        "test",
+        "factor",
+        "not_test",
+        "decorator",
+        "for_stmt",
+    ),
     *("except_clause", "while_stmt", "assert_stmt"),
 }
-"""Types of nodes of the syntax tree that operators change, besides `operator`: to ask 250 operators about each name
-would take minutes."""
+"""Types of nodes of the syntax tree that operators change, besides `operator`: to ask 250 operators
+about each name would take minutes."""
 _PUNCTUATION = {".", ",", ":", "=", "(", ")", "[", "]", "{", "}", "->"}
-_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED|_AT_ONCE)[A-Z0-9_]*")
-"""Constants whose numbers are not changed: nothing depends on whether a limit is one more or less. That there is a
-limit is tested, with the constant."""
+_LIMIT = re.compile(
+    r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED|_AT_ONCE)[A-Z0-9_]*"
+)
+"""Constants whose numbers are not changed: nothing depends on whether a limit is one more or less.
+That there is a limit is tested, with the constant."""
 _CONFIGURATION = {"gc", "frozen", "slots"}
 """Arguments of a class that change speed, or forbid assignments, which mypy finds."""
 _TESTS = (
     *(f"tests/{name}" for name in PACKAGES if name != "observer.py"),
-    *("tests/test_observer.py", "tests/inspect/commands/test_rules.py", "tests/recording/tools/test_scan.py"),
+    *(
+        "tests/test_observer.py",
+        "tests/inspect/commands/test_rules.py",
+        "tests/recording/tools/test_scan.py",
+    ),
 )
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 TARGET = 0.95
 BUDGET_SECONDS = 30.0
-"""Seconds that the tests of one stage take without a mutant. What none of them finds has survived, although a slower
-test might find it."""
+"""Seconds that the tests of one stage take without a mutant. What none of them finds has survived,
+although a slower test might find it."""
 _SPARE_SECONDS = 60.0
-"""Seconds that tests may take longer than three times what they take without a mutant. An endless loop counts as
-found."""
+"""Seconds that tests may take longer than three times what they take without a mutant. An endless
+loop counts as found."""
 
 
 class Verdict(Enum):
@@ -135,15 +159,19 @@ def modules() -> list[Path]:
 
 
 def places_of(path: Path) -> list[list[Mutant]]:
-    """Return the mutants of each place of a module, except those that are equivalent by construction."""
+    """Return the mutants of each place of a module, except those that are equivalent by
+    construction."""
     nodes = [
         node
         for node in ast_nodes(get_ast(path.read_text("utf-8")))
-        if node.type in _CHANGED_NODES or (node.type == "operator" and node.value not in _PUNCTUATION)
+        if node.type in _CHANGED_NODES
+        or (node.type == "operator" and node.value not in _PUNCTUATION)
     ]
     places: defaultdict[Any, list[Mutant]] = defaultdict(list)
     for name in operator_names():
-        if name in _NEED_ARGUMENTS or any(re.search(f"{each}$", name) for each in _OMITTED_OPERATORS):
+        if name in _NEED_ARGUMENTS or any(
+            re.search(f"{each}$", name) for each in _OMITTED_OPERATORS
+        ):
             continue
         operator, occurrence = get_operator(name)(), 0
         for node in nodes:
@@ -155,7 +183,8 @@ def places_of(path: Path) -> list[list[Mutant]]:
 
 
 def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mutant, str, str]]:
-    """Yield `count` mutants of different places, each with the text of its module before and after the change."""
+    """Yield `count` mutants of different places, each with the text of its module before and after
+    the change."""
     dice = random.Random(seed)
     for mutants in dice.sample(places, len(places)):
         if count == 0:
@@ -173,17 +202,26 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 
 
 def _is_without_effect(node: Any) -> bool:
-    """Whether a node is in a block for type checkers, the decorator of an abstract method, which mypy checks, the size
-    of a cache, the number of a constant that is a limit, a length in the table of key formats, which are facts that a
-    test could only repeat, or one of `_CONFIGURATION`."""
-    if node.type == "operator" and node.parent.type == "parameters":  # the star before keyword arguments
+    """Whether a node is in a block for type checkers, the decorator of an abstract method, which
+    mypy checks, the size of a cache, the number of a constant that is a limit, a length in the
+    table of key formats, which are facts that a test could only repeat, or one of
+    `_CONFIGURATION`."""
+    if (
+        node.type == "operator" and node.parent.type == "parameters"
+    ):  # the star before keyword arguments
         return True
-    if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
+    if (
+        node.type == "number"
+        and node.parent.type == "arglist"
+        and "KeyFormat" in node.parent.parent.parent.get_code()
+    ):
         return True
     while node is not None:
         if node.type == "argument" and node.children[0].get_code().strip() in _CONFIGURATION:
             return True
-        if node.type == "decorator" and node.children[1].get_code().startswith(("lru_cache", "abstractmethod")):
+        if node.type == "decorator" and node.children[1].get_code().startswith(
+            ("lru_cache", "abstractmethod")
+        ):
             return True
         if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
             return True
@@ -194,18 +232,28 @@ def _is_without_effect(node: Any) -> bool:
 
 
 def _is_annotation(node: Any) -> bool:
-    """Whether a node of the syntax tree is inside an annotation, which no program evaluates here."""
+    """Whether a node of the syntax tree is inside an annotation, which no program evaluates
+    here."""
     while node.parent is not None:
         parent = node.parent
-        before = parent.children[parent.children.index(node) - 1] if parent.children[0] is not node else None
-        if parent.type in ("annassign", "tfpdef", "funcdef") and before is not None and before.type == "operator":
+        before = (
+            parent.children[parent.children.index(node) - 1]
+            if parent.children[0] is not node
+            else None
+        )
+        if (
+            parent.type in ("annassign", "tfpdef", "funcdef")
+            and before is not None
+            and before.type == "operator"
+        ):
             return before.value in (":", "->") and node.type != "suite"
         node = parent
     return False
 
 
 def tests_of(path: Path) -> Path:
-    """Return the test module of a module if there is one, otherwise the test folder of its package."""
+    """Return the test module of a module if there is one, otherwise the test folder of its
+    package."""
     folder = Path("tests", *path.parts[2:-1])
     module = folder / f"test_{path.stem}.py"
     if module.exists():
@@ -216,7 +264,8 @@ def tests_of(path: Path) -> Path:
 
 
 class Measurement(msgspec.Struct):
-    """What the tests do without mutants. A test is a function of a test module, with all its parameters."""
+    """What the tests do without mutants. A test is a function of a test module, with all its
+    parameters."""
 
     seconds: dict[str, float] = {}
     """Of each test."""
@@ -228,8 +277,9 @@ class Measurement(msgspec.Struct):
     """Tests that start processes."""
 
     def tests_at(self, path: Path, line: int) -> set[str]:
-        """Return the tests that execute the statement at a line; for a statement that is executed before the tests, or
-        once for all, those that execute any function of the module, or else those of the module."""
+        """Return the tests that execute the statement at a line; for a statement that is executed
+        before the tests, or once for all, those that execute any function of the module, or else
+        those of the module."""
         lines, statement = self.lines.get(str(path), {}), _lines_of_statement(path, line)
         executed = [each for each in statement if each in lines]
         tests = {test for each in executed for test in lines[each]}
@@ -260,7 +310,9 @@ class _Recorder:
             return (yield)
         finally:
             spent = time.monotonic() - began
-            self._measurement.seconds[self._test] = self._measurement.seconds.get(self._test, 0.0) + spent
+            self._measurement.seconds[self._test] = (
+                self._measurement.seconds.get(self._test, 0.0) + spent
+            )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -275,7 +327,8 @@ class _Selection:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted(
-            (item for item in items if _name_of(item) in self._rank), key=lambda item: self._rank[_name_of(item)]
+            (item for item in items if _name_of(item) in self._rank),
+            key=lambda item: self._rank[_name_of(item)],
         )
 
 
@@ -304,8 +357,8 @@ def _measure(result: Path) -> int:
 
 @cache
 def _lines_of_statement(path: Path, line: int) -> range:
-    """Return the lines of the statement at a line, without the body of a compound statement; none if the statement is
-    outside functions or in one whose results are cached."""
+    """Return the lines of the statement at a line, without the body of a compound statement; none
+    if the statement is outside functions or in one whose results are cached."""
     found = range(0)
     for function in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -316,7 +369,9 @@ def _lines_of_statement(path: Path, line: int) -> range:
                     body = getattr(node, "body", None)
                     first = node.pattern.lineno if isinstance(node, ast.match_case) else node.lineno
                     last = body[0].lineno - 1 if body else getattr(node, "end_lineno", first)
-                    if first <= line <= max(first, last) and (not found or len(found) > max(first, last) - first):
+                    if first <= line <= max(first, last) and (
+                        not found or len(found) > max(first, last) - first
+                    ):
                         found = range(first, max(first, last) + 1)
     return found
 
@@ -357,13 +412,20 @@ def _run_tests(chosen: set[str], measurement: Measurement) -> int | None:
         if tests and total > BUDGET_SECONDS:
             break
         tests.append(test)
-    command = ["-q", "-x", "-p", "no:cacheprovider", *dict.fromkeys(test.partition("::")[0] for test in tests)]
+    command = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        *dict.fromkeys(test.partition("::")[0] for test in tests),
+    ]
     seconds = _SPARE_SECONDS + 3 * total
     return _run_in_child(lambda: pytest.main(command, [_Selection(tests)]), seconds)
 
 
 def _run_in_child(work: Callable[[], int], seconds: float | None) -> int | None:
-    """Return what `work` returns in a child of this process, which has imported what the tests need already."""
+    """Return what `work` returns in a child of this process, which has imported what the tests need
+    already."""
 
     def run() -> None:
         os.setsid()
@@ -383,19 +445,27 @@ def _run_in_child(work: Callable[[], int], seconds: float | None) -> int | None:
     assert child.pid is not None
     child.join(seconds)
     status = child.exitcode
-    with suppress(ProcessLookupError):  # it, if it has not ended, and processes that its tests did not end
+    with suppress(
+        ProcessLookupError
+    ):  # it, if it has not ended, and processes that its tests did not end
         os.killpg(child.pid, signal.SIGKILL)
     child.join()
     return status
 
 
 def read_equivalents() -> dict[tuple[str, str, str], str]:
-    """Return the reason of each mutant that is listed as equivalent; ends the program if a line no longer exists."""
-    listed = msgspec.toml.decode(EQUIVALENT.read_bytes(), type=dict[str, list[Equivalent]])["mutants"]
+    """Return the reason of each mutant that is listed as equivalent; ends the program if a line no
+    longer exists."""
+    listed = msgspec.toml.decode(EQUIVALENT.read_bytes(), type=dict[str, list[Equivalent]])[
+        "mutants"
+    ]
     for each in listed:
         source = (_PACKAGE / each.module).read_text("utf-8")
         if each.line not in map(str.strip, source.splitlines()):
-            sys.exit(f"{EQUIVALENT.name}: {each.module} has no line `{each.line}`: change or delete the entry")
+            sys.exit(
+                f"{EQUIVALENT.name}: {each.module} has no line "
+                f"`{each.line}`: change or delete the entry"
+            )
     return {(each.module, each.line, each.mutant): each.reason for each in listed}
 
 
@@ -405,11 +475,14 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Draw mutants, test each, report; 1 if fewer than `TARGET` of those that are not equivalent are killed."""
+    """Draw mutants, test each, report; 1 if fewer than `TARGET` of those that are not equivalent
+    are killed."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/mutants", description=__doc__)
     parser.add_argument("--mutants", type=int, default=600, metavar="N", help="how many (600)")
     parser.add_argument("--seed", type=int, default=1, help="draw others (1)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="of modules whose path contains this")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="of modules whose path contains this"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="a2a-mutants-") as folder:
         for name in COPIED:
@@ -427,7 +500,9 @@ def _run(count: int, seed: int, only: str) -> int:
     verdicts: Counter[Verdict] = Counter()
     began = time.monotonic()
     measurement = measure()
-    print(f"{len(measurement.seconds)} tests measured in {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"{len(measurement.seconds)} tests measured in {time.monotonic() - began:.0f} s", flush=True
+    )
     for test in sorted(measurement.failed):
         print(f"not used, because it fails without a mutant: {test}", flush=True)
     for mutant, before, after in draw(places, count, seed):
@@ -436,7 +511,12 @@ def _run(count: int, seed: int, only: str) -> int:
         verdicts[verdict] += 1
         if verdict in (Verdict.SURVIVED, Verdict.TIMEOUT):
             lines = difflib.unified_diff(
-                before.splitlines(), after.splitlines(), str(mutant.path), "mutant", lineterm="", n=1
+                before.splitlines(),
+                after.splitlines(),
+                str(mutant.path),
+                "mutant",
+                lineterm="",
+                n=1,
             )
             print(f"{verdict.value}: {mutant.operator}", *lines, "", sep="\n", flush=True)
         if verdicts.total() % 10 == 0:

@@ -1,6 +1,8 @@
-"""All long checks, one after another, and one table of their results. `tests/benchmarks/nightly` calls it.
+"""All long checks, one after another, and one table of their results. `tests/benchmarks/nightly`
+calls it.
 
-The results are kept in a file after each check: the same command continues a run that was interrupted.
+The results are kept in a file after each check: the same command continues a run that was
+interrupted.
 """
 
 from __future__ import annotations
@@ -32,12 +34,20 @@ HOSTILE = (
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/nightly", description=__doc__)
-    parser.add_argument("checks", nargs="*", metavar="CHECK", help=f"only these: {', '.join(commands(1))}")
-    parser.add_argument("--scale", type=float, default=1.0, help="times the duration and the number of kills (1)")
-    parser.add_argument("--results", type=Path, default=Path("nightly.json"), metavar="FILE", help="nightly.json")
+    parser.add_argument(
+        "checks", nargs="*", metavar="CHECK", help=f"only these: {', '.join(commands(1))}"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="times the duration and the number of kills (1)"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("nightly.json"), metavar="FILE", help="nightly.json"
+    )
     asked = parser.parse_args()
     if unknown := set(asked.checks) - set(commands(1)):
-        parser.error(f"there is no check {sorted(unknown)[0]!r}; the checks: {', '.join(commands(1))}")
+        parser.error(
+            f"there is no check {sorted(unknown)[0]!r}; the checks: {', '.join(commands(1))}"
+        )
     return asked
 
 
@@ -59,7 +69,8 @@ def commands(scale: float) -> dict[str, list[str]]:
 
 
 def run(command: list[str]) -> dict[str, object]:
-    """Run a command; return it with its duration in s, its exit code and the last line of its output."""
+    """Run a command; return it with its duration in s, its exit code and the last line of its
+    output."""
     began = time.monotonic()
     done = subprocess.run(
         command,
@@ -87,7 +98,9 @@ def table(results: dict[str, dict[str, object]]) -> Iterator[str]:
     yield "|---|---|--:|--:|---|"
     for name, each in results.items():
         minutes = int(str(each["seconds"])) / 60
-        yield f"| {name} | `{each['command']}` | {minutes:.1f} | {each['code']} | {each['result']} |"
+        yield (
+            f"| {name} | `{each['command']}` | {minutes:.1f} | {each['code']} | {each['result']} |"
+        )
 
 
 def main() -> int:

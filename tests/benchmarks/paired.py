@@ -1,10 +1,12 @@
-"""The recorder of two trees in turns, on the same traffic: the processor time of one divided by that of the other.
+"""The recorder of two trees in turns, on the same traffic: the processor time of one divided by
+that of the other.
 
     .venv/bin/python tests/benchmarks/paired.py OTHER_TREE [--rounds N] [--messages N]
 
-OTHER_TREE is another clone of this project. Both run with the interpreter and the dependencies of this one. Traffic:
-the synthetic one of the benchmark, eight messages a read and one a read, and that of agents that write with a language
-model, one event a read. Each tree generates its own journals from the same seed, because their format may differ.
+OTHER_TREE is another clone of this project. Both run with the interpreter and the dependencies of
+this one. Traffic: the synthetic one of the benchmark, eight messages a read and one a read, and
+that of agents that write with a language model, one event a read. Each tree generates its own
+journals from the same seed, because their format may differ.
 """
 
 from __future__ import annotations
@@ -37,15 +39,19 @@ class Run(msgspec.Struct):
 
 
 def measure(tree: Path, folder: Path, messages: int) -> dict[str, Run]:
-    """Return a run of the recorder of a tree for each kind of traffic, made by a process that imports this tree."""
+    """Return a run of the recorder of a tree for each kind of traffic, made by a process that
+    imports this tree."""
     sources = os.pathsep.join(str(tree / name) for name in ("proto", "proxy", "tui"))
     command = [sys.executable, __file__, "--child", str(folder), "--messages", str(messages)]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": sources}, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": sources}, stdout=subprocess.PIPE, check=True
+    )
     return msgspec.json.decode(done.stdout, type=dict[str, Run])
 
 
 def _run_child(folder: Path, messages: int) -> None:
-    """Print the runs of the tree that `PYTHONPATH` names. Journals are kept in the folder for the next call."""
+    """Print the runs of the tree that `PYTHONPATH` names. Journals are kept in the folder for the
+    next call."""
     import cost
     import journals
 
@@ -62,12 +68,20 @@ def _run_child(folder: Path, messages: int) -> None:
             rows = msgspec.json.decode(facts.read_bytes(), type=dict[str, tuple[str, int, int]])
             made = {name: journals.Made(Path(row[0]), *row[1:]) for name, row in rows.items()}
         else:
-            made = {name: make(folder / f"journal-{at}") for at, (name, make) in enumerate(makers.items())}
-            rows = {name: (str(one.folder), one.messages, one.byte_count) for name, one in made.items()}
+            made = {
+                name: make(folder / f"journal-{at}")
+                for at, (name, make) in enumerate(makers.items())
+            }
+            rows = {
+                name: (str(one.folder), one.messages, one.byte_count) for name, one in made.items()
+            }
             facts.write_bytes(msgspec.json.encode(rows))
         start = cost.burst(made.pop("start"), folder).cpu_seconds
         runs = {name: cost.burst(one, folder, start) for name, one in made.items()}
-    found = {name: Run(1e6 / one.per_second, one.peak_mib, one.bytes_per_frame) for name, one in runs.items()}
+    found = {
+        name: Run(1e6 / one.per_second, one.peak_mib, one.bytes_per_frame)
+        for name, one in runs.items()
+    }
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
 
@@ -88,11 +102,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="a2a-paired-") as name:
         for turn in range(typed.rounds):
             trees = [(typed.other.resolve(), "other"), (TREE, "this")]
-            pair = {at: measure(tree, Path(name) / at, typed.messages) for tree, at in trees[:: 1 - 2 * (turn % 2)]}
+            pair = {
+                at: measure(tree, Path(name) / at, typed.messages)
+                for tree, at in trees[:: 1 - 2 * (turn % 2)]
+            }
             for kind in TRAFFIC:
                 other, this = pair["other"][kind], pair["this"][kind]
                 ratios[kind].append(this.micros / other.micros)
-                print(f"{kind:9} other {other}, this {this}, ratio {ratios[kind][-1]:.3f}", flush=True)
+                print(
+                    f"{kind:9} other {other}, this {this}, ratio {ratios[kind][-1]:.3f}", flush=True
+                )
     for kind, values in ratios.items():
         print(f"{kind:9} median of {len(values)} ratios {statistics.median(values):.3f}")
 

@@ -1,4 +1,5 @@
-"""The overhead of `a2a-proxy stdio` for a stdio agent: at its start, for each message, and at its end."""
+"""The overhead of `a2a-proxy stdio` for a stdio agent: at its start, for each message, and at its
+end."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def start(before: Sequence[str]) -> float:
-    """Return the milliseconds from the start of the process to the first byte of an agent that writes one at once."""
+    """Return the milliseconds from the start of the process to the first byte of an agent that
+    writes one at once."""
     began = time.monotonic()
     with _running([*before, "sh", "-c", "echo; exec cat"]) as process:
         _read(process, 1)
@@ -57,7 +59,8 @@ def end(before: Sequence[str]) -> float:
 
 
 def trips(before: Sequence[str]) -> float:
-    """Return the median round trip of a small message through an agent that sends it back, in microseconds."""
+    """Return the median round trip of a small message through an agent that sends it back, in
+    microseconds."""
     with _running([*before, "cat"]) as process:
         took = sorted(_timed(lambda: _trip(process)) for _ in range(TRIPS))
         return took[len(took) // 2] * 1e6

@@ -41,7 +41,8 @@ def start(command: list[str], log: Path, **extra: str) -> subprocess.Popen[bytes
 
 
 def wait_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until it accepts connections. Raises RuntimeError if it ends before that, or does not accept any."""
+    """Wait until it accepts connections. Raises RuntimeError if it ends before that, or does not
+    accept any."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -51,7 +52,9 @@ def wait_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> No
             return
         time.sleep(0.02)
     end(process)
-    raise RuntimeError(f"{process.args!r} does not listen on {port}: {log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(
+        f"{process.args!r} does not listen on {port}: {log.read_text(errors='replace')[-2000:]}"
+    )
 
 
 def wait_said(process: subprocess.Popen[bytes], words: str, log: Path) -> None:
@@ -60,7 +63,9 @@ def wait_said(process: subprocess.Popen[bytes], words: str, log: Path) -> None:
     while words not in log.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
             end(process)
-            raise RuntimeError(f"{process.args!r} did not say {words!r}: {log.read_text(errors='replace')[-2000:]}")
+            raise RuntimeError(
+                f"{process.args!r} did not say {words!r}: {log.read_text(errors='replace')[-2000:]}"
+            )
         time.sleep(0.02)
 
 
@@ -79,7 +84,8 @@ def end(process: subprocess.Popen[bytes], *signals: signal.Signals) -> None:
 
 
 def child(pid: int, word: str) -> int:
-    """Return the child of this process with `word` in its command. Raises RuntimeError if none appears."""
+    """Return the child of this process with `word` in its command. Raises RuntimeError if none
+    appears."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         for children in Path(f"/proc/{pid}/task").glob("*/children"):

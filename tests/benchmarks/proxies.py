@@ -23,7 +23,8 @@ Contestant = Callable[[Path, int], contextlib.AbstractContextManager[int]]
 """(folder, port of the origin) -> a context manager that yields the port to send to."""
 
 FOREIGN = "127.1"
-"""A spelling of the loopback address that the proxy does not recognise as such, so that it rewrites the authority."""
+"""A spelling of the loopback address that the proxy does not recognise as such, so that it rewrites
+the authority."""
 
 HAPROXY = """global
   nbthread 1
@@ -45,8 +46,11 @@ def direct(_folder: Path, origin: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: str) -> Iterator[int]:
-    """Run this project with a recording, and only the options for the listener, the upstream and the recording."""
+def a2a_proxy(
+    folder: Path, origin: int, upstream: str = "127.0.0.1", *options: str
+) -> Iterator[int]:
+    """Run this project with a recording, and only the options for the listener, the upstream and
+    the recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port = free_port()
         with _started([*proxy_command(port, f"{upstream}:{origin}", state), *options], port, state):
@@ -56,7 +60,9 @@ def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: 
 @contextlib.contextmanager
 def a2a_proxy_tls(folder: Path, origin: int) -> Iterator[int]:
     """Run this project with TLS on both sides and a recording."""
-    with a2a_proxy(folder, origin, "https://127.0.0.1", "--tls", "--upstream-ca", str(authority_file(folder))) as port:
+    with a2a_proxy(
+        folder, origin, "https://127.0.0.1", "--tls", "--upstream-ca", str(authority_file(folder))
+    ) as port:
         yield port
 
 
@@ -65,7 +71,12 @@ def a2a_proxy_forward(folder: Path, _origin: int, *options: str) -> Iterator[int
     """Run this project as a forward proxy with a recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port = free_port()
-        command = [str(Path(sys.executable).with_name("a2a-proxy")), "--forward", f"127.0.0.1:{port}", *options]
+        command = [
+            str(Path(sys.executable).with_name("a2a-proxy")),
+            "--forward",
+            f"127.0.0.1:{port}",
+            *options,
+        ]
         with _started([*command, "--record", f"{state}/benchmark.a2a.db"], port, state):
             yield port
 
@@ -88,7 +99,9 @@ def _started(command: list[str], port: int, state: str) -> Iterator[None]:
     try:
         yield
     finally:
-        end(process, signal.SIGTERM, signal.SIGTERM)  # the second one skips the rest of the shutdown
+        end(
+            process, signal.SIGTERM, signal.SIGTERM
+        )  # the second one skips the rest of the shutdown
 
 
 def proxy_command(port: int, upstream: str, state: str) -> list[str]:
@@ -99,8 +112,8 @@ def proxy_command(port: int, upstream: str, state: str) -> list[str]:
 
 @contextlib.contextmanager
 def a2a_proxy_rewriting(folder: Path, origin: int) -> Iterator[int]:
-    """Run this project with an upstream that is not recognised as loopback: it rewrites the authority of each
-    request."""
+    """Run this project with an upstream that is not recognised as loopback: it rewrites the
+    authority of each request."""
     with a2a_proxy(folder, origin, FOREIGN) as port:
         yield port
 
@@ -130,7 +143,13 @@ def mitmproxy_tls(folder: Path, origin: int) -> Iterator[int]:
 @contextlib.contextmanager
 def _mitmproxy(folder: Path, upstream: str, *options: str) -> Iterator[int]:
     port = free_port()
-    command = [str(program("mitmdump")), "--mode", f"reverse:{upstream}", "--set", f"confdir={folder}/mitmproxy"]
+    command = [
+        str(program("mitmdump")),
+        "--mode",
+        f"reverse:{upstream}",
+        "--set",
+        f"confdir={folder}/mitmproxy",
+    ]
     command += ["--listen-host", "127.0.0.1", "-p", str(port), *options]
     with running(command, port, folder / "mitmproxy.err"):
         yield port
@@ -149,7 +168,11 @@ def nginx_http1(folder: Path, origin: int) -> Iterator[int]:
 def nginx_http2(folder: Path, origin: int) -> Iterator[int]:
     """Run nginx `grpc_pass` with persistent connections to the origin."""
     port = free_port()
-    with running(_nginx(folder, port, " http2", origin, "grpc_pass grpc://origin;"), port, folder / "nginx.err"):
+    with running(
+        _nginx(folder, port, " http2", origin, "grpc_pass grpc://origin;"),
+        port,
+        folder / "nginx.err",
+    ):
         yield port
 
 
@@ -172,10 +195,13 @@ def nginx_http2_tls(folder: Path, origin: int) -> Iterator[int]:
 
 
 def _nginx_tls(folder: Path, port: int, kind: str, origin: int, to: str, module: str) -> list[str]:
-    """Return the command of an nginx with TLS. It verifies the origin's certificate, as a2a-proxy does, but by a name:
-    nginx does not verify addresses."""
+    """Return the command of an nginx with TLS. It verifies the origin's certificate, as a2a-proxy
+    does, but by a name: nginx does not verify addresses."""
     own = certificate_file(folder)
-    tls = f"ssl_certificate {own}; ssl_certificate_key {own}; {module}_ssl_name localhost; {module}_ssl_verify on;"
+    tls = (
+        f"ssl_certificate {own}; ssl_certificate_key {own}; "
+        f"{module}_ssl_name localhost; {module}_ssl_verify on;"
+    )
     tls += f" {module}_ssl_trusted_certificate {authority_file(folder)}"
     return _nginx(folder, port, f"{kind}; {tls}", origin, to)
 
@@ -215,7 +241,9 @@ def haproxy_http2_tls(folder: Path, origin: int) -> Iterator[int]:
         yield port
 
 
-def _haproxy_tls(folder: Path, origin: int, protocol: str) -> contextlib.AbstractContextManager[int]:
+def _haproxy_tls(
+    folder: Path, origin: int, protocol: str
+) -> contextlib.AbstractContextManager[int]:
     own, authority = certificate_file(folder), authority_file(folder)
     server = f" ssl verify required ca-file {authority} alpn {protocol}"
     return _haproxy(folder, origin, f" ssl crt {own} alpn {protocol}", server)
@@ -233,14 +261,20 @@ def _haproxy(folder: Path, origin: int, bind: str = "", server: str = "") -> Ite
 def nghttpx(folder: Path, origin: int) -> Iterator[int]:
     """Run nghttpx, with HTTP/2 on both sides."""
     port = free_port()
-    command = [str(program("nghttpx")), "--conf=/dev/null", f"--frontend=127.0.0.1,{port};no-tls", "--workers=1"]
+    command = [
+        str(program("nghttpx")),
+        "--conf=/dev/null",
+        f"--frontend=127.0.0.1,{port};no-tls",
+        "--workers=1",
+    ]
     command += [f"--backend=127.0.0.1,{origin};;proto=h2"]
     with running(command, port, folder / "nghttpx.err"):
         yield port
 
 
 def rewrites_authority(folder: Path) -> bool:
-    """Return whether this build of the project sends the upstream's own name to an upstream that is not loopback."""
+    """Return whether this build of the project sends the upstream's own name to an upstream that is
+    not loopback."""
     seen: list[str] = []
 
     class Origin(http.server.BaseHTTPRequestHandler):

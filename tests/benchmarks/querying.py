@@ -1,5 +1,5 @@
-"""The time of a filter over a recording: its first page, its first match, and the whole recording if nothing
-matches."""
+"""The time of a filter over a recording: its first page, its first match, and the whole recording
+if nothing matches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,33 @@ from a2a_proxy.recording.read.reader import Recording
 
 PAGE = 100
 """Rows on a screen."""
-COLUMNS = ("task:{task}", "ctx:{context}", "op:ListTasks", "op:SendMessage", "binding:stdio", "err", "gap")
-COLUMNS += ("state:failed", "state:working", "-state:failed", "sev:error", "status:>=400", "code:TASK_NOT_FOUND")
+COLUMNS = (
+    "task:{task}",
+    "ctx:{context}",
+    "op:ListTasks",
+    "op:SendMessage",
+    "binding:stdio",
+    "err",
+    "gap",
+)
+COLUMNS += (
+    "state:failed",
+    "state:working",
+    "-state:failed",
+    "sev:error",
+    "status:>=400",
+    "code:TASK_NOT_FOUND",
+)
 COLUMNS += ("size>1MB", "dur>1h", "t:>+0s")
 """Filters without payloads: some have early matches, some none, so that all rows are read."""
-WORDS = ("the", "zyzzyva", "text~zyz+y", "$.result.statusUpdate.status.state:zyzzyva", "part:file", "header:zyzzyva")
+WORDS = (
+    "the",
+    "zyzzyva",
+    "text~zyz+y",
+    "$.result.statusUpdate.status.state:zyzzyva",
+    "part:file",
+    "header:zyzzyva",
+)
 """Filters that read payloads or headers; only the first one has matches."""
 
 

@@ -49,7 +49,14 @@ def p50(address: str, binding: str, seconds: float) -> float:
 def _callers(address: str) -> dict[str, Callable[[], object]]:
     """Return callers that fetch the task created by a first send."""
     task = _task(address)
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": task, "historyLength": 10}})
+    body = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "GetTask",
+            "params": {"id": task, "historyLength": 10},
+        }
+    )
     http = HTTPConnection(address)
     channel = grpc.insecure_channel(address)
     get = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
@@ -73,7 +80,9 @@ def _task(address: str) -> str:
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "unary"}]}
     configuration = {"acceptedOutputModes": []}
     params = {"message": message, "configuration": configuration}
-    sent = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "SendMessage", "params": params}).encode()
+    sent = json.dumps(
+        {"jsonrpc": "2.0", "id": 0, "method": "SendMessage", "params": params}
+    ).encode()
     request = urllib.request.Request(f"http://{address}/", sent, _HEADERS)
     with urllib.request.urlopen(request) as answer:
         found = json.load(answer)

@@ -51,7 +51,9 @@ class Target(msgspec.Struct, frozen=True):
         return self.got <= self.wanted if self.at_most else self.got >= self.wanted
 
 
-def row(scenario: str, contestant: str, unit: str, values: list[float], *, less_is_better: bool = False) -> Row:
+def row(
+    scenario: str, contestant: str, unit: str, values: list[float], *, less_is_better: bool = False
+) -> Row:
     """Return a row with the best of the rounds."""
     best = min(values) if less_is_better else max(values)
     return Row(scenario, contestant, unit, tuple(values), best, less_is_better)
@@ -62,7 +64,12 @@ def table(rows: list[Row], targets: list[Target], notes: list[str]) -> str:
     lines: list[str] = []
     for scenario in dict.fromkeys(row.scenario for row in rows):
         of = [row for row in rows if row.scenario == scenario]
-        lines += [f"### {scenario}", "", f"| | best, {of[0].unit} | median | spread |", "|---|--:|--:|--:|"]
+        lines += [
+            f"### {scenario}",
+            "",
+            f"| | best, {of[0].unit} | median | spread |",
+            "|---|--:|--:|--:|",
+        ]
         for one in of:
             median = _short(statistics.median(one.values))
             lines.append(f"| {one.contestant} | {_short(one.best)} | {median} | {one.spread:.2f} |")
@@ -72,7 +79,9 @@ def table(rows: list[Row], targets: list[Target], notes: list[str]) -> str:
         sign = "<=" if target.at_most else ">="
         got = "not measured" if target.got is None else f"{_short(target.got)}{target.unit}"
         met = {True: "yes", False: "**no**", None: target.why}[target.met]
-        lines.append(f"| {target.name} | {sign} {_short(target.wanted)}{target.unit} | {got} | {met} |")
+        lines.append(
+            f"| {target.name} | {sign} {_short(target.wanted)}{target.unit} | {got} | {met} |"
+        )
     return "\n".join([*lines, "", *notes])
 
 
@@ -81,9 +90,16 @@ def _short(value: float) -> str:
 
 
 def loop_ms() -> float:
-    """Return the milliseconds of a fixed piece of Python, the best of several attempts: twice as many on a busy
-    machine."""
-    return min(timeit.repeat("for i in range(200_000): d[i & 7] = f(i)", "d = {}\nf = str", number=1, repeat=10)) * 1e3
+    """Return the milliseconds of a fixed piece of Python, the best of several attempts: twice as
+    many on a busy machine."""
+    return (
+        min(
+            timeit.repeat(
+                "for i in range(200_000): d[i & 7] = f(i)", "d = {}\nf = str", number=1, repeat=10
+            )
+        )
+        * 1e3
+    )
 
 
 def machine() -> dict[str, Any]:
@@ -94,7 +110,10 @@ def machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "a2a-proxy": importlib.metadata.version("a2a-proxy"),
-        "versions": {name: _version(name) for name in ("nginx", "haproxy", "nghttpx", "h2load", "wrk", "mitmdump")},
+        "versions": {
+            name: _version(name)
+            for name in ("nginx", "haproxy", "nghttpx", "h2load", "wrk", "mitmdump")
+        },
         "load": os.getloadavg()[0],
     }
 
@@ -102,7 +121,10 @@ def machine() -> dict[str, Any]:
 def _cpu() -> str:
     try:
         with open("/proc/cpuinfo") as file:
-            return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+            return next(
+                (line.partition(":")[2].strip() for line in file if line.startswith("model name")),
+                "",
+            )
     except OSError:
         return platform.processor()
 
@@ -113,7 +135,11 @@ def _version(name: str) -> str:
         return ""
     option = {"nginx": "-v", "haproxy": "-v", "wrk": "-v"}.get(name, "--version")
     done = subprocess.run(
-        [found, option], capture_output=True, text=True, env=environment(dict(os.environ)), check=False
+        [found, option],
+        capture_output=True,
+        text=True,
+        env=environment(dict(os.environ)),
+        check=False,
     )
     numbers = re.search(r"\d+\.\d+(\.\d+)?", done.stdout + done.stderr)
     return numbers[0] if numbers else ""

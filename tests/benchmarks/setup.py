@@ -1,8 +1,9 @@
-"""Fetch the programs with which the benchmark compares into `.peers/`: Debian's proxies and load generators, mitmproxy
-from PyPI.
+"""Fetch the programs with which the benchmark compares into `.peers/`: Debian's proxies and load
+generators, mitmproxy from PyPI.
 
-Debian packages are downloaded and unpacked, not installed: no root is needed, and no service starts. A program on PATH
-is used instead. The script can be run any number of times: existing files are left alone.
+Debian packages are downloaded and unpacked, not installed: no root is needed, and no service
+starts. A program on PATH is used instead. The script can be run any number of times: existing files
+are left alone.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ def program(name: str) -> str | None:
 
 
 def environment(base: dict[str, str]) -> dict[str, str]:
-    """Return the environment in which programs unpacked from Debian packages find their libraries."""
+    """Return the environment in which programs unpacked from Debian packages find their
+    libraries."""
     return debian_environment(base)
 
 
 def run(command: list[str]) -> None:
     """Run one step without output; a failing step prints its output and ends the script."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
 

@@ -1,7 +1,9 @@
-"""Redaction with and without the sieve, of millions of texts with secrets. `tests/benchmarks/sieve` calls it.
+"""Redaction with and without the sieve, of millions of texts with secrets. `tests/benchmarks/sieve`
+calls it.
 
-The texts are made of names, formats of keys, separators, and serializers (Python, Go, .NET, PHP, percent-encoding,
-protobuf, JSON in JSON). A text that is redacted in one of both ways only is printed; the exit code is 1 then.
+The texts are made of names, formats of keys, separators, and serializers (Python, Go, .NET, PHP,
+percent-encoding, protobuf, JSON in JSON). A text that is redacted in one of both ways only is
+printed; the exit code is 1 then.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/benchmarks/sieve", description=__doc__)
     parser.add_argument("--texts", type=int, default=10_000_000, help="how many texts (10,000,000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first 20,000 texts (0)")
-    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)), help="how many (one per core)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="how many (one per core)",
+    )
     return parser.parse_args()
 
 
@@ -42,14 +49,19 @@ def main() -> int:
     counts: Counter[str] = Counter()
     printed = time.monotonic()
     with ProcessPoolExecutor(asked.processes) as pool:
-        for one, different in pool.map(compare_batch, range(asked.seed, asked.seed + -(-asked.texts // BATCH))):
+        for one, different in pool.map(
+            compare_batch, range(asked.seed, asked.seed + -(-asked.texts // BATCH))
+        ):
             counts += one
             for text in different:
                 print(f"differs: {text.kind}: {text.data!r}")
             if time.monotonic() - printed > PROGRESS_SECONDS:
                 printed = time.monotonic()
                 print(f"{time.strftime('%H:%M:%S')} {counts['texts']:,} texts", flush=True)
-    print(f"{counts['texts']:,} texts, {counts['secrets']:,} with secrets, {counts['different']:,} different")
+    print(
+        f"{counts['texts']:,} texts, {counts['secrets']:,} "
+        f"with secrets, {counts['different']:,} different"
+    )
     return 1 if counts["different"] else 0
 
 

@@ -1,7 +1,7 @@
 """An agent of the soak in a process of its own: `soak_agent.py HTTP_PORT GRPC_PORT`.
 
-The name of a stream says how many events it has (`STREAM-N`). The text of an event depends on the name and its number
-alone, so that each event differs from all others.
+The name of a stream says how many events it has (`STREAM-N`). The text of an event depends on the
+name and its number alone, so that each event differs from all others.
 """
 
 from __future__ import annotations
@@ -36,23 +36,30 @@ class Texts:
         self._english = English()
 
     def event(self, stream: str, number: int) -> dict[str, Any]:
-        """Return one event of a stream: each third one is an artifact's part, the others are status updates. The last
-        one completes the task."""
+        """Return one event of a stream: each third one is an artifact's part, the others are status
+        updates. The last one completes the task."""
         size = random.Random(f"{stream} {number}").choice((20, 40, 80, 160, MESSAGE_BYTES))
-        words = _NO_LETTER.sub(" ", self._english.sentence(size).decode())  # nothing that looks like a secret
+        words = _NO_LETTER.sub(
+            " ", self._english.sentence(size).decode()
+        )  # nothing that looks like a secret
         text = f"mark {stream} {number}. {words}"
         names = {"taskId": f"task-{stream}", "contextId": f"context-{stream}"}
         is_last = number == int(stream.rpartition("-")[2]) - 1
         if number % 3 == 2 and not is_last:
             artifact = {"artifactId": "report", "parts": [{"text": text}]}
             return {"artifactUpdate": {**names, "artifact": artifact, "append": number > 2}}
-        message = {"messageId": f"{stream}-{number}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
+        message = {
+            "messageId": f"{stream}-{number}",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": text}],
+        }
         state = "TASK_STATE_COMPLETED" if is_last else "TASK_STATE_WORKING"
         return {"statusUpdate": {**names, "status": {"state": state, "message": message}}}
 
 
 class SoakAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Server streams and bidirectional streams over gRPC; JSON-RPC and REST, as streams and as single answers."""
+    """Server streams and bidirectional streams over gRPC; JSON-RPC and REST, as streams and as
+    single answers."""
 
     def __init__(self) -> None:
         self._texts = Texts()
@@ -91,20 +98,28 @@ class SoakAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in
     async def _live(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         stream, number = dict(context.invocation_metadata())["stream"], 0
         async for _ in requests:
-            yield from_dict("1.0", "StreamResponse", self._texts.event(stream, number)).SerializeToString()
+            yield from_dict(
+                "1.0", "StreamResponse", self._texts.event(stream, number)
+            ).SerializeToString()
             number += 1
 
     async def _rpc(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
         if call["method"] == "SendStreamingMessage":
-            return await self._send(request, lambda event: {"jsonrpc": "2.0", "id": call["id"], "result": event})
-        event = self._texts.event(request.match_info["stream"], 0)["statusUpdate"]["status"]["message"]
+            return await self._send(
+                request, lambda event: {"jsonrpc": "2.0", "id": call["id"], "result": event}
+            )
+        event = self._texts.event(request.match_info["stream"], 0)["statusUpdate"]["status"][
+            "message"
+        ]
         return web.json_response({"jsonrpc": "2.0", "id": call["id"], "result": {"message": event}})
 
     async def _rest(self, request: web.Request) -> web.StreamResponse:
         if request.path.endswith(":stream"):
             return await self._send(request, lambda event: event)
-        event = self._texts.event(request.match_info["stream"], 0)["statusUpdate"]["status"]["message"]
+        event = self._texts.event(request.match_info["stream"], 0)["statusUpdate"]["status"][
+            "message"
+        ]
         return web.json_response({"message": event})
 
     async def _send(self, request: web.Request, wrap: Any) -> web.StreamResponse:

@@ -1,8 +1,9 @@
 """A long run of mixed traffic through one proxy. `tests/benchmarks/soak` calls it.
 
-Clients open streams and calls on all bindings, and close them; some die in the middle. The agent is killed and started
-again, the recorder is killed every minute. At the end, each event that a client received must be in the recording once,
-in order, with equal bytes, and the memory, descriptors, threads and journal of the proxy must not have grown.
+Clients open streams and calls on all bindings, and close them; some die in the middle. The agent is
+killed and started again, the recorder is killed every minute. At the end, each event that a client
+received must be in the recording once, in order, with equal bytes, and the memory, descriptors,
+threads and journal of the proxy must not have grown.
 """
 
 from __future__ import annotations
@@ -60,9 +61,13 @@ def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="duration (3600)")
-    parser.add_argument("--clients", type=int, default=16, help="streams and calls at the same time (16)")
+    parser.add_argument(
+        "--clients", type=int, default=16, help="streams and calls at the same time (16)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the choices (1)")
-    parser.add_argument("--folder", type=Path, help="keep the recording and the outputs in this folder")
+    parser.add_argument(
+        "--folder", type=Path, help="keep the recording and the outputs in this folder"
+    )
     return parser.parse_args()
 
 
@@ -113,7 +118,11 @@ class Clients:
             number += 1
             way = self._random.choice(sorted(self._ways))
             events = 1 if way in ("call", "send") else self._random.randint(1, LONGEST)
-            dies = self._random.randrange(events) if self._random.random() < DEATH and events > 1 else events
+            dies = (
+                self._random.randrange(events)
+                if self._random.random() < DEATH and events > 1
+                else events
+            )
             stream = f"{way}{name}x{number}-{events}"
             received = self.streams[stream] = Received()
             try:
@@ -135,7 +144,9 @@ class Clients:
 
     async def _live(self, stream: str, received: Received, dies: int) -> None:
         async with self._channel() as channel:
-            call = channel.stream_stream(f"{SERVICE}SendLiveMessage", None, None)(metadata=(("stream", stream),))
+            call = channel.stream_stream(f"{SERVICE}SendLiveMessage", None, None)(
+                metadata=(("stream", stream),)
+            )
             for _ in range(int(stream.rpartition("-")[2])):
                 await call.write(b"")
                 message = await call.read()
@@ -148,16 +159,25 @@ class Clients:
             await call.read()
 
     def _channel(self) -> grpc.aio.Channel:
-        return grpc.aio.insecure_channel(self._address, options=(("grpc.use_local_subchannel_pool", 1),))
+        return grpc.aio.insecure_channel(
+            self._address, options=(("grpc.use_local_subchannel_pool", 1),)
+        )
 
     def _http(self, path: str, method: str) -> Callable[[str, Received, int], Any]:
         async def run(stream: str, received: Received, dies: int) -> None:
             parts = [{"text": "begin"}]
             params = {"message": {"messageId": f"m-{stream}", "role": "ROLE_USER", "parts": parts}}
-            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params} if method else params
+            body = (
+                {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                if method
+                else params
+            )
             headers = {"A2A-Version": "1.0"}
             url = f"http://{self._address}{path.format(stream)}"
-            async with aiohttp.ClientSession() as session, session.post(url, json=body, headers=headers) as response:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(url, json=body, headers=headers) as response,
+            ):
                 response.raise_for_status()
                 if response.content_type == "application/json":
                     received.add(await response.read())
@@ -185,7 +205,9 @@ class RestartedAgent:
         program = Path(__file__).with_name("soak_agent.py")
         words = [sys.executable, str(program), str(self.http_port), str(self.grpc_port)]
         with self._log.open("ab") as err:
-            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err)
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err
+            )
         assert self._process.stdout
         if self._process.stdout.readline() != b"ready\n":
             raise RuntimeError(f"the agent did not start: {self._log.read_text()[-2000:]}")
@@ -235,7 +257,9 @@ class Soak:
         agent.start()
         try:
             upstream, grpc_upstream = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
-            with proxy(folder, upstream, grpc_upstream, "--quiet", "--journal-segment", "4M") as between:
+            with proxy(
+                folder, upstream, grpc_upstream, "--quiet", "--journal-segment", "4M"
+            ) as between:
                 clients = Clients(between.address, self.seed)
                 tasks = [asyncio.ensure_future(clients.run(number)) for number in range(self.count)]
                 await self._disturb(between, agent, clients)
@@ -272,20 +296,33 @@ class Soak:
                 restart += RESTART_SECONDS
             if now > report:
                 events = sum(each.count for each in clients.streams.values())
-                used = f"relay {self.relay[-1]['memory']:.0f} MiB, recorder {self.recorder[-1]['memory']:.0f} MiB"
-                print(f"{now - began:6.0f} s  {len(clients.streams):,} streams, {events:,} events; {used}", flush=True)
+                used = (
+                    f"relay {self.relay[-1]['memory']:.0f} MiB, recorder "
+                    f"{self.recorder[-1]['memory']:.0f} MiB"
+                )
+                print(
+                    f"{now - began:6.0f} s  {len(clients.streams):,} "
+                    f"streams, {events:,} events; {used}",
+                    flush=True,
+                )
                 report += 60
 
-    def _judge(self, between: Proxy, clients: Clients, agent: RestartedAgent, summary: dict[str, Any]) -> None:
+    def _judge(
+        self, between: Proxy, clients: Clients, agent: RestartedAgent, summary: dict[str, Any]
+    ) -> None:
         counts = compare(between.recording, clients.streams)
-        self.failures += [f"{what}: {count}" for what, count in sorted(counts.items()) if what != "frames"]
+        self.failures += [
+            f"{what}: {count}" for what, count in sorted(counts.items()) if what != "frames"
+        ]
         if not summary["complete"]:
             self.failures.append(f"the recording is not complete: {json.dumps(summary)}")
         if between.err:
             self.failures.append(f"stderr of the proxy: {between.err[:5]}")
         troubles = [each["message"] for each in between.said("trouble")]
         if len(troubles) != self.kills:
-            self.failures.append(f"{len(troubles)} troubles, {self.kills} kills: {sorted(set(troubles))[:5]}")
+            self.failures.append(
+                f"{len(troubles)} troubles, {self.kills} kills: {sorted(set(troubles))[:5]}"
+            )
         received = sum(each.count for each in clients.streams.values())
         size = between.recording.stat().st_size
         whole = sum(each.complete for each in clients.streams.values())
@@ -293,18 +330,25 @@ class Soak:
         frames = counts["frames"]
         self.lines += [
             f"streams and calls {len(clients.streams):,}: complete {whole:,}, {ended}",
-            f"events received {received:,}, recorded {frames:,}, {size / max(frames, 1):.0f} bytes each on disk",
+            (
+                f"events received {received:,}, recorded {frames:,}, "
+                f"{size / max(frames, 1):.0f} bytes each on disk"
+            ),
             f"kills of the recorder {self.kills}, restarts of the agent {agent.restarts}",
         ]
         for name, samples in (("relay", self.relay), ("recorder", self.recorder)):
             for what, first, last, most in growth(samples):
-                self.lines.append(f"{name} {what}: first tenth {first:.0f}, last tenth {last:.0f}, peak {most:.0f}")
+                self.lines.append(
+                    f"{name} {what}: first tenth {first:.0f}, "
+                    f"last tenth {last:.0f}, peak {most:.0f}"
+                )
                 if last > first * GROWTH + SLACK[what]:
                     self.failures.append(f"{name} {what} grew from {first:.0f} to {last:.0f}")
 
 
 def compare(recording: Path, streams: dict[str, Received]) -> Counter[str]:
-    """Return the number of recorded events as `frames`, and how many streams differ from what the clients received."""
+    """Return the number of recorded events as `frames`, and how many streams differ from what the
+    clients received."""
     counts: Counter[str] = Counter()
     found = {stream: Received() for stream in streams}
     equal = {stream for stream, received in streams.items() if not received.count}
@@ -326,12 +370,15 @@ def compare(recording: Path, streams: dict[str, Received]) -> Counter[str]:
         counts["complete streams with more events than received"] += (
             received.complete and found[stream].count > received.count
         )
-        counts["streams with other bytes"] += stream not in equal and found[stream].count >= received.count
+        counts["streams with other bytes"] += (
+            stream not in equal and found[stream].count >= received.count
+        )
     return +counts
 
 
 def growth(samples: list[Sample]) -> Iterator[tuple[str, float, float, float]]:
-    """Yield the name of each measure, its median in the first and the last tenth of the samples, and its peak.
+    """Yield the name of each measure, its median in the first and the last tenth of the samples,
+    and its peak.
 
     The first samples after the start do not count: caches fill.
     """
@@ -348,7 +395,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that proxy and agent are ended too
     soak = Soak(options.seconds, options.clients, options.seed)
     with contextlib.ExitStack() as stack:
-        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="a2a-soak-")))
+        folder = options.folder or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="a2a-soak-"))
+        )
         folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(soak.run(folder))
     print("\n".join([f"seed {options.seed}, {options.seconds:.0f} s", *soak.lines]))

@@ -1,4 +1,5 @@
-"""A proxy that runs as long as a mood of its backend, with its caller, its backend and its export."""
+"""A proxy that runs as long as a mood of its backend, with its caller, its backend and its
+export."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from a2a_proxy.recording.read.reader import Recording
 
 _PATIENCE = 300.0
 """Seconds within which an export is loaded and a proxy ends, on the busiest machine."""
-_LAST = re.compile(r"OTLP: ([\d,]+) calls? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n")
+_LAST = re.compile(
+    r"OTLP: ([\d,]+) calls? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n"
+)
 
 
 class Backend:
@@ -33,7 +36,11 @@ class Backend:
     def __init__(self, protocol: str, port: int) -> None:
         command = [sys.executable, str(load.HERE / "backend.py"), protocol, str(port)]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self._hear()
 
@@ -68,10 +75,15 @@ class Standing:
     """One proxy. All its processes end with `stack`."""
 
     def __init__(
-        self, state: Path, origin: int, stack: contextlib.ExitStack, mood: str = "", protocol: str = ""
+        self,
+        state: Path,
+        origin: int,
+        stack: contextlib.ExitStack,
+        mood: str = "",
+        protocol: str = "",
     ) -> None:
-        """Start a proxy that exports by `protocol` to a backend with this mood; without a protocol it does not
-        export."""
+        """Start a proxy that exports by `protocol` to a backend with this mood; without a protocol
+        it does not export."""
         state.mkdir()
         self._state = state
         self._log = state / "stderr"
@@ -122,18 +134,22 @@ class Standing:
             self._bring_backend("fine")
 
     def caught_up(self) -> bool:
-        """Return whether everything is recorded, and each call was sent or given up, according to the export's own
-        ledger."""
+        """Return whether everything is recorded, and each call was sent or given up, according to
+        the export's own ledger."""
         if self.bytes_behind():
             return False
-        return not self._export or (mark := self._ledger.read_mark()).calls + mark.errors >= self.caller.calls
+        return (
+            not self._export
+            or (mark := self._ledger.read_mark()).calls + mark.errors >= self.caller.calls
+        )
 
     def mib(self) -> float:
         """Return the peak memory of the export."""
         return memory_mib(self._export)[1] if self._export else 0.0
 
     def end(self) -> tuple[list[int], tuple[int, int]]:
-        """End it as a user does; return the content of its last line (`last_line`) and of the backend (`count`)."""
+        """End it as a user does; return the content of its last line (`last_line`) and of the
+        backend (`count`)."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(_PATIENCE)
         if self._backend is None:
@@ -149,7 +165,12 @@ class Standing:
         port = free_port()
         command = [*proxy_command(port, f"127.0.0.1:{origin}", str(self._state)), "--quiet"]
         if self._protocol:
-            command += ["--otlp", f"http://127.0.0.1:{self._port}", "--otlp-protocol", self._protocol]
+            command += [
+                "--otlp",
+                f"http://127.0.0.1:{self._port}",
+                "--otlp-protocol",
+                self._protocol,
+            ]
         process = start(command, self._log, A2A_PROXY_STATE=str(self._state))
         self._stack.callback(end, process, signal.SIGTERM, signal.SIGTERM)
         wait_listening(process, port, self._log)
@@ -157,7 +178,8 @@ class Standing:
         return process, port
 
     def _signal(self, number: signal.Signals) -> None:
-        """Send a signal to the export while its parent lives: afterwards the pid may belong to another process."""
+        """Send a signal to the export while its parent lives: afterwards the pid may belong to
+        another process."""
         if self._export and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._export, number)
@@ -178,8 +200,8 @@ class Standing:
 
 
 def last_line(said: str) -> list[int]:
-    """Return the number of calls that were sent, given up and not sent, from the last line of a proxy. Raises
-    RuntimeError."""
+    """Return the number of calls that were sent, given up and not sent, from the last line of a
+    proxy. Raises RuntimeError."""
     found = _LAST.search(said)
     if found is None:
         raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")

@@ -1,7 +1,8 @@
-"""The recorder beside busy processes: how fast it catches up after a burst of events, and how far it is behind at a
-rate that it can carry.
+"""The recorder beside busy processes: how fast it catches up after a burst of events, and how far
+it is behind at a rate that it can carry.
 
-starving.py ARGUMENT...      run a2a-proxy with these arguments and a recorder that never yields to the relay
+starving.py ARGUMENT...      run a2a-proxy with these arguments and a recorder that never yields to
+                             the relay
 """
 
 from __future__ import annotations
@@ -34,18 +35,23 @@ BUSY = 4
 """Busy processes beside the proxy."""
 SHARE = 0.4
 """Part of the measured rate at equal priority that the recorder certainly can carry."""
-_SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(1_000_000):\n        pass"
+_SPIN = (
+    "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in "
+    "range(1_000_000):\n        pass"
+)
 _RECORDER = "--recorder"
 """First argument of this program as a recorder."""
 _POLL_SECONDS = 0.1
 _DRAIN_SECONDS = 600.0
 _TICK_SECONDS = 0.02
 _WARM_UP_SECONDS = 2.0
-"""Seconds without a sample at the start of a paced stream, while the recorder's first decision is made."""
+"""Seconds without a sample at the start of a paced stream, while the recorder's first decision is
+made."""
 _SHOWN = re.compile(r"(\d+) s behind")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 _REQUEST = post(
-    b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t0"}}', b"Accept: text/event-stream\r\n"
+    b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t0"}}',
+    b"Accept: text/event-stream\r\n",
 )
 _FIRST = b'data: {"jsonrpc":"2.0","id":1,"result":%b}\n\n' % json_text(
     {"task": {"id": "t0", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
@@ -61,7 +67,9 @@ _EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":%b}\n\n' % json_text(
                 "message": {
                     "messageId": f"m{_NUMBER.decode()}",
                     "role": "ROLE_AGENT",
-                    "parts": [{"text": f"step {_NUMBER.decode()} of the work, which goes on. " * 3}],
+                    "parts": [
+                        {"text": f"step {_NUMBER.decode()} of the work, which goes on. " * 3}
+                    ],
                 },
             },
         }
@@ -70,7 +78,8 @@ _EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":%b}\n\n' % json_text(
 
 
 class LagSample(msgspec.Struct, frozen=True):
-    """A lag that the proxy or the inspector showed, and the least and the most that it really was about that time."""
+    """A lag that the proxy or the inspector showed, and the least and the most that it really was
+    about that time."""
 
     where: str
     shown: float
@@ -106,9 +115,13 @@ class Starved(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def _busy_processes(count: int) -> Iterator[None]:
-    """Run that many processes that compute forever while the block runs, each in a session of its own."""
+    """Run that many processes that compute forever while the block runs, each in a session of its
+    own."""
     command = [sys.executable, "-c", _SPIN]
-    processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) for _ in range(count)]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        for _ in range(count)
+    ]
     try:
         yield
     finally:
@@ -117,15 +130,20 @@ def _busy_processes(count: int) -> Iterator[None]:
             process.wait()
 
 
-def run_stream(folder: Path, events: int, rate: float = 0.0, *, yields: bool = True, busy: int = BUSY) -> Starved:
-    """Send a stream of events through a recording proxy, at that many per second or as fast as possible.
+def run_stream(
+    folder: Path, events: int, rate: float = 0.0, *, yields: bool = True, busy: int = BUSY
+) -> Starved:
+    """Send a stream of events through a recording proxy, at that many per second or as fast as
+    possible.
 
     The recorder of the proxy yields to the relay, as it does for users, or works at equal priority.
     """
     with cost.state_in(folder), _busy_processes(busy):
         port, agent, log = free_port(), free_port(), folder / "stderr"
         listening = threading.Event()
-        serving = threading.Thread(target=lambda: asyncio.run(_serve(agent, events, rate, listening)), daemon=True)
+        serving = threading.Thread(
+            target=lambda: asyncio.run(_serve(agent, events, rate, listening)), daemon=True
+        )
         serving.start()
         listening.wait()
         command = proxy_command(port, f"127.0.0.1:{agent}", str(folder))
@@ -141,11 +159,19 @@ def run_stream(folder: Path, events: int, rate: float = 0.0, *, yields: bool = T
             end(process, signal.SIGTERM, signal.SIGTERM)
             client.join()
             serving.join()
-    return Starved(events, client.seconds, left, watch.drained_at - client.frames[-1][0], watch.worst, watch.samples)
+    return Starved(
+        events,
+        client.seconds,
+        left,
+        watch.drained_at - client.frames[-1][0],
+        watch.worst,
+        watch.samples,
+    )
 
 
 async def _serve(port: int, events: int, rate: float, listening: threading.Event) -> None:
-    """Answer the first request with that many events, at that many per second if `rate` is not 0."""
+    """Answer the first request with that many events, at that many per second if `rate` is not
+    0."""
     done = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,7 +182,9 @@ async def _serve(port: int, events: int, rate: float, listening: threading.Event
         began, sent = time.monotonic(), 0
         while sent < events:
             due = min(events, int((time.monotonic() - began) * rate) if rate else sent + 200)
-            writer.write(b"".join(_EVENT.replace(_NUMBER, b"%08d" % each) for each in range(sent, due)))
+            writer.write(
+                b"".join(_EVENT.replace(_NUMBER, b"%08d" % each) for each in range(sent, due))
+            )
             sent = due
             await writer.drain()
             if rate:
@@ -180,7 +208,8 @@ class _Client(threading.Thread):
         self._port = port
         self._events = events
         self.frames: list[tuple[float, int]] = []
-        """Times (seconds since the epoch) and the frames sent and received until then: request, task and events."""
+        """Times (seconds since the epoch) and the frames sent and received until then: request,
+        task and events."""
         self.is_done = False
 
     def run(self) -> None:
@@ -203,8 +232,8 @@ class _Client(threading.Thread):
         return self.frames[-1][0] - self.frames[1][0]
 
     def lag_after(self, recorded: int, now: float) -> float:
-        """Return for how many seconds the oldest frame after the first `recorded` ones has been known to the client; 0
-        if the client knows no more."""
+        """Return for how many seconds the oldest frame after the first `recorded` ones has been
+        known to the client; 0 if the client knows no more."""
         at = bisect.bisect_right(self.frames, recorded, key=lambda each: each[1])
         return now - self.frames[at][0] if at < len(self.frames) else 0.0
 
@@ -222,7 +251,8 @@ class _Watch:
         self.samples: list[LagSample] = []
 
     def run(self) -> int:
-        """Watch until everything is recorded; return the number of events that were left at the end of the stream."""
+        """Watch until everything is recorded; return the number of events that were left at the end
+        of the stream."""
         began, left = time.time(), -1
         with (
             contextlib.closing(sqlite3.connect(f"file:{self._recording}?mode=ro", uri=True)) as db,

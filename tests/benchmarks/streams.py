@@ -1,4 +1,5 @@
-"""Journals with many streams of one task, and with empty messages: `many-streams` of `tests/benchmarks/run`."""
+"""Journals with many streams of one task, and with empty messages: `many-streams` of
+`tests/benchmarks/run`."""
 
 from __future__ import annotations
 
@@ -18,19 +19,23 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS, _HEADERS, _DATA, _ACK, _END_STREAM, _END_HEADERS = 4, 1, 0, 1, 1, 4
 _PATH = "/lf.a2a.v1.A2AService/"
 _ANSWER = [(":status", "200"), ("content-type", "application/grpc")]
-_STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 
 def opening(number: int) -> Iterator[Record]:
     """Yield the beginning of a connection."""
-    facts = ConnectionFacts(f"127.0.0.1:{20000 + number % 40000}", "127.0.0.1:9000", "127.0.0.1:8000")
+    facts = ConnectionFacts(
+        f"127.0.0.1:{20000 + number % 40000}", "127.0.0.1:9000", "127.0.0.1:8000"
+    )
     yield ChunkKind.OPEN, UP, number, msgspec.json.encode(facts), 0
     yield ChunkKind.DIALED, UP, number, msgspec.json.encode(DialFacts("127.0.0.1:8000")), 0
 
 
 def _events(events: int, last: str) -> list[dict[str, Any]]:
-    """Return the events of a subscription: the task, updates with different texts and pieces of an artifact, a final
-    state if there is one."""
+    """Return the events of a subscription: the task, updates with different texts and pieces of an
+    artifact, a final state if there is one."""
     facts = {"taskId": "?task", "contextId": "c"}
     made: list[dict[str, Any]] = [
         {"task": {"id": "?task", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
@@ -49,11 +54,16 @@ def _events(events: int, last: str) -> list[dict[str, Any]]:
     return made
 
 
-def sse(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED") -> Iterator[Record]:
-    """Yield that many JSON-RPC subscriptions, each on its own connection, which send the same events in turn."""
+def sse(
+    streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
+) -> Iterator[Record]:
+    """Yield that many JSON-RPC subscriptions, each on its own connection, which send the same
+    events in turn."""
     for number in range(1, streams + 1):
         yield from opening(number)
-        body = b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t%d"}}' % (number % tasks)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t%d"}}' % (
+            number % tasks
+        )
         yield ChunkKind.DATA, UP, number, post(body, b"Accept: text/event-stream\r\n"), 1
     head = _STREAM_HEAD
     for event in map(json_text, _events(events, last)):
@@ -67,7 +77,9 @@ def sse(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED")
         yield ChunkKind.CLOSED, UP, number, b"", 0
 
 
-def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED") -> Iterator[Record]:
+def grpc(
+    streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
+) -> Iterator[Record]:
     """Yield the same on one HTTP/2 connection."""
     client, agent = yield from _http2()
     for number in range(streams):
@@ -77,13 +89,25 @@ def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
     for event in _events(events, last):
         for number in range(streams):
             text = msgspec.json.encode(event).replace(b"?task", b"t%d" % (number % tasks))
-            data = frame(_DATA, 0, 2 * number + 1, grpc_message("StreamResponse", msgspec.json.decode(text)))
-            head = b"" if begun else frame(_HEADERS, _END_HEADERS, 2 * number + 1, agent.encode(_ANSWER))
+            data = frame(
+                _DATA, 0, 2 * number + 1, grpc_message("StreamResponse", msgspec.json.decode(text))
+            )
+            head = (
+                b""
+                if begun
+                else frame(_HEADERS, _END_HEADERS, 2 * number + 1, agent.encode(_ANSWER))
+            )
             yield ChunkKind.DATA, DOWN, 1, head + data, 1
         begun = True
     for number in range(streams) if last else ():
         trailers = agent.encode([("grpc-status", "0")])
-        yield ChunkKind.DATA, DOWN, 1, frame(_HEADERS, _END_HEADERS | _END_STREAM, 2 * number + 1, trailers), 0
+        yield (
+            ChunkKind.DATA,
+            DOWN,
+            1,
+            frame(_HEADERS, _END_HEADERS | _END_STREAM, 2 * number + 1, trailers),
+            0,
+        )
 
 
 def empty(messages: int, size: int = 16_000) -> Iterator[Record]:
@@ -99,8 +123,16 @@ def empty(messages: int, size: int = 16_000) -> Iterator[Record]:
     yield ChunkKind.DATA, DOWN, 1, frame(_HEADERS, _END_HEADERS, 1, agent.encode(_ANSWER)), 0
     each = size // 5
     for at in range(0, messages, 4 * each):
-        counts = [min(each, messages - begin) for begin in range(at, min(messages, at + 4 * each), each)]
-        yield ChunkKind.DATA, DOWN, 1, b"".join(frame(_DATA, 0, 1, b"\0" * 5 * many) for many in counts), sum(counts)
+        counts = [
+            min(each, messages - begin) for begin in range(at, min(messages, at + 4 * each), each)
+        ]
+        yield (
+            ChunkKind.DATA,
+            DOWN,
+            1,
+            b"".join(frame(_DATA, 0, 1, b"\0" * 5 * many) for many in counts),
+            sum(counts),
+        )
 
 
 def _http2() -> Iterator[Any]:
@@ -111,7 +143,12 @@ def _http2() -> Iterator[Any]:
 
 
 def _call(client: Encoder, method: str, number: int, message: bytes) -> bytes:
-    fields = [(":method", "POST"), (":scheme", "http"), (":path", _PATH + method), (":authority", "127.0.0.1:9000")]
+    fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", _PATH + method),
+        (":authority", "127.0.0.1:9000"),
+    ]
     fields += [("content-type", "application/grpc"), ("te", "trailers"), ("a2a-version", "1.0")]
     head = frame(_HEADERS, _END_HEADERS, number, client.encode(fields))
     return head + frame(_DATA, _END_STREAM, number, message)

@@ -1,7 +1,8 @@
 """The benchmark: the measurements, their order and their targets. `tests/benchmarks/run` calls it.
 
-The contestants of a scenario run in turn, round by round, each started for its turn and ended after it, so that a
-disturbance of the machine affects all of them. Results of different runs are not compared, only ratios within one run.
+The contestants of a scenario run in turn, round by round, each started for its turn and ended after
+it, so that a disturbance of the machine affects all of them. Results of different runs are not
+compared, only ratios within one run.
 """
 
 from __future__ import annotations
@@ -79,15 +80,18 @@ HTTP2_TLS: dict[str, Contestant] = {
     NGINX: proxies.nginx_http2_tls,
     "HAProxy": proxies.haproxy_http2_tls,
 }
-STREAM = {name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)}
+STREAM = {
+    name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)
+}
 FORWARDING = "a2a-proxy, absolute form"
 BURST = 8
-"""Messages in one read of the relay in a burst. Measured: 16 with h2load, 2 with Python's gRPC server."""
+"""Messages in one read of the relay in a burst. Measured: 16 with h2load, 2 with Python's gRPC
+server."""
 FOLLOWED = 5_000
 """Messages per second while the screen follows a recorder."""
 _TURNS = 5
-"""Minimum number of attempts if the best ones of two contestants are compared: on a shared machine one attempt may take
-twice as long as the next."""
+"""Minimum number of attempts if the best ones of two contestants are compared: on a shared machine
+one attempt may take twice as long as the next."""
 NOT_REWRITING = "this build does not rewrite the authority"
 
 
@@ -113,7 +117,8 @@ class Suite:
         self._target("HTTP/1.1 throughput, times mitmproxy's", 25, best[OURS] / best[MITMPROXY])
 
     def forward(self) -> None:
-        """Measure requests per second through a forward proxy, in absolute form, beside those of a listener."""
+        """Measure requests per second through a forward proxy, in absolute form, beside those of a
+        listener."""
         values: dict[str, list[float]] = {OURS: [], FORWARDING: []}
         contestants = {OURS: proxies.a2a_proxy, FORWARDING: proxies.a2a_proxy_forward}
         with origins.http1(self.folder) as origin:
@@ -123,24 +128,35 @@ class Suite:
         title = "HTTP/1.1 through a forward proxy, 8 connections"
         self.rows += [row(title, name, "requests/s", of) for name, of in values.items()]
         ratio = max(values[FORWARDING]) / max(values[OURS])
-        self._target("HTTP/1.1 throughput of the forward proxy, times that of a listener", 0.7, ratio)
+        self._target(
+            "HTTP/1.1 throughput of the forward proxy, times that of a listener", 0.7, ratio
+        )
 
     def tls(self) -> None:
         """Measure requests per second over HTTP/1.1 with TLS on both sides."""
         with origins.https(self.folder) as origin:
-            best = self._rates("HTTP/1.1 over TLS, 8 connections", TLS, origin, partial(load.wrk, tls=True))
-        self._target("HTTP/1.1 throughput over TLS, times mitmproxy's", 10, best[OURS] / best[MITMPROXY])
+            best = self._rates(
+                "HTTP/1.1 over TLS, 8 connections", TLS, origin, partial(load.wrk, tls=True)
+            )
+        self._target(
+            "HTTP/1.1 throughput over TLS, times mitmproxy's", 10, best[OURS] / best[MITMPROXY]
+        )
 
     def http2_tls(self) -> None:
         """Measure requests per second over HTTP/2 with TLS on both sides."""
         with origins.http2(self.folder, tls=True) as origin:
             title = "HTTP/2 over TLS, 8 connections x 16 streams"
             best = self._rates(title, HTTP2_TLS, origin, partial(load.h2load, tls=True))
-        self._target("HTTP/2 throughput over TLS, times nginx grpc_pass", 1, best[OURS] / best[NGINX])
+        self._target(
+            "HTTP/2 throughput over TLS, times nginx grpc_pass", 1, best[OURS] / best[NGINX]
+        )
 
     def intercept(self) -> None:
         """Measure new connections per second whose TLS is opened."""
-        contestants: dict[str, Contestant] = {DIRECT: proxies.direct, OURS: proxies.a2a_proxy_intercepting}
+        contestants: dict[str, Contestant] = {
+            DIRECT: proxies.direct,
+            OURS: proxies.a2a_proxy_intercepting,
+        }
         with origins.https(self.folder) as origin:
             self._rates(
                 "Intercepted TLS connections, one request each",
@@ -157,11 +173,15 @@ class Suite:
         if not rewrites:
             del contestants[REWRITING]
         with origins.http2(self.folder) as origin:
-            best = self._rates("HTTP/2, 8 connections x 16 streams", contestants, origin, load.h2load)
+            best = self._rates(
+                "HTTP/2, 8 connections x 16 streams", contestants, origin, load.h2load
+            )
         self._target("HTTP/2 throughput, times nginx grpc_pass", 2, best[OURS] / best[NGINX])
         ratio = best[REWRITING] / best[NGINX] if rewrites else None
         why = "" if rewrites else NOT_REWRITING
-        self._target("HTTP/2 throughput with authority rewriting, times nginx grpc_pass", 0.8, ratio, why=why)
+        self._target(
+            "HTTP/2 throughput with authority rewriting, times nginx grpc_pass", 0.8, ratio, why=why
+        )
 
     def latency(self) -> None:
         """Measure round trips, one after another."""
@@ -200,7 +220,10 @@ class Suite:
             large = journals.make(self.folder / "large", messages, BURST)
             few = journals.make(self.folder / "paced", paced)
             start = cost.burst(journals.make(self.folder / "start", 1), self.folder).cpu_seconds
-            costs: dict[str, list[cost.Cost]] = {"100,000, one per read": [], f"100,000, {BURST} per read": []}
+            costs: dict[str, list[cost.Cost]] = {
+                "100,000, one per read": [],
+                f"100,000, {BURST} per read": [],
+            }
             for _ in range(self._rounds):
                 for name, made in zip(costs, (singly, small), strict=True):
                     costs[name].append(cost.burst(made, self.folder, start))
@@ -208,8 +231,12 @@ class Suite:
             costs[f"{messages:,}, {BURST} per read"] = [big]
             trickle = cost.trickle(few, self.folder)
         for name, of in costs.items():
-            self.rows.append(row("Recorder, one core", name, "A2A frames/s", [one.per_second for one in of]))
-        self.details["recorder"] = {name: [cost.report(one) for one in of] for name, of in costs.items()}
+            self.rows.append(
+                row("Recorder, one core", name, "A2A frames/s", [one.per_second for one in of])
+            )
+        self.details["recorder"] = {
+            name: [cost.report(one) for one in of] for name, of in costs.items()
+        }
         self.details["recorder"]["one commit per frame"] = [cost.report(trickle)]
         bursts = [*costs[f"100,000, {BURST} per read"], big]
         rate = max(one.per_second for one in bursts)
@@ -217,12 +244,15 @@ class Suite:
         self._target("A2A frames recorded per second of one core", 50_000, rate)
         name = f"bytes on disk per frame, burst of {messages:,}"
         self._target(name, 150, big.bytes_per_frame, at_most=True)
-        self._target("bytes on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True)
+        self._target(
+            "bytes on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True
+        )
         name = f"peak memory at {messages:,} frames ({big.peak_mib:.0f} MiB), times that at 100,000"
         self._target(name, 1.25, big.peak_mib / peak, at_most=True)
 
     def many_streams(self, count: int, messages: int) -> None:
-        """Measure the recorder with many streams of one task, closed or open at the end, and with empty messages."""
+        """Measure the recorder with many streams of one task, closed or open at the end, and with
+        empty messages."""
         with cost.state_in(self.folder):
             start = cost.burst(journals.make(self.folder / "start", 1), self.folder).cpu_seconds
             made = {
@@ -233,27 +263,42 @@ class Suite:
                 f"{count} gRPC streams of one task": streams.grpc(count, 1),
                 f"{messages:,} empty gRPC messages": streams.empty(messages),
             }
-            kinds = {name: journals.written(self.folder / str(at), made[name]) for at, name in enumerate(made)}
+            kinds = {
+                name: journals.written(self.folder / str(at), made[name])
+                for at, name in enumerate(made)
+            }
             costs: dict[str, list[cost.Cost]] = {name: [] for name in kinds}
             for name in [*kinds] * self._rounds:
                 costs[name].append(cost.burst(kinds[name], self.folder, start))
         title = "Recorder, processor time of a frame"
         micros = {name: [1e6 / one.per_second for one in of] for name, of in costs.items()}
-        self.rows += [row(title, name, "us", of, less_is_better=True) for name, of in micros.items()]
-        self.details["many-streams"] = {name: [cost.report(one) for one in of] for name, of in costs.items()}
+        self.rows += [
+            row(title, name, "us", of, less_is_better=True) for name, of in micros.items()
+        ]
+        self.details["many-streams"] = {
+            name: [cost.report(one) for one in of] for name, of in costs.items()
+        }
         apart, together, _, more, _, _ = (min(of) for of in micros.values())
         self._target(
-            f"a frame of {count} streams of one task, times that with a task each", 2, together / apart, at_most=True
+            f"a frame of {count} streams of one task, times that with a task each",
+            2,
+            together / apart,
+            at_most=True,
         )
         self._target(
-            f"a frame of {4 * count} streams of one task, times that of {count}", 1.5, more / together, at_most=True
+            f"a frame of {4 * count} streams of one task, times that of {count}",
+            1.5,
+            more / together,
+            at_most=True,
         )
         peak = min(one.peak_mib for one in costs[f"{messages:,} empty gRPC messages"])
-        self._target(f"peak memory at {messages:,} empty gRPC messages", 120, peak, at_most=True, unit=" MiB")
+        self._target(
+            f"peak memory at {messages:,} empty gRPC messages", 120, peak, at_most=True, unit=" MiB"
+        )
 
     def rules(self, messages: int, tasks: int) -> None:
-        """Measure the cost of rules while recording, the memory of open tasks, and the time to check a recording
-        again."""
+        """Measure the cost of rules while recording, the memory of open tasks, and the time to
+        check a recording again."""
         with cost.state_in(self.folder):
             made = journals.make(self.folder / "judged", 100_000, BURST)
             large = journals.make(self.folder / "again", messages, BURST)
@@ -261,7 +306,9 @@ class Suite:
             modes = {"without rules": False, "with rules": True}
             start = dict.fromkeys(modes, math.inf)
             for name, rules in [*modes.items()] * _TURNS:
-                start[name] = min(start[name], cost.burst(nothing, self.folder, rules=rules).cpu_seconds)
+                start[name] = min(
+                    start[name], cost.burst(nothing, self.folder, rules=rules).cpu_seconds
+                )
             costs: dict[str, list[cost.Cost]] = {name: [] for name in modes}
             for name, rules in [*modes.items()] * max(self._rounds, _TURNS):
                 costs[name].append(cost.burst(made, self.folder, start[name], rules=rules))
@@ -269,9 +316,19 @@ class Suite:
         took: dict[str, list[float]] = {}
         for name, of in costs.items():
             took[name] = [1e6 / each.per_second for each in of]
-            self.rows.append(row("Recorder, one core", name, "us/A2A frame", took[name], less_is_better=True))
+            self.rows.append(
+                row("Recorder, one core", name, "us/A2A frame", took[name], less_is_better=True)
+            )
         opened, again = judging.open_tasks(tasks), judging.again(recording)
-        self.rows.append(row(f"{tasks:,} open tasks", "growth of the memory", "MiB", [opened.mib], less_is_better=True))
+        self.rows.append(
+            row(
+                f"{tasks:,} open tasks",
+                "growth of the memory",
+                "MiB",
+                [opened.mib],
+                less_is_better=True,
+            )
+        )
         title = f"{again.frames:,} frames checked again"
         for name, value in (
             ("seconds per 1,000,000", again.per_million),
@@ -279,15 +336,29 @@ class Suite:
             ("MiB at the end", again.mib),
         ):
             self.rows.append(row(title, name, "see left", [value], less_is_better=True))
-        self.details["rules"] = {name: [cost.report(each) for each in of] for name, of in costs.items()}
-        self.details["rules"] |= {"tasks": msgspec.to_builtins(opened), "again": msgspec.to_builtins(again)}
+        self.details["rules"] = {
+            name: [cost.report(each) for each in of] for name, of in costs.items()
+        }
+        self.details["rules"] |= {
+            "tasks": msgspec.to_builtins(opened),
+            "again": msgspec.to_builtins(again),
+        }
         ratio = min(took["with rules"]) / min(took["without rules"])
         self._target("time per frame with rules, times that without", 1.4, ratio, at_most=True)
-        self._target("memory of 100,000 open tasks", 200, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
-        self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
+        self._target(
+            "memory of 100,000 open tasks",
+            200,
+            opened.mib * 100_000 / tasks,
+            at_most=True,
+            unit=" MiB",
+        )
+        self._target(
+            "1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s"
+        )
 
     def query(self, messages: int) -> None:
-        """Measure filters over a recording: first pages by column, first results of a search in payloads."""
+        """Measure filters over a recording: first pages by column, first results of a search in
+        payloads."""
         spent, recording = self._recording(messages)
         pages, searches = querying.columns(recording), querying.words(recording)
         for one in pages:
@@ -309,7 +380,9 @@ class Suite:
         title = f"Screen, {spent.frames:,} frames"
         for name, values in zip(("", ", processor time"), zip(*opened, strict=True), strict=True):
             name = f"start of the process to the first rows{name}"
-            self.rows.append(row(title, name, "ms", [1e3 * each for each in values], less_is_better=True))
+            self.rows.append(
+                row(title, name, "ms", [1e3 * each for each in values], less_is_better=True)
+            )
         still = inspecting.moving(recording, self.folder, seconds)
         with cost.state_in(self.folder):
             live = journals.make(self.folder / "live", int(8 * seconds * FOLLOWED), BURST)
@@ -318,21 +391,41 @@ class Suite:
         self._moves(title, still)
         self._moves(f"{title}, {FOLLOWED:,} more a second", fed)
         pages, searches = querying.columns(recording), querying.words(recording)
-        self.details["inspect"] = [msgspec.to_builtins(one) for one in (still, fed, *pages, *searches)]
-        self._target("screen: start to the first rows", 1000, 1e3 * min(opened)[0], at_most=True, unit=" ms")
+        self.details["inspect"] = [
+            msgspec.to_builtins(one) for one in (still, fed, *pages, *searches)
+        ]
+        self._target(
+            "screen: start to the first rows", 1000, 1e3 * min(opened)[0], at_most=True, unit=" ms"
+        )
         of = [one for one in pages if one.rows == "exchanges"]
-        self._target("slowest first page by column", 300, 1e3 * max(one.page for one in of), at_most=True, unit=" ms")
+        self._target(
+            "slowest first page by column",
+            300,
+            1e3 * max(one.page for one in of),
+            at_most=True,
+            unit=" ms",
+        )
         latest = max(one.sign for one in searches)
         self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
         for text, took in still.filters.items():
             self.rows.append(
-                row(title, f"Enter to the first rows of {text[:9]}", "ms", [1e3 * took], less_is_better=True)
+                row(
+                    title,
+                    f"Enter to the first rows of {text[:9]}",
+                    "ms",
+                    [1e3 * took],
+                    less_is_better=True,
+                )
             )
         slowest = 1e3 * max(still.filters.values())
-        self._target("screen: Enter to the first rows of a filter", 300, slowest, at_most=True, unit=" ms")
+        self._target(
+            "screen: Enter to the first rows of a filter", 300, slowest, at_most=True, unit=" ms"
+        )
         for words, looked in (("", still), (f", {FOLLOWED:,} frames/s", fed)):
             pause = 1e3 * max(one.pause for one in looked.moves)
-            self._target(f"longest pause of the screen{words}", 100, pause, at_most=True, unit=" ms")
+            self._target(
+                f"longest pause of the screen{words}", 100, pause, at_most=True, unit=" ms"
+            )
         mib = max(still.mib, fed.mib)
         self._target("memory of the screen", 200, mib, at_most=True, unit=" MiB")
 
@@ -351,13 +444,16 @@ class Suite:
         self._target("recorder throughput with a hook that spins, times that without", 0.9, ratio)
 
     def otlp(self, messages: int, seconds: float) -> None:
-        """Measure the cost of an export for the relay, also with a failing backend, and a large export."""
+        """Measure the cost of an export for the relay, also with a failing backend, and a large
+        export."""
         with origins.http1(self.folder) as origin:
             turns = exporting.turns(self.folder, origin, seconds)
         self.rows += exports.live_rows(turns)
         self.targets += exports.live_targets(turns)
         self.notes += exports.notes(turns)
-        made = [(spent.frames, path) for spent, path in map(self._recording, (messages // 10, messages))]
+        made = [
+            (spent.frames, path) for spent, path in map(self._recording, (messages // 10, messages))
+        ]
         for where in ("file", *exporting.PROTOCOLS):
             with cost.state_in(self.folder):
                 small, large = (exports.offline(path, frames, where) for frames, path in made)
@@ -376,10 +472,17 @@ class Suite:
             "--tls",
             "--propagate",
         )
-        ways = {"": (), ", nothing rewritten": ("--rewrite-card", "never", "--keep-host"), ", every option": every}
+        ways = {
+            "": (),
+            ", nothing rewritten": ("--rewrite-card", "never", "--keep-host"),
+            ", every option": every,
+        }
         with hostile.agent(self.folder, messages) as origin:
             for words, options in ways.items():
-                rounds = [hostile.measure(self.folder, origin, messages, *options) for _ in range(self._rounds)]
+                rounds = [
+                    hostile.measure(self.folder, origin, messages, *options)
+                    for _ in range(self._rounds)
+                ]
                 title = f"Worst round trip beside a hostile client{words}"
                 best = {}
                 for kind in rounds[0]:
@@ -403,33 +506,52 @@ class Suite:
         ):
             self.rows.append(row(title, name, "see left", [value]))
         self.rows.append(row(title, "drain after stop, s", "see left", [seen.drain]))
-        self.rows.append(row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests]))
+        self.rows.append(
+            row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests])
+        )
 
     def starve(self, events: int, seconds: float) -> None:
-        """Measure the recorder beside busy processes: after a burst of events, and at a rate that it can carry."""
+        """Measure the recorder beside busy processes: after a burst of events, and at a rate that
+        it can carry."""
         ways = {"yielding": True, "at equal priority": False}
         runs: dict[str, list[starving.Starved]] = {name: [] for name in ways}
         for name, yields in [*ways.items()] * self._rounds:
             runs[name].append(self._stream(events, 0.0, yields=yields))
         for name, each in runs.items():
-            title = f"Recorder beside {starving.BUSY} busy processes, after a burst of {events:,} events"
+            title = (
+                f"Recorder beside {starving.BUSY} busy processes, "
+                f"after a burst of {events:,} events"
+            )
             self.rows.append(row(title, name, "events/s", [one.drain_rate for one in each]))
         yielding, equal = ([one.drain_rate for one in each] for each in runs.values())
-        ratio = statistics.median(first / second for first, second in zip(yielding, equal, strict=True))
+        ratio = statistics.median(
+            first / second for first, second in zip(yielding, equal, strict=True)
+        )
         rate = starving.SHARE * statistics.median(equal)
         steady = self._stream(round(rate * seconds), rate, yields=True)
-        title = f"Recorder beside {starving.BUSY} busy processes, {rate:,.0f} events/s for {seconds:g} s"
+        title = (
+            f"Recorder beside {starving.BUSY} busy processes, "
+            f"{rate:,.0f} events/s for {seconds:g} s"
+        )
         self.rows.append(row(title, "worst lag", "s", [steady.worst], less_is_better=True))
         self.details["starve"] = {name: msgspec.to_builtins(each) for name, each in runs.items()}
         self.details["starve"]["paced"] = msgspec.to_builtins(steady)
-        self._target("recorder beside busy processes, times its rate at equal priority, median", 0.8, ratio)
+        self._target(
+            "recorder beside busy processes, times its rate at equal priority, median", 0.8, ratio
+        )
         name = f"worst lag at {starving.SHARE} of that rate"
         self._target(name, 2, steady.worst, at_most=True, unit=" s")
-        shown = [sample for one in (*runs["yielding"], *runs["at equal priority"], steady) for sample in one.samples]
+        shown = [
+            sample
+            for one in (*runs["yielding"], *runs["at equal priority"], steady)
+            for sample in one.samples
+        ]
         name = f"largest error of {len(shown)} lags that were shown"
         if shown:
             wrong = max(shown, key=lambda sample: sample.error)
-            name += f" ({wrong.where}: {wrong.shown:g} s for {wrong.least:.1f} to {wrong.most:.1f} s)"
+            name += (
+                f" ({wrong.where}: {wrong.shown:g} s for {wrong.least:.1f} to {wrong.most:.1f} s)"
+            )
             self._target(name, 1, wrong.error, at_most=True, unit=" s")
         else:
             self._target(name, 1, None, why="no lag was shown")
@@ -452,10 +574,14 @@ class Suite:
                 for _ in range(self._rounds):
                     for name, before in contestants.items():
                         values[name].append(measure(before))
-                self.rows += [row(title, name, unit, of, less_is_better=less) for name, of in values.items()]
+                self.rows += [
+                    row(title, name, unit, of, less_is_better=less) for name, of in values.items()
+                ]
                 if measure is piped.start:
                     added = min(values[piped.OURS]) - min(values[piped.DIRECT])
-                    self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
+                    self._target(
+                        "added to the start of a stdio agent", 150, added, at_most=True, unit=" ms"
+                    )
 
     def replay(self) -> None:
         """Measure a call that a recording answers."""
@@ -465,8 +591,12 @@ class Suite:
                 with replaying.mock() as address:
                     took.append(replaying.p50(address, binding, self._seconds / 2))
         for binding, took in values.items():
-            self.rows.append(row("Replayed unary call, p50", binding, "ms", took, less_is_better=True))
-            self._target(f"a replayed unary call, {binding}, p50", 3, min(took), at_most=True, unit=" ms")
+            self.rows.append(
+                row("Replayed unary call, p50", binding, "ms", took, less_is_better=True)
+            )
+            self._target(
+                f"a replayed unary call, {binding}, p50", 3, min(took), at_most=True, unit=" ms"
+            )
 
     def _recording(self, messages: int) -> tuple[cost.Cost, Path]:
         """Return a recording of that many messages, created once in a run."""
@@ -484,7 +614,9 @@ class Suite:
                     half, most = statistics.median(values), max(values)
                     name = f"{move.name}: key to {word}, p50, longest {1e3 * most:.0f} ms"
                     self.rows.append(row(title, name, "ms", [1e3 * half], less_is_better=True))
-            name = f"{move.name}: longest pause of the loop, {1e3 * move.worked:.0f} ms of it at work"
+            name = (
+                f"{move.name}: longest pause of the loop, {1e3 * move.worked:.0f} ms of it at work"
+            )
             self.rows.append(row(title, name, "ms", [1e3 * move.pause], less_is_better=True))
 
     def _rates(
@@ -514,7 +646,9 @@ class Suite:
 
 def parse() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
+    parser = argparse.ArgumentParser(
+        prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies"
+    )
     scenarios = (
         "http1",
         "forward",
@@ -537,13 +671,26 @@ def parse() -> argparse.Namespace:
         "stdio",
         "replay",
     )
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
-    parser.add_argument("--full", action="store_true", help="recorder, rules and query with 1,000,000 frames")
+    parser.add_argument(
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help=f"of {', '.join(scenarios)}; all by default",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round: a look, not a measurement"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="recorder, rules and query with 1,000,000 frames"
+    )
     parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
-    parser.add_argument("--seconds", type=float, help="of each mood of a backend, on end (80; with --quick 10)")
+    parser.add_argument(
+        "--seconds", type=float, help="of each mood of a backend, on end (80; with --quick 10)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
+    parser.add_argument(
+        "--profile", action="store_true", help="only show where the recorder's time goes"
+    )
     typed = parser.parse_args()
     unknown = set(typed.scenarios) - set(scenarios)
     if unknown:
@@ -574,14 +721,18 @@ def main() -> None:
             "latency": suite.latency,
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
-            "many-streams": lambda: suite.many_streams(*((200, 100_000) if typed.quick else (500, 500_000))),
+            "many-streams": lambda: suite.many_streams(
+                *((200, 100_000) if typed.quick else (500, 500_000))
+            ),
             "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
             "query": lambda: suite.query(_sizes(typed)[0]),
             "inspect": lambda: suite.inspect(*_looked_at(typed)),
             "stdio": suite.stdio,
             "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
-            "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (10 if typed.quick else 80)),
+            "otlp": lambda: suite.otlp(
+                _sizes(typed)[0], typed.seconds or (10 if typed.quick else 80)
+            ),
             "hostile": lambda: suite.hostile(30_000 if typed.quick else 300_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
             "starve": lambda: suite.starve(*((60_000, 8) if typed.quick else (300_000, 20))),
@@ -590,21 +741,27 @@ def main() -> None:
         for scenario in typed.scenarios:
             loops.append(loop_ms())
             print(
-                f"{time.monotonic() - began:5.0f} s  {scenario}  (loop {loops[-1]:.1f} ms)", file=sys.stderr, flush=True
+                f"{time.monotonic() - began:5.0f} s  {scenario}  (loop {loops[-1]:.1f} ms)",
+                file=sys.stderr,
+                flush=True,
             )
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 suite.folder = Path(place)
                 steps[scenario]()
     loops.append(loop_ms())
     suite.details["loop_ms"] = loops
-    note = f"{time.monotonic() - began:.0f} s in all; a fixed Python loop took {min(loops):.1f} to {max(loops):.1f} ms"
+    note = (
+        f"{time.monotonic() - began:.0f} s in all; "
+        f"a fixed Python loop took {min(loops):.1f} to {max(loops):.1f} ms"
+    )
     print(table(suite.rows, suite.targets, [*suite.notes, note]))
     if typed.json:
         typed.json.write_bytes(encode(suite.rows, suite.targets, suite.details))
 
 
 def _looked_at(typed: argparse.Namespace) -> tuple[int, float]:
-    """Return the number of messages of the recording on the screen, and the seconds of each action."""
+    """Return the number of messages of the recording on the screen, and the seconds of each
+    action."""
     return (200_000, 2) if typed.quick else (1_000_000, 5)
 
 

@@ -18,14 +18,18 @@ from pathlib import Path
 from processes import end, memory_mib
 
 WAIT_SECONDS = 60.0
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])")
+_SEQUENCE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])"
+)
 _PLACE = re.compile(r"\x1b\[[\d;]*H")
 
 
 class Terminal:
     """A program with `columns` x `rows` cells. Times are those of `time.monotonic`."""
 
-    def __init__(self, command: list[str], columns: int = 160, rows: int = 50, **extra: str) -> None:
+    def __init__(
+        self, command: list[str], columns: int = 160, rows: int = 50, **extra: str
+    ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **extra}
@@ -52,13 +56,14 @@ class Terminal:
         return at
 
     def painted(self, since: float) -> list[tuple[float, str]]:
-        """Return the output after this time as plain text: each position on the screen is a line."""
+        """Return the output after this time as plain text: each position on the screen is a
+        line."""
         with self._news:
             return [(at, text) for at, text in self._painted if at > since]
 
     def until(self, pattern: str, since: float) -> float:
-        """Return the time at which this regular expression was in the output, after `since`. Raises RuntimeError after
-        a minute."""
+        """Return the time at which this regular expression was in the output, after `since`. Raises
+        RuntimeError after a minute."""
         wanted, deadline = re.compile(pattern), time.monotonic() + WAIT_SECONDS
         with self._news:
             while True:
@@ -102,8 +107,8 @@ class Terminal:
 
 
 def _take_terminal() -> None:
-    """Make the terminal the controlling one, in the program before it starts: it receives SIGHUP when the terminal is
-    closed."""
+    """Make the terminal the controlling one, in the program before it starts: it receives SIGHUP
+    when the terminal is closed."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

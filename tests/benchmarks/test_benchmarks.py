@@ -1,4 +1,5 @@
-"""The parts of the benchmark that could give wrong results: the generated journals, and the arithmetic."""
+"""The parts of the benchmark that could give wrong results: the generated journals, and the
+arithmetic."""
 
 from __future__ import annotations
 
@@ -37,11 +38,15 @@ def module(monkeypatch: pytest.MonkeyPatch) -> object:
 
     yield load
     for name in set(sys.modules) - before:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(Path(__file__).parent)):
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(
+            str(Path(__file__).parent)
+        ):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize(("make", "together", "size"), [("make", 1, 300), ("make", 8, 300), ("make_agent", 1, 290)])
+@pytest.mark.parametrize(
+    ("make", "together", "size"), [("make", 1, 300), ("make", 8, 300), ("make_agent", 1, 290)]
+)
 def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, make, together, size):
     """The recorder is measured with conversations that it decodes completely."""
     made = getattr(module("journals"), make)(tmp_path / "journal", 3_000, together)
@@ -52,7 +57,11 @@ def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, make,
             observer.feed(chunk, out)
     frames = [one for one in out if type(one) is Frame]
     assert len(frames) == len(out)
-    assert {frame.kind for frame in frames} <= _MESSAGES | {FrameKind.END, FrameKind.CUT, FrameKind.CONTROL}
+    assert {frame.kind for frame in frames} <= _MESSAGES | {
+        FrameKind.END,
+        FrameKind.CUT,
+        FrameKind.CONTROL,
+    }
     messages = [frame for frame in frames if frame.kind in _MESSAGES]
     assert len(messages) == made.messages
     assert all(frame.event for frame in messages)
@@ -81,8 +90,13 @@ def test_every_message_of_many_streams_is_a_frame(module, tmp_path, kind):
 def test_a_program_ends_when_whoever_looks_at_it_is_killed(tmp_path):
     """A benchmark that is killed leaves no process in its terminal."""
     told = tmp_path / "pid"
-    program = f"import os, time; open({str(told)!r}, 'w').write(f'{{os.getpid()}}.'); time.sleep(300)"
-    looker = f"import sys, time, terminal; terminal.Terminal([sys.executable, '-c', {program!r}]); time.sleep(300)"
+    program = (
+        f"import os, time; open({str(told)!r}, 'w').write(f'{{os.getpid()}}.'); time.sleep(300)"
+    )
+    looker = (
+        "import sys, time, terminal; "
+        f"terminal.Terminal([sys.executable, '-c', {program!r}]); time.sleep(300)"
+    )
     started = subprocess.Popen([sys.executable, "-c", looker], cwd=Path(__file__).parent)
     until(lambda: told.exists() and told.read_text().endswith("."))
     started.kill()
@@ -101,7 +115,8 @@ def test_a_target_that_was_not_measured_is_neither_met_nor_missed(module):
 
 
 def test_a_row_keeps_all_rounds_and_picks_the_best(module):
-    """A row has the best of the rounds, which is the smallest time, and the spread of the rounds."""
+    """A row has the best of the rounds, which is the smallest time, and the spread of the
+    rounds."""
     row = module("report").row
     assert row("s", "c", "us", [3.0, 2.0], less_is_better=True).best == 2.0
     assert row("s", "c", "requests/s", [3.0, 2.0]).best == 3.0
@@ -139,14 +154,18 @@ def test_the_last_line_of_an_export_is_understood(module, tmp_path, sent, given_
     """Of three calls some were sent and some given up; the rest was not sent."""
     settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
     report = HookReport(name="otlp", outcome="slow", calls=sent, errors=given_up, frame=0, log="")
-    told, _, _ = summarize_export(settings, report, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid)
-    found = module("standing").last_line(f"first\na2a-proxy: warning: {told}\na2a-proxy: hint: more\n")
+    told, _, _ = summarize_export(
+        settings, report, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid
+    )
+    found = module("standing").last_line(
+        f"first\na2a-proxy: warning: {told}\na2a-proxy: hint: more\n"
+    )
     assert found == [sent, given_up, 3 - sent - given_up]
 
 
 def test_an_interval_is_as_wide_as_chance_makes_it(module):
-    """Of 18 values the fifth from each end, because 4 heads or fewer of 18 coins are that rare; of few values the first
-    and the last."""
+    """Of 18 values the fifth from each end, because 4 heads or fewer of 18 coins are that rare; of
+    few values the first and the last."""
     interval = module("exports").interval
     assert interval([float(each) for each in range(18, 0, -1)]) == (5, 14)
     assert [interval([float(each) for each in range(number)]) for number in (1, 5, 6, 9)] == [
@@ -158,7 +177,8 @@ def test_an_interval_is_as_wide_as_chance_makes_it(module):
 
 
 def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, monkeypatch):
-    """It has been called when the clock starts; the recorder still reaches the end of its journal."""
+    """It has been called when the clock starts; the recorder still reaches the end of its
+    journal."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     journals, beside = module("journals"), module("beside")
     made, first = journals.make(tmp_path / "made", 200, 8), journals.make(tmp_path / "first", 1)
@@ -170,7 +190,8 @@ def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, mon
 
 @pytest.mark.parametrize("yields", [True, False])
 def test_a_recorder_beside_busy_processes_is_measured_to_the_last_event(module, tmp_path, yields):
-    """Its recorder yields, or not; the lag at an event is the time since the client received the next one."""
+    """Its recorder yields, or not; the lag at an event is the time since the client received the
+    next one."""
     starving = module("starving")
     run = starving.run_stream(tmp_path, 300, 1_000, yields=yields, busy=0)
     assert run.sent_seconds >= 0.2
@@ -181,7 +202,8 @@ def test_a_recorder_beside_busy_processes_is_measured_to_the_last_event(module, 
 
 
 def test_the_targets_of_the_decoder_fuzz_are_property_tests(module):
-    """Each is a function that Hypothesis can call with bytes; the decoders of the relayed protocols are among them."""
+    """Each is a function that Hypothesis can call with bytes; the decoders of the relayed protocols
+    are among them."""
     found = list(module("decoding").targets())
     for word in (
         "wire/test_http2.py",
@@ -193,7 +215,11 @@ def test_the_targets_of_the_decoder_fuzz_are_property_tests(module):
         assert any(word in each for each in found)
     file, _, name = next(each for each in found if "test_sse" in each).partition("::")
     done = subprocess.run(
-        [sys.executable, "-c", f"import test_sse; test_sse.{name}.hypothesis.fuzz_one_input(b'data: 1')"],
+        [
+            sys.executable,
+            "-c",
+            f"import test_sse; test_sse.{name}.hypothesis.fuzz_one_input(b'data: 1')",
+        ],
         cwd=Path(__file__).parents[1] / Path(file).parent,
         env={"PYTHONPATH": str(Path(__file__).parents[1])},
         check=False,

@@ -1,9 +1,10 @@
 """`a2a-inspect` with a log of its redraws and of the pauses of its event loop.
 
-Called with a recording and a file. Each redraw writes a line: the time, the cursor of the focused list, the length of
-that list, whether the row under the cursor has been read. Each pause writes a line: its beginning, its length by the
-clock, and the processor time of the loop's thread in it, which is less if other processes used the processor. Times are
-those of `time.monotonic`, in seconds.
+Called with a recording and a file. Each redraw writes a line: the time, the cursor of the focused
+list, the length of that list, whether the row under the cursor has been read. Each pause writes a
+line: its beginning, its length by the clock, and the processor time of the loop's thread in it,
+which is less if other processes used the processor. Times are those of `time.monotonic`, in
+seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Watched(app.InspectApp):
         rows = self.focused if self.screen_stack else None
         if isinstance(rows, LazyList):
             read = int(rows.current_row is not None)
-            print("paint", time.monotonic(), rows.cursor, rows.total, read, file=self.told, flush=True)
+            print(
+                "paint", time.monotonic(), rows.cursor, rows.total, read, file=self.told, flush=True
+            )
 
     async def _look(self) -> None:
         while True:

@@ -18,7 +18,9 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The journal of the session "u" with two records, written at 1,000 and 2,000 ns."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
-    made = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), 0, uuid="u"))
+    made = file_layout.create_journal(
+        file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), 0, uuid="u")
+    )
     journal = Journal(made.path, lambda _seconds, _call: None)
     for number in (1, 2):
         journal.append(ChunkKind.DATA, Direction.TO_AGENT, 1, number * 1000, b"x" * 10)

@@ -18,9 +18,14 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_folders_are_private(state: Path) -> None:
-    """The variable names the state directory; everything created in it is readable by the user only."""
+    """The variable names the state directory; everything created in it is readable by the user
+    only."""
     assert file_layout.state_dir() == state
-    for folder in (file_layout.state_dir(), file_layout.journals_dir(), file_layout.recordings_dir()):
+    for folder in (
+        file_layout.state_dir(),
+        file_layout.journals_dir(),
+        file_layout.recordings_dir(),
+    ):
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
@@ -34,7 +39,8 @@ def test_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 @pytest.mark.parametrize("home", ["", "~/.local/state"])
 def test_a_user_without_a_home_directory(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever way platformdirs says so: looking something up finds nothing, and writing is an error."""
+    """Whichever way platformdirs says so: looking something up finds nothing, and writing is an
+    error."""
 
     def find(_name: str) -> str:
         if not home:
@@ -49,7 +55,9 @@ def test_a_user_without_a_home_directory(home: str, monkeypatch: pytest.MonkeyPa
         file_layout.state_dir()
 
 
-def test_parents_are_private_whatever_the_umask(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parents_are_private_whatever_the_umask(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(state / "local" / "a2a"))
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     before = os.umask(0)
@@ -75,7 +83,10 @@ def test_many_processes_get_one_key(state: Path) -> None:
     code = "from a2a_proxy.capture import file_layout; print(file_layout.redaction_key().hex())"
     command = [sys.executable, "-c", code]
     environment = {**os.environ, file_layout.STATE_VARIABLE: str(state)}
-    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
     keys = {process.communicate(timeout=120)[0].strip() for process in running}
     assert len(keys) == 1
     assert len(keys.pop()) == 64
@@ -90,7 +101,8 @@ def test_a_broken_key_is_not_replaced(state: Path) -> None:
 
 
 def test_leftovers_are_journals_without_a_holder() -> None:
-    """A journal belongs to its relay until that lets go, or dies; then it is left over, oldest first."""
+    """A journal belongs to its relay until that lets go, or dies; then it is left over, oldest
+    first."""
     later = file_layout.create_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
     first = file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
     assert file_layout.is_held(first.path)
@@ -104,10 +116,15 @@ def test_leftovers_are_journals_without_a_holder() -> None:
 
 
 def test_leftovers_are_found_among_journals_in_use() -> None:
-    folders = [file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), second)) for second in range(1, 9)]
+    folders = [
+        file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), second))
+        for second in range(1, 9)
+    ]
     for folder in folders[::2]:
         folder.release_locks()
-    assert {left.path for left in file_layout.find_leftovers()} == {folder.path for folder in folders[::2]}
+    assert {left.path for left in file_layout.find_leftovers()} == {
+        folder.path for folder in folders[::2]
+    }
 
 
 def test_a_killed_relay_leaves_its_journal() -> None:
@@ -132,7 +149,9 @@ def test_foreign_folders_are_ignored() -> None:
     assert file_layout.find_leftovers() == []
 
 
-def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_with_a_live_recorder_is_no_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The recorder finishes it; `recover` is needed only if both processes are dead."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
@@ -145,18 +164,26 @@ def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypat
     assert [left.path for left in file_layout.find_leftovers()] == [folder.path]
 
 
-def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_is_being_deleted_is_no_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release_locks()
     (found,) = file_layout.find_leftovers()
     meanwhile: list[list[file_layout.Leftover]] = []
-    monkeypatch.setattr(file_layout.shutil, "rmtree", lambda *_, **__: meanwhile.append(file_layout.find_leftovers()))
+    monkeypatch.setattr(
+        file_layout.shutil,
+        "rmtree",
+        lambda *_, **__: meanwhile.append(file_layout.find_leftovers()),
+    )
     file_layout.delete_journal(found.path)
     assert meanwhile == [[]]
 
 
-def test_an_inherited_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inherited_lock_holds_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A recorder that inherited it: the relay may go."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
@@ -177,14 +204,18 @@ def test_folders_of_hooks_and_spans_are_private(state: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_key_that_another_process_created_first_is_kept(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_another_process_created_first_is_kept(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key = file_layout.redaction_key()
     monkeypatch.setattr(Path, "exists", lambda _: False)
     assert file_layout.redaction_key() == key
     assert [path.name for path in state.iterdir()] == ["redaction.key"]
 
 
-def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(state: Path, tmp_path: Path) -> None:
+def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(
+    state: Path, tmp_path: Path
+) -> None:
     assert file_layout.find_unfinished() == []
     one = file_layout.create_journal(session(tmp_path / "one.db", uuid="u1"))
     two = file_layout.create_journal(session(tmp_path / "two.db", uuid="u2"))
@@ -213,7 +244,9 @@ def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(sta
     assert not one.path.exists()
 
 
-@pytest.mark.parametrize("deleted", [["lock"], ["session.json"], ["lock", "session.json", "proxy.lock"]])
+@pytest.mark.parametrize(
+    "deleted", [["lock"], ["session.json"], ["lock", "session.json", "proxy.lock"]]
+)
 def test_deleted_files_of_a_live_journal_are_made_again(tmp_path: Path, deleted: list[str]) -> None:
     folder = file_layout.create_journal(session(tmp_path / "r.db"))
     assert not folder.restore_files(session(tmp_path / "other.db"))
@@ -228,7 +261,9 @@ def test_deleted_files_of_a_live_journal_are_made_again(tmp_path: Path, deleted:
     assert len(file_layout.find_leftovers()) == 1
 
 
-def test_a_recorder_waits_while_another_process_tests_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_waits_while_another_process_tests_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = file_layout.create_journal(session(tmp_path / "r.db"))
     held = [file_layout.lock_recorder(folder.path)]
     pauses: list[float] = []
@@ -256,7 +291,9 @@ def test_a_session_file_keeps_names_that_are_not_utf_8(tmp_path: Path) -> None:
     folder.release_locks()
 
 
-def test_the_last_recording_elsewhere_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_recording_elsewhere_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Unless a test made it, or it was deleted since."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
     recording = tmp_path / "r.db"

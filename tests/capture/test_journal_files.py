@@ -20,9 +20,12 @@ from support_journal import Disk
 
 
 def test_ending_a_segment_is_retried_with_growing_pauses(tmp_path: Path) -> None:
-    """On a full disk an idle segment is due, but tried after longer and longer pauses only; with room again it ends."""
+    """On a full disk an idle segment is due, but tried after longer and longer pauses only; with
+    room again it ends."""
     disk, now = Disk(), 100.0
-    segments = JournalFiles(tmp_path, JournalLimits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
+    segments = JournalFiles(
+        tmp_path, JournalLimits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now
+    )
     assert segments.seconds_until_rotation is None
     assert segments.write([b"header", b"data"]) == 2
     assert segments.seconds_until_rotation == 60
@@ -142,7 +145,9 @@ def test_space_of_deleted_segments_is_used_again(tmp_path: Path) -> None:
     segments.close()
 
 
-def test_a_folder_that_is_deleted_meanwhile_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_deleted_meanwhile_has_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A recorder that has finished deletes its journal while a reader waits for it."""
     monkeypatch.setattr(Path, "is_dir", lambda _path: True)  # as it was a moment before
     assert segment_numbers(tmp_path / "journal") == []

@@ -17,7 +17,9 @@ from support_journal import Turns, read_all
 A = Direction.TO_AGENT
 
 
-def written(folder: Path, count: int = 40, size: int = 100, segment_bytes: int = 1000) -> list[Chunk]:
+def written(
+    folder: Path, count: int = 40, size: int = 100, segment_bytes: int = 1000
+) -> list[Chunk]:
     journal = Journal(folder, Turns(), JournalLimits(segment_bytes=segment_bytes, keep_free=0))
     chunks = [Chunk(1, ChunkKind.DATA, A, at, bytes((at % 251,)) * size) for at in range(count)]
     for chunk in chunks:
@@ -53,7 +55,8 @@ def test_a_reader_resumes_from_any_position(tmp_path: Path) -> None:
 
 
 def test_following_a_live_writer(tmp_path: Path) -> None:
-    """A reader that runs while records are written, rotated and deleted sees each once, in order."""
+    """A reader that runs while records are written, rotated and deleted sees each once, in
+    order."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_bytes=50_000, keep_free=0))
     count = 20_000
 
@@ -107,7 +110,8 @@ def test_damage_is_reported_once_and_the_next_segment_is_read(tmp_path: Path) ->
 
 
 def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
-    """Bytes missing at the end of a segment are noticed by the next one's header, at whatever place it was cut."""
+    """Bytes missing at the end of a segment are noticed by the next one's header, at whatever place
+    it was cut."""
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
     whole = path.read_bytes()
@@ -116,7 +120,9 @@ def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
         got = read_all(tmp_path)
         assert len(damages(got)) == 1
         assert "missing at its end" in damages(got)[0]
-        assert [chunk for chunk in got if chunk.kind is not ChunkKind.LOST] == [c for c in chunks if c in got]
+        assert [chunk for chunk in got if chunk.kind is not ChunkKind.LOST] == [
+            c for c in chunks if c in got
+        ]
 
 
 @pytest.mark.parametrize("data", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])

@@ -141,9 +141,12 @@ def story(journal: Journal, connection: int, at: int, parts: int = 5) -> None:
 
 
 def test_a_full_queue_is_counted(tmp_path: Path) -> None:
-    """Records that do not fit into the queue are lost and reported; the connection becomes opaque."""
+    """Records that do not fit into the queue are lost and reported; the connection becomes
+    opaque."""
     disk = Disk()
-    journal = Journal(tmp_path, turns := Turns(), JournalLimits(queue_bytes=2000, keep_free=0), write=disk)
+    journal = Journal(
+        tmp_path, turns := Turns(), JournalLimits(queue_bytes=2000, keep_free=0), write=disk
+    )
     disk.open.clear()
     story(journal, 1, 1)
     journal.flush()
@@ -170,7 +173,8 @@ def test_a_full_queue_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_counted(tmp_path: Path) -> None:
-    """A write that fails in mid-record: what lay whole before it is read, the rest is told once there is room again."""
+    """A write that fails in mid-record: what lay whole before it is read, the rest is told once
+    there is room again."""
     disk = Disk()
     journal = Journal(tmp_path, Turns(), ROOMY, write=disk)
     story(journal, 1, 1)
@@ -194,7 +198,12 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
     chunks = read_all(tmp_path)
     assert payload(chunks) + lost(chunks) == journal.get_stats().appended
     assert journal.get_stats().lost == lost(chunks) > 0
-    assert [chunk.kind for chunk in chunks if chunk.connection == 1] == [OPEN, *[DATA] * 10, LOST, CLOSED]
+    assert [chunk.kind for chunk in chunks if chunk.connection == 1] == [
+        OPEN,
+        *[DATA] * 10,
+        LOST,
+        CLOSED,
+    ]
     second = [chunk.kind for chunk in chunks if chunk.connection == 2]
     assert second[:3] == [OPEN, DATA, DATA]
     assert DATA not in second[second.index(LOST) :]
@@ -203,14 +212,18 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_written_and_lost_records_add_up(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_and_lost_records_add_up(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However the disk fails and comes back: appended = read + lost, and no byte follows a hole."""
     monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(journal_writer, "MIN_RETRY_SECONDS", 0.01)
     draw = random.Random(seed)
     disk = Disk()
     limits = JournalLimits(
-        segment_bytes=draw.choice([2000, 10**6]), queue_bytes=draw.choice([1000, 10**6]), keep_free=0
+        segment_bytes=draw.choice([2000, 10**6]),
+        queue_bytes=draw.choice([1000, 10**6]),
+        keep_free=0,
     )
     journal = Journal(tmp_path, Turns(), limits, write=disk)
     connection = 0
@@ -223,7 +236,11 @@ def test_written_and_lost_records_add_up(tmp_path: Path, seed: int, monkeypatch:
         for _ in range(draw.randrange(6)):
             number = draw.randrange(max(1, connection - 2), connection + 1)
             journal.append(
-                draw.choice([DATA, DATA, OURS]), draw.choice([A, B]), number, turn, bytes(draw.randrange(400))
+                draw.choice([DATA, DATA, OURS]),
+                draw.choice([A, B]),
+                number,
+                turn,
+                bytes(draw.randrange(400)),
             )
         if turn % 10 == 9 and connection > 3:
             journal.append(CLOSED, A, max(1, connection - 3), turn, b"")
@@ -249,7 +266,8 @@ def test_written_and_lost_records_add_up(tmp_path: Path, seed: int, monkeypatch:
 
 
 def test_the_journal_has_a_cap(tmp_path: Path) -> None:
-    """At the cap capture stops and is counted; when the reader has deleted segments, new connections are captured."""
+    """At the cap capture stops and is counted; when the reader has deleted segments, new
+    connections are captured."""
     journal = Journal(tmp_path, Turns(), JournalLimits(max_bytes=20_000, keep_free=0))
     for connection in range(1, 31):
         journal.append(OPEN, A, connection, connection, b"{}")
@@ -298,7 +316,9 @@ for number in range(40):
 assert journal.close(40)
 print(journal.get_stats().lost)
 """
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (result.stdout, result.stderr) == ("0\n", "")
     assert len(segment_numbers(tmp_path)) >= 4
     chunks = read_all(tmp_path)
@@ -334,7 +354,8 @@ def test_an_unwritable_folder_raises_at_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_the_reason_of_a_loss_survives_the_next_write(tmp_path: Path, number: int) -> None:
-    """A small record still fits where a large one did not: the bytes are lost all the same, and why is still known."""
+    """A small record still fits where a large one did not: the bytes are lost all the same, and why
+    is still known."""
 
     def write(fd: int, data: bytes | memoryview) -> int:
         if len(data) > 4096:
@@ -349,14 +370,20 @@ def test_the_reason_of_a_loss_survives_the_next_write(tmp_path: Path, number: in
     while journal.get_stats().reason and time.monotonic() < deadline:
         time.sleep(0.001)  # until it is tried again, with the record that tells of the loss
     stats = journal.get_stats()
-    assert (stats.lost, stats.reason, stats.lost_reason) == (60_000, "", os.strerror(number).lower())
+    assert (stats.lost, stats.reason, stats.lost_reason) == (
+        60_000,
+        "",
+        os.strerror(number).lower(),
+    )
     assert journal.close(2)
 
 
 def test_a_full_queue_is_reported_as_a_slow_disk(tmp_path: Path) -> None:
     """There is room, but it is not reached in time."""
     disk = Disk()
-    journal = Journal(tmp_path / "j", Turns(), JournalLimits(keep_free=0, queue_bytes=100_000), write=disk)
+    journal = Journal(
+        tmp_path / "j", Turns(), JournalLimits(keep_free=0, queue_bytes=100_000), write=disk
+    )
     disk.open.clear()
     for at in range(4):
         journal.append(DATA, A, 1, at, bytes(60_000))

@@ -57,13 +57,20 @@ def test_lost_loss_records_are_merged() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections that open when too much is kept already are only counted; those that are known still close."""
+    """Connections that open when too much is kept already are only counted; those that are known
+    still close."""
     monkeypatch.setattr(gap_module, "MAX_ENTRIES", 3)
     gap = LossBuffer()
     for number in range(1, 4):
         add(gap, (OPEN, A, number, b"{}"))
     for number in range(4, 100):
-        add(gap, (OPEN, A, number, b"{}"), (DATA, A, number, b"xy"), (EOF, A, number, b""), (CLOSED, A, number, b""))
+        add(
+            gap,
+            (OPEN, A, number, b"{}"),
+            (DATA, A, number, b"xy"),
+            (EOF, A, number, b""),
+            (CLOSED, A, number, b""),
+        )
     add(gap, (CLOSED, A, 2, b""))
     chunks = taken(gap)
     assert [(chunk.kind, chunk.connection) for chunk in chunks] == [

@@ -35,14 +35,22 @@ def wire(chunks: list[Chunk]) -> bytes:
     return b"".join(
         piece
         for chunk in chunks
-        for piece in pack_record(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
+        for piece in pack_record(
+            chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data
+        )
     )
 
 
 def test_the_format() -> None:
-    """The bytes of a record and of a segment's header, so that a change of the format does not go unseen."""
-    record = b"".join(pack_record(ChunkKind.DATA, Direction.TO_CLIENT, 7, 0x0102030405060708, b"hi"))
-    assert record.hex() == "02000000" + record[4:8].hex() + "03010000" + "07000000" + "0807060504030201" + "6869"
+    """The bytes of a record and of a segment's header, so that a change of the format does not go
+    unseen."""
+    record = b"".join(
+        pack_record(ChunkKind.DATA, Direction.TO_CLIENT, 7, 0x0102030405060708, b"hi")
+    )
+    assert (
+        record.hex()
+        == "02000000" + record[4:8].hex() + "03010000" + "07000000" + "0807060504030201" + "6869"
+    )
     assert RECORD_HEADER.size == 24
     assert segment_header(2, 99) == b"A2AJRNL\n" + bytes.fromhex("01000000020000006300000000000000")
     assert unpack_header(pack_record(3, 1, 7, 9, b"")[0]) == (3, 1, 7, 9)
@@ -57,8 +65,11 @@ def test_packed_records_are_scanned_back_equal(chunks: list[Chunk]) -> None:
 
 
 @given(CHUNKS, st.data())
-def test_a_torn_tail_is_no_damage_and_is_read_later(chunks: list[Chunk], data: st.DataObject) -> None:
-    """Cut anywhere, the whole records are found, the rest is no damage, and reading on from there finds the others."""
+def test_a_torn_tail_is_no_damage_and_is_read_later(
+    chunks: list[Chunk], data: st.DataObject
+) -> None:
+    """Cut anywhere, the whole records are found, the rest is no damage, and reading on from there
+    finds the others."""
     raw = wire(chunks)
     cut = data.draw(st.integers(0, len(raw)))
     first = scan_records(raw[:cut])
@@ -90,7 +101,9 @@ def test_any_bytes_are_scanned_without_an_exception(data: bytes) -> None:
 def test_a_record_of_an_unknown_kind_is_damage() -> None:
     """Also with a right checksum."""
     for kind, direction in ((0, 0), (len(ChunkKind) + 1, 0), (255, 1), (3, 2)):
-        assert "unknown kind" in scan_records(b"".join(pack_record(kind, direction, 1, 1, b""))).damage
+        assert (
+            "unknown kind" in scan_records(b"".join(pack_record(kind, direction, 1, 1, b""))).damage
+        )
 
 
 def test_an_impossible_length_is_damage_at_once() -> None:
@@ -112,6 +125,12 @@ def test_bytes_after_a_position_are_of_its_segment_and_later_ones(tmp_path: Path
     """A deleted segment has none; a position beyond the end is not negative."""
     for number, size in ((1, 50), (2, 300), (3, 7)):
         segment_path(tmp_path, number).write_bytes(bytes(size))
-    assert [bytes_after(tmp_path, at) for at in ((1, 50), (2, 100), (3, 7), (3, 9), (4, 5))] == [307, 207, 0, 0, 0]
+    assert [bytes_after(tmp_path, at) for at in ((1, 50), (2, 100), (3, 7), (3, 9), (4, 5))] == [
+        307,
+        207,
+        0,
+        0,
+        0,
+    ]
     segment_path(tmp_path, 1).unlink()
     assert bytes_after(tmp_path, (1, 50)) == 307

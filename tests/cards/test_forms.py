@@ -18,18 +18,25 @@ def form(value: Json, wanted: CardForm) -> str:
 
 
 def test_the_example_of_the_specification() -> None:
-    """Section 8.4.1: required members and those with presence stay, an empty list that is not required goes."""
+    """Section 8.4.1: required members and those with presence stay, an empty list that is not
+    required goes."""
     fragment = {
         "name": "Example Agent",
         "description": "",
         "capabilities": {"streaming": False, "pushNotifications": False, "extensions": []},
         "skills": [],
     }
-    rest = {"supportedInterfaces": [{}], "version": "1", "defaultInputModes": ["a"], "defaultOutputModes": ["b"]}
+    rest = {
+        "supportedInterfaces": [{}],
+        "version": "1",
+        "defaultInputModes": ["a"],
+        "defaultOutputModes": ["b"],
+    }
     assert form(fragment | rest, CardForm.SPECIFICATION) == (
         '{"capabilities":{"pushNotifications":false,"streaming":false},"defaultInputModes":["a"],'
         '"defaultOutputModes":["b"],"description":"","name":"Example Agent","skills":[],'
-        '"supportedInterfaces":[{"protocolBinding":"","protocolVersion":"","url":""}],"version":"1"}'
+        '"supportedInterfaces":[{"protocolBinding":"",'
+        '"protocolVersion":"","url":""}],"version":"1"}'
     )
     assert form(fragment, CardForm.SDK) == (
         '{"capabilities":{"pushNotifications":false,"streaming":false},"name":"Example Agent"}'
@@ -38,17 +45,25 @@ def test_the_example_of_the_specification() -> None:
 
 def test_required_members_of_nested_messages_are_kept() -> None:
     flow = {"clientCredentials": {"tokenUrl": "t"}}
-    value = card(securitySchemes={"o": {"oauth2SecurityScheme": {"flows": flow}}}, provider={"url": "u"})
+    value = card(
+        securitySchemes={"o": {"oauth2SecurityScheme": {"flows": flow}}}, provider={"url": "u"}
+    )
     told = form(value, CardForm.SPECIFICATION)
-    assert '"securitySchemes":{"o":{"oauth2SecurityScheme":{"flows":{"clientCredentials":{"scopes":{},' in told
+    assert (
+        '"securitySchemes":{"o":{"oauth2SecurityScheme":{"flows":{"clientCredentials":{"scopes":{},'
+        in told
+    )
     assert '"provider":{"organization":"","url":"u"}' in told
 
 
 def test_numbers_and_texts() -> None:
-    """RFC 8785 writes numbers as ECMAScript does; Python SDKs before 1.1.3 wrote those of Python."""
+    """RFC 8785 writes numbers as ECMAScript does; Python SDKs before 1.1.3 wrote those of
+    Python."""
     params = {"a": 1, "b": 1e-06, "c": 1e21, "d": 0.5, "ü": "€", "e": True, "f": [2]}
     value = card(capabilities={"extensions": [{"uri": "u", "params": params}]})
-    assert '{"a":1,"b":0.000001,"c":1e+21,"d":0.5,"e":true,"f":[2],"ü":"€"}' in form(value, CardForm.SDK)
+    assert '{"a":1,"b":0.000001,"c":1e+21,"d":0.5,"e":true,"f":[2],"ü":"€"}' in form(
+        value, CardForm.SDK
+    )
     python = '{"a":1.0,"b":1e-06,"c":1e+21,"d":0.5,"e":true,"f":[2.0],"\\u00fc":"\\u20ac"}'
     assert python in form(value, CardForm.PYTHON_1_1_2)
 
@@ -70,7 +85,9 @@ def test_members_of_0_3_at_their_default_are_dropped() -> None:
         '"skills":[{"id":"s"}],"url":"u"}'
     )
     changed = value | {"protocolVersion": "0.3.1", "preferredTransport": "GRPC"}
-    assert '"preferredTransport":"GRPC","protocolVersion":"0.3.1"' in form(changed, CardForm.PYTHON_0_3)
+    assert '"preferredTransport":"GRPC","protocolVersion":"0.3.1"' in form(
+        changed, CardForm.PYTHON_0_3
+    )
 
 
 @pytest.mark.parametrize("bad", [{"skills": 5}, {"capabilities": [1]}, {"name": {"a": 1}}])
@@ -91,8 +108,21 @@ def test_a_card_without_canonical_form() -> None:
 
 
 def test_members_that_are_not_covered() -> None:
-    """A member is covered if its name is written in snake_case; one at its default needs no signature."""
+    """A member is covered if its name is written in snake_case; one at its default needs no
+    signature."""
     covered = {"a": 1, "bC": {"d": 1}, "list": [{"x": 1}], "short": [1]}
-    served = {"a": 1, "b_c": {"d": 1, "e": 2}, "list": [{"x": 1, "y": 1}], "short": [1, {}], "f": False, "g": {}}
-    assert uncovered_members(served | {"signatures": [1]}, covered) == ("b_c.e", "list[0].y", "short[1]", "g")
+    served = {
+        "a": 1,
+        "b_c": {"d": 1, "e": 2},
+        "list": [{"x": 1, "y": 1}],
+        "short": [1, {}],
+        "f": False,
+        "g": {},
+    }
+    assert uncovered_members(served | {"signatures": [1]}, covered) == (
+        "b_c.e",
+        "list[0].y",
+        "short[1]",
+        "g",
+    )
     assert len(uncovered_members({f"m{number}": 1 for number in range(50)}, {})) == 20

@@ -22,7 +22,9 @@ P384 = ec.generate_private_key(ec.SECP384R1())
 SECRET = {"kty": "oct", "k": "c2VjcmV0"}
 
 
-def pem(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | ed448.Ed448PrivateKey) -> bytes:
+def pem(
+    key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | ed448.Ed448PrivateKey,
+) -> bytes:
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -63,12 +65,18 @@ def test_private_keys_are_reported_and_only_their_public_part_is_kept() -> None:
     found = parse_keys(pem(ED) + private_pem())
     assert found.private == ("key 2",)
     assert not hasattr(found.keys[1].material, "sign")
-    jwk = parse_keys(json.dumps({"keys": [public_jwk(ED, kid="a"), private_jwk(ED, kid="b")]}).encode())
+    jwk = parse_keys(
+        json.dumps({"keys": [public_jwk(ED, kid="a"), private_jwk(ED, kid="b")]}).encode()
+    )
     assert jwk.private == ("b",)
     assert not hasattr(jwk.keys[1].material, "sign")
 
 
-SMALL = rsa.generate_private_key(65537, 1024).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+SMALL = (
+    rsa.generate_private_key(65537, 1024)
+    .public_key()
+    .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +89,21 @@ SMALL = rsa.generate_private_key(65537, 1024).public_key().public_bytes(Encoding
         (b'{"keys": [5]}', "keys[0] is no object"),
         (b'{"keys": [{"kty": "EC"}]}', "keys[0] cannot be used: "),
         (
-            json.dumps({"keys": [public_jwk(ED), {"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}).encode(),
+            json.dumps(
+                {"keys": [public_jwk(ED), {"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}
+            ).encode(),
             "keys[1] cannot be used",
         ),
         (json.dumps(public_jwk(ED, kid=5)).encode(), "the key.kid is no text"),
-        (json.dumps(public_jwk(ED, alg="RS256")).encode(), "the key.alg is 'RS256', which its key type does not have"),
+        (
+            json.dumps(public_jwk(ED, alg="RS256")).encode(),
+            "the key.alg is 'RS256', which its key type does not have",
+        ),
         (b"# text\n" + pem(ED)[:60], "line 2: PUBLIC KEY has no end"),
-        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "line 1: PUBLIC KEY cannot be read"),
+        (
+            b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+            "line 1: PUBLIC KEY cannot be read",
+        ),
         (b"-----BEGIN X-----\nAAAA\n-----END X-----\n", "line 1: X is no key"),
         (b" -----BEGIN X-----", "no PEM block begins at the start of a line"),
         (private_pem(b"secret"), "line 1: the private key is encrypted; the public key is enough"),

@@ -77,8 +77,11 @@ def only(value: Json, data: bytes | Json = SDK_KEYS) -> CardSignature:
 
 
 @pytest.mark.parametrize(("signer", "kind", "forms", "uncovered"), MATRIX)
-def test_cards_of_real_sdks(signer: str, kind: str, forms: set[CardForm], uncovered: tuple[str, ...]) -> None:
-    """Verified in the forms that are the same bytes; after a change of any covered member in none."""
+def test_cards_of_real_sdks(
+    signer: str, kind: str, forms: set[CardForm], uncovered: tuple[str, ...]
+) -> None:
+    """Verified in the forms that are the same bytes; after a change of any covered member in
+    none."""
     value = signed_card(signer, kind)
     found = only(value)
     assert (found.verdict, found.key, set(found.forms), found.uncovered) == (
@@ -88,7 +91,9 @@ def test_cards_of_real_sdks(signer: str, kind: str, forms: set[CardForm], uncove
         uncovered,
     )
     assert found.jku == "https://agent.example.com/jwks.json"
-    assert [only(_without(value, path)).verdict for path in uncovered] == [SignatureVerdict.VERIFIED] * len(uncovered)
+    assert [only(_without(value, path)).verdict for path in uncovered] == [
+        SignatureVerdict.VERIFIED
+    ] * len(uncovered)
     for name in value.keys() - {"signatures", *uncovered}:
         altered = only({each: member for each, member in value.items() if each != name})
         # without a default of 0.3, the card says the same
@@ -113,23 +118,33 @@ def test_words() -> None:
         f"not covered: securityRequirements[0], {jku}"
     )
     altered = only(value | {"name": "Another"}).describe()
-    assert altered == f"signed by python-1.3 (ES256), does not verify: python-1.3 tried with every form, {jku}"
+    assert (
+        altered
+        == f"signed by python-1.3 (ES256), does not verify: python-1.3 tried with every form, {jku}"
+    )
     (unverified,) = CardVerifier().verify(value)
     assert unverified.describe() == f"signed by python-1.3 (ES256), not verified, {jku}"
     assert only(sign_card(card()), CARD_KEYS).describe() == "signed by key-1 (HS256), verified"
     empty = card(description="")
-    text = b'{"capabilities":{"streaming":true},"defaultInputModes":["t"],"defaultOutputModes":["t"],"description":"",'
+    text = (
+        b'{"capabilities":{"streaming":true},"defaultInputModes":["t"],'
+        b'"defaultOutputModes":["t"],"description":"",'
+    )
     text += b'"name":"E","skills":[],"supportedInterfaces":[],"version":"1"}'
     empty = json.loads(text) | {"signatures": [sign_bytes(ED, text, kid="")]}
     assert only(empty, public_jwk(ED)).describe() == (
-        "signed by an unnamed key (EdDSA), verified with key 1, but the SDKs of today compute other bytes and refuse it"
+        "signed by an unnamed key (EdDSA), verified with key 1, "
+        "but the SDKs of today compute other bytes and refuse it"
     )
 
 
 def test_a_key_with_another_id_is_not_tried() -> None:
     value = sign_card(card())
     found = only(value, json.loads(CARD_KEYS) | {"kid": "key-2"})
-    assert (found.verdict, found.reason) == (SignatureVerdict.UNVERIFIED, "--card-keys has no key key-1")
+    assert (found.verdict, found.reason) == (
+        SignatureVerdict.UNVERIFIED,
+        "--card-keys has no key key-1",
+    )
     without_id = {name: member for name, member in json.loads(CARD_KEYS).items() if name != "kid"}
     assert only(value, without_id).key == "key 1"
 
@@ -138,18 +153,25 @@ def test_none_never_verifies() -> None:
     for alg in ("none", "None", "NONE"):
         protected = base64url(json.dumps({"alg": alg, "kid": "key-1"}).encode())
         found = only(card(signatures=[{"protected": protected, "signature": ""}]), CARD_KEYS)
-        assert (found.verdict, found.reason) == (SignatureVerdict.FAILED, "`none` is not a signature")
+        assert (found.verdict, found.reason) == (
+            SignatureVerdict.FAILED,
+            "`none` is not a signature",
+        )
 
 
 def test_a_public_key_is_no_secret() -> None:
     """The text of an RSA key as the secret of HS256: an attack on verifiers that trust `alg`."""
     public = (
-        generate_private_key(65537, 2048).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        generate_private_key(65537, 2048)
+        .public_key()
+        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     )
     protected = base64url(b'{"alg":"HS256","kid":"a"}')
     text = json.dumps(card(), separators=(",", ":"), sort_keys=True)
     signature = hmac.digest(public, f"{protected}.{base64url(text.encode())}".encode(), "sha256")
-    found = only(card(signatures=[{"protected": protected, "signature": base64url(signature)}]), public)
+    found = only(
+        card(signatures=[{"protected": protected, "signature": base64url(signature)}]), public
+    )
     assert found.verdict is SignatureVerdict.FAILED
     assert found.reason.startswith("HS256 is not an algorithm of the key (PS256, ")
 
@@ -158,13 +180,21 @@ def test_a_public_key_is_no_secret() -> None:
     ("entry", "verdict", "reason"),
     [
         ({}, UNVERIFIED, "`protected` is not readable or names no algorithm"),
-        ({"protected": "!", "signature": "AA"}, UNVERIFIED, "`protected` is not readable or names no algorithm"),
+        (
+            {"protected": "!", "signature": "AA"},
+            UNVERIFIED,
+            "`protected` is not readable or names no algorithm",
+        ),
         (
             {"protected": base64url(b"[]"), "signature": "AA"},
             UNVERIFIED,
             "`protected` is not readable or names no algorithm",
         ),
-        ({"protected": "é", "signature": "AA"}, UNVERIFIED, "`protected` is not readable or names no algorithm"),
+        (
+            {"protected": "é", "signature": "AA"},
+            UNVERIFIED,
+            "`protected` is not readable or names no algorithm",
+        ),
         (
             sign_bytes(ED, b"{}", crit=["b64"], b64=False),
             FAILED,
@@ -183,8 +213,13 @@ def test_a_malformed_signature(entry: Json, verdict: SignatureVerdict, reason: s
 def test_one_of_two_signatures_and_no_more_than_eight() -> None:
     """A card has two signatures while its key changes."""
     signed = sign_card(card())
-    both = signed | {"signatures": [sign_bytes(ED, b"{}", kid="old"), *signed["signatures"], "text"]}
-    assert [each.verdict.name for each in verifier(CARD_KEYS).verify(both)] == ["UNVERIFIED", "VERIFIED"]
+    both = signed | {
+        "signatures": [sign_bytes(ED, b"{}", kid="old"), *signed["signatures"], "text"]
+    }
+    assert [each.verdict.name for each in verifier(CARD_KEYS).verify(both)] == [
+        "UNVERIFIED",
+        "VERIFIED",
+    ]
     many = signed | {"signatures": signed["signatures"] * 100}
     assert len(verifier(CARD_KEYS).verify(many)) == MAX_SIGNATURES
     assert not verifier(CARD_KEYS).verify(card())
@@ -192,7 +227,9 @@ def test_one_of_two_signatures_and_no_more_than_eight() -> None:
 
 
 def frame(payload: bytes, schema: str) -> Frame:
-    return Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.RESPONSE, 1, 1, 0, 1, payload, schema=schema)
+    return Frame(
+        1, 1, 1, Direction.TO_CLIENT, FrameKind.RESPONSE, 1, 1, 0, 1, payload, schema=schema
+    )
 
 
 def test_cards_in_results_and_in_protobuf() -> None:
@@ -205,7 +242,9 @@ def test_cards_in_results_and_in_protobuf() -> None:
     grpc = from_dict("1.0", "AgentCard", signed).SerializeToString()
     (found,) = verify(frame(grpc, "lf.a2a.v1.AgentCard"), Binding.GRPC)
     assert found.verdict is SignatureVerdict.VERIFIED
-    old = from_dict("0.3", "AgentCard", {"name": "A", "signatures": signed["signatures"]}).SerializeToString()
+    old = from_dict(
+        "0.3", "AgentCard", {"name": "A", "signatures": signed["signatures"]}
+    ).SerializeToString()
     (found,) = verify(frame(old, "a2a.v1.AgentCard"), Binding.GRPC)
     assert (found.verdict, found.reason) == (
         SignatureVerdict.UNVERIFIED,
@@ -217,7 +256,9 @@ def test_cards_in_results_and_in_protobuf() -> None:
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 NAMES = (
@@ -240,10 +281,16 @@ def test_any_json_is_read(members: Json) -> None:
     for each in verifier(CARD_KEYS).verify(value):
         if each.verdict is SignatureVerdict.VERIFIED:
             assert "signatures" not in members
-            assert all(value[name] == card()[name] for name in members.keys() - set(each.uncovered) if name in card())
+            assert all(
+                value[name] == card()[name]
+                for name in members.keys() - set(each.uncovered)
+                if name in card()
+            )
 
 
-def test_a_card_that_is_fetched_again_is_not_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_that_is_fetched_again_is_not_verified_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one = verifier(CARD_KEYS)
     each = frame(json.dumps(sign_card(card())).encode(), "json")
     first = one.read_frame(each, Binding.CARD)

@@ -35,7 +35,13 @@ def extension(certificate: x509.Certificate, kind: type[x509.ExtensionType]) -> 
 def usages(certificate: x509.Certificate) -> set[str]:
     usage, critical = extension(certificate, x509.KeyUsage)
     assert critical
-    names = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    names = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+    )
     return {name for name in (*names, "key_cert_sign", "crl_sign") if getattr(usage, name)}
 
 
@@ -50,7 +56,11 @@ def test_the_authority() -> None:
     assert extension(certificate, x509.BasicConstraints) == (x509.BasicConstraints(True, 0), True)
     assert usages(certificate) == {"key_cert_sign", "crl_sign"}
     assert Authority.create("m" * 100, NOW).certificate.serial_number != certificate.serial_number
-    assert [authority.is_valid(at) for at in (NOW - 2 * DAY, NOW, NOW + 730 * DAY)] == [False, True, False]
+    assert [authority.is_valid(at) for at in (NOW - 2 * DAY, NOW, NOW + 730 * DAY)] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_server() -> None:
@@ -62,10 +72,17 @@ def test_a_server() -> None:
     assert certificate.subject == x509.Name([])
     names = x509.SubjectAlternativeName([x509.DNSName("agent.example.com")])
     assert extension(certificate, x509.SubjectAlternativeName) == (names, True)
-    assert extension(certificate, x509.BasicConstraints) == (x509.BasicConstraints(False, None), True)
+    assert extension(certificate, x509.BasicConstraints) == (
+        x509.BasicConstraints(False, None),
+        True,
+    )
     assert usages(certificate) == {"digital_signature"}
-    assert extension(certificate, x509.ExtendedKeyUsage)[0] == x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    own_id = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    assert extension(certificate, x509.ExtendedKeyUsage)[0] == x509.ExtendedKeyUsage(
+        [ExtendedKeyUsageOID.SERVER_AUTH]
+    )
+    own_id = authority.certificate.extensions.get_extension_for_class(
+        x509.SubjectKeyIdentifier
+    ).value.digest
     issuer_id, _ = extension(certificate, x509.AuthorityKeyIdentifier)
     assert isinstance(issuer_id, x509.AuthorityKeyIdentifier)
     assert issuer_id.key_identifier == own_id
@@ -80,7 +97,10 @@ def test_an_address_is_an_ip_name(authority: Authority, address: str) -> None:
 def test_no_certificate_outlives_the_authority() -> None:
     authority = Authority.create("machine", NOW)
     late = NOW + 700 * DAY
-    assert authority.issue("a", make_key(), late).not_valid_after_utc == authority.certificate.not_valid_after_utc
+    assert (
+        authority.issue("a", make_key(), late).not_valid_after_utc
+        == authority.certificate.not_valid_after_utc
+    )
 
 
 def test_the_file_holds_key_and_certificate(authority: Authority) -> None:
@@ -113,7 +133,10 @@ def test_pythons_strict_mode_accepts_it(authority: Authority, tmp_path: Path, na
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> None:
     """Complete a handshake in memory. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [client.wrap_bio(to_client, to_server, server_hostname=name), server.wrap_bio(to_server, to_client, True)]
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname=name),
+        server.wrap_bio(to_server, to_client, True),
+    ]
     for _ in range(4):
         for end in tuple(ends):
             try:

@@ -28,7 +28,11 @@ def test_one_context_for_each_name_and_choice_of_protocols() -> None:
     assert issued.find_context("a", HTTP) is None
     first = issued.make_context("a", HTTP)
     assert issued.find_context("a", HTTP) is issued.make_context("a", HTTP) is first
-    others = [issued.make_context("b", HTTP), issued.make_context("a", ("h2",)), issued.make_context("a", ())]
+    others = [
+        issued.make_context("b", HTTP),
+        issued.make_context("a", ("h2",)),
+        issued.make_context("a", ()),
+    ]
     assert len({id(each.context) for each in (first, *others)}) == 4
     assert prepared == [each.context for each in (first, *others)]
 
@@ -38,11 +42,16 @@ def test_the_least_recently_used_is_dropped(monkeypatch: pytest.MonkeyPatch) -> 
     issued = IssuedContexts(Authority.create("machine", NOW), clock=Clock())
     for name in ("a", "b", "a", "c"):
         issued.make_context(name, HTTP)
-    assert [issued.find_context(name, HTTP) is None for name in ("a", "b", "c")] == [False, True, False]
+    assert [issued.find_context(name, HTTP) is None for name in ("a", "b", "c")] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_certificate_is_replaced_before_it_ends() -> None:
-    """A proxy may run for years. In the last days of the authority a certificate is kept for a day."""
+    """A proxy may run for years. In the last days of the authority a certificate is kept for a
+    day."""
     clock = Clock()
     issued = IssuedContexts(Authority.create("machine", NOW), clock=clock)
     issued.make_context("a", HTTP)

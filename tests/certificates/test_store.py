@@ -10,13 +10,19 @@ import pytest
 
 from a2a_proxy.certificates import store
 from a2a_proxy.certificates.authority import Authority
-from a2a_proxy.certificates.store import AuthorityError, open_authority, read_replaced, renew_authority
+from a2a_proxy.certificates.store import (
+    AuthorityError,
+    open_authority,
+    read_replaced,
+    renew_authority,
+)
 
 NOW = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
 
 
 def test_it_is_created_once(tmp_path: Path) -> None:
-    """Only its owner can read the key; the certificate's file holds no key, and is written again if it is lost."""
+    """Only its owner can read the key; the certificate's file holds no key, and is written again if
+    it is lost."""
     authority = open_authority(tmp_path, NOW)
     (tmp_path / "ca.pem").unlink()
     again = open_authority(tmp_path, NOW)
@@ -80,7 +86,10 @@ def test_a_folder_that_others_can_use_is_closed_to_them(
 def test_replaced_certificates_are_kept(tmp_path: Path) -> None:
     """So that they can be removed from files of trusted authorities."""
     assert read_replaced(tmp_path) == b""
-    certificates = [open_authority(tmp_path, NOW).certificate_pem, renew_authority(tmp_path, NOW).certificate_pem]
+    certificates = [
+        open_authority(tmp_path, NOW).certificate_pem,
+        renew_authority(tmp_path, NOW).certificate_pem,
+    ]
     assert read_replaced(tmp_path) == certificates[0]
     renew_authority(tmp_path, NOW)
     assert read_replaced(tmp_path) == b"".join(certificates)

@@ -55,23 +55,33 @@ def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
 
 
 def test_a_renewed_authority_replaces_its_predecessor(tmp_path: Path, system: Path) -> None:
-    """Also in the files that the previous `ca env` made, for others may have read its key. Other authorities stay, also
-    one of another folder with the same name, and text that is no certificate."""
+    """Also in the files that the previous `ca env` made, for others may have read its key. Other
+    authorities stay, also one of another folder with the same name, and text that is no
+    certificate."""
     other, new = (Authority.create("test", NOW).certificate_pem for _ in range(2))
-    (tmp_path / "own.pem").write_bytes(b"# comment\n" + other + OURS + b"-----BEGIN CERTIFICATE-----\n!\n")
+    (tmp_path / "own.pem").write_bytes(
+        b"# comment\n" + other + OURS + b"-----BEGIN CERTIFICATE-----\n!\n"
+    )
     before, _ = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem")}, tmp_path)
     (tmp_path / REPLACED_FILE).write_bytes(OURS)
     after, _ = make_trust_variables(new, before, tmp_path)
     contents = {name: Path(path).read_bytes() for name, path in after.items()}
-    assert contents["SSL_CERT_FILE"] == b"# comment\n" + other + b"-----BEGIN CERTIFICATE-----\n!\n" + new
+    assert (
+        contents["SSL_CERT_FILE"]
+        == b"# comment\n" + other + b"-----BEGIN CERTIFICATE-----\n!\n" + new
+    )
     assert contents["REQUESTS_CA_BUNDLE"] == b"-----system-----\n" + new
     assert contents["NODE_EXTRA_CA_CERTS"] == new
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path, system: Path) -> None:
     """It is not replaced by another; the other variables are made."""
-    made, problems = make_trust_variables(OURS, {"NODE_EXTRA_CA_CERTS": str(tmp_path / "missing.pem")}, tmp_path)
-    assert {name: type(error) for name, error in problems.items()} == {"NODE_EXTRA_CA_CERTS": FileNotFoundError}
+    made, problems = make_trust_variables(
+        OURS, {"NODE_EXTRA_CA_CERTS": str(tmp_path / "missing.pem")}, tmp_path
+    )
+    assert {name: type(error) for name, error in problems.items()} == {
+        "NODE_EXTRA_CA_CERTS": FileNotFoundError
+    }
     assert set(made) == set(BUNDLE_VARIABLES)
 
 
@@ -90,7 +100,9 @@ def test_a_folder_of_certificates(tmp_path: Path, system: Path) -> None:
     assert Path(made["REQUESTS_CA_BUNDLE"]).read_bytes() == other + OURS
 
 
-def test_a_system_without_authorities(tmp_path: Path, system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_authorities(
+    tmp_path: Path, system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of gRPC are the last resort: a program must not lose all that it trusts."""
     system.unlink()
     monkeypatch.setattr(trust, "_SYSTEM_BUNDLES", ())

@@ -7,14 +7,21 @@ import pytest
 from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.cli.archive import ArchiveConfig, archive_config, make_archive_keeper, summarize_archive
+from a2a_proxy.cli.archive import (
+    ArchiveConfig,
+    archive_config,
+    make_archive_keeper,
+    summarize_archive,
+)
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.follower.keeper import HookReport
 from support_inspect import sample
 from support_recording import facts
 
 
-def test_a_separate_process_archives_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_separate_process_archives_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     (tmp_path / "archive").mkdir()
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
@@ -29,7 +36,9 @@ def test_a_separate_process_archives_the_session(tmp_path: Path, monkeypatch: py
     report = keeper.finish()
 
     assert (report.outcome, report.calls, told) == ("done", 1, [])
-    assert [each.cut.proxy for each in find_segments(ArchiveStore(archive.url), SegmentQuery())] == ["here"]
+    assert [
+        each.cut.proxy for each in find_segments(ArchiveStore(archive.url), SegmentQuery())
+    ] == ["here"]
 
 
 def test_without_a_url_nothing_is_archived() -> None:

@@ -20,7 +20,9 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
     """Runs `a2a-proxy ca` in this process: exit code, stdout, stderr."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE):
@@ -35,13 +37,16 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 
 def test_it_is_created_and_shown(command: Command, tmp_path: Path) -> None:
-    """The same one each time, with the path of the certificate, its fingerprint and its lifetime."""
+    """The same one each time, with the path of the certificate, its fingerprint and its
+    lifetime."""
     code, shown, _ = command()
     assert code == 0
     path = tmp_path / "state" / "ca" / "ca.pem"
     assert shown.splitlines()[0] == f"certificate  {path}"
     printed = subprocess.run(
-        ["openssl", "x509", "-in", str(path), "-noout", "-fingerprint", "-sha256"], capture_output=True, text=True
+        ["openssl", "x509", "-in", str(path), "-noout", "-fingerprint", "-sha256"],
+        capture_output=True,
+        text=True,
     )
     assert printed.stdout.partition("=")[2].strip() in shown
     assert ", 728 days left" in shown
@@ -54,7 +59,11 @@ def test_the_certificate_is_exported_without_the_key(command: Command, tmp_path:
     assert printed.startswith("-----BEGIN CERTIFICATE-----\n")
     assert "PRIVATE KEY" not in printed
     file = tmp_path / "authority.pem"
-    assert command("export", "-o", file) == (0, f"wrote the authority's certificate to {file}\n", "")
+    assert command("export", "-o", file) == (
+        0,
+        f"wrote the authority's certificate to {file}\n",
+        "",
+    )
     assert file.read_text() == printed
     code, _, error = command("export", "-o", tmp_path / "missing" / "file")
     assert code == 2
@@ -76,11 +85,17 @@ def test_the_environment_is_set_by_a_shell(command: Command, tmp_path: Path) -> 
     assert code == 0
     script = lines + "env -0"
     done = subprocess.run(
-        ["/bin/sh", "-c", script], capture_output=True, text=True, check=True, env={"PATH": os.defpath}
+        ["/bin/sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.defpath},
     )
     found = dict(each.split("=", 1) for each in done.stdout.split("\0") if each)
     proxy = "http://127.0.0.1:9000"
-    assert [found[name] for name in ("HTTP_PROXY", "https_proxy", "grpc_proxy", "NODE_USE_ENV_PROXY")] == [
+    assert [
+        found[name] for name in ("HTTP_PROXY", "https_proxy", "grpc_proxy", "NODE_USE_ENV_PROXY")
+    ] == [
         *(proxy, proxy, proxy),
         "1",
     ]
@@ -103,7 +118,8 @@ def two_lines(error: str) -> tuple[str, str]:
 
 
 def test_mistakes(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address without a port, a variable with a wrong path, a key that others can read, no extra."""
+    """An address without a port, a variable with a wrong path, a key that others can read, no
+    extra."""
     code, _, error = command("env", "--forward", "9000")
     assert (code, two_lines(error)) == (
         2,

@@ -1,4 +1,5 @@
-"""Mistakes of the user: one error line, one hint line, exit code 2, nothing created, nothing lost."""
+"""Mistakes of the user: one error line, one hint line, exit code 2, nothing created, nothing
+lost."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--forward", ":0", "--webhooks", ":0"), "--webhooks has no effect without --listen"),
         ((*PAIR, "--webhook-url", "http://p"), "--webhook-url has no effect without --webhooks"),
         ((*PAIR, "--restore"), "--restore has no effect without --webhooks"),
-        ((*PAIR, "--webhooks", ":0", "--webhook-url", "p:9100"), "--webhook-url p:9100 is no http:// or https:// URL"),
+        (
+            (*PAIR, "--webhooks", ":0", "--webhook-url", "p:9100"),
+            "--webhook-url p:9100 is no http:// or https:// URL",
+        ),
         (
             (*PAIR, "--webhooks", ":0", "--webhook-url", "http://0.0.0.0:1"),
             "no agent can connect to --webhook-url http://0.0.0.0:1",
@@ -71,7 +75,16 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "--webhook-url http://p/a/%2e%2e/b has . or .. or invalid encodings in its path",
         ),
         (
-            ("-l", ":0", "-u", "agent.test:1", "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),
+            (
+                "-l",
+                ":0",
+                "-u",
+                "agent.test:1",
+                "--webhooks",
+                ":0",
+                "--upstream-proxy",
+                "http://proxy:3128",
+            ),
             "--webhooks with --upstream-proxy needs --webhook-url",
         ),
         (
@@ -86,17 +99,33 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "1 --listen but 2 --upstream-grpc",
         ),
         ((*PAIR, "--rewrite-card", "sometimes"), "'sometimes' is not one of"),
-        ((*PAIR, "--learn-ports", "8001,http"), "--learn-ports: 'http' is not a port or a range of ports"),
-        ((*PAIR, "--learn-ports", "all"), "--learn-ports: 'all' is not a port or a range of ports"),
-        ((*PAIR, "--learn-ports", "9010-9000"), "--learn-ports: '9010-9000' is not a port or a range of ports"),
         (
-            ("--listen", ":0", "--upstream", "https://localhost:1", "--upstream-ca", "/no/such/ca.pem"),
+            (*PAIR, "--learn-ports", "8001,http"),
+            "--learn-ports: 'http' is not a port or a range of ports",
+        ),
+        ((*PAIR, "--learn-ports", "all"), "--learn-ports: 'all' is not a port or a range of ports"),
+        (
+            (*PAIR, "--learn-ports", "9010-9000"),
+            "--learn-ports: '9010-9000' is not a port or a range of ports",
+        ),
+        (
+            (
+                "--listen",
+                ":0",
+                "--upstream",
+                "https://localhost:1",
+                "--upstream-ca",
+                "/no/such/ca.pem",
+            ),
             "cannot read CA certificates from /no/such/ca.pem: no such file",
         ),
         (("--listen", ":0", "--upstream", "ftp://localhost:1"), "ftp"),
         (("--listen", ":99999", "--upstream", "localhost:1"), "99999"),
         (("--listen", "nonsense", "--upstream", "localhost:1"), "nonsense"),
-        (("--listen", "203.0.113.7:0", "--upstream", "localhost:1"), "cannot listen on 203.0.113.7:0"),
+        (
+            ("--listen", "203.0.113.7:0", "--upstream", "localhost:1"),
+            "cannot listen on 203.0.113.7:0",
+        ),
         (("--listen", ":0", "--upstream", f"{UNKNOWN}:1"), f"cannot resolve upstream {UNKNOWN}:1"),
         (("--nonsense",), "no such option"),
         (("nonsense",), "no such command"),
@@ -106,7 +135,10 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--quiet",), "--listen is missing"),
         (("--record", "foo.db", "--quiet", "demo"), "--record and --quiet before demo: no effect"),
         ((*PAIR, "demo"), "--listen and --upstream before demo: no effect"),
-        (("-l", ":9", "-u", "localhost:1", "-l", ":9", "-u", "localhost:2"), "--listen :9 is given twice"),
+        (
+            ("-l", ":9", "-u", "localhost:1", "-l", ":9", "-u", "localhost:2"),
+            "--listen :9 is given twice",
+        ),
         (
             ("-l", ":9", "-u", "localhost:1", "-l", "127.0.0.1:9", "-u", "localhost:2"),
             "--listen :9 and --listen 127.0.0.1:9 are the same port",
@@ -122,12 +154,23 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         ((*PAIR, "--intercept", "private"), "--intercept has no effect without --forward"),
         ((*PAIR, "--pass", "a"), "--pass has no effect without --forward"),
         (("--forward", ":0", "--pass", "a"), "--pass has no effect without --intercept"),
-        (("--forward", ":0", "--intercept", "a b"), "--intercept: 'a b' is not a pattern for hosts"),
-        (("--forward", ":0", "--intercept", "*", "--pass", "/"), "--pass: '/' is not a pattern for hosts"),
-        (("--forward", ":0", "--upstream-proxy", "socks5://a:1"), "socks5:// proxies are not supported"),
+        (
+            ("--forward", ":0", "--intercept", "a b"),
+            "--intercept: 'a b' is not a pattern for hosts",
+        ),
+        (
+            ("--forward", ":0", "--intercept", "*", "--pass", "/"),
+            "--pass: '/' is not a pattern for hosts",
+        ),
+        (
+            ("--forward", ":0", "--upstream-proxy", "socks5://a:1"),
+            "socks5:// proxies are not supported",
+        ),
     ],
 )
-def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:
+def test_invalid_flags_and_addresses(
+    tmp_path: Path, place: Path, words: tuple[str, ...], error: str
+) -> None:
     """Flags and addresses."""
     two_lines(run(tmp_path / "state", "a2a-proxy", *words), "a2a-proxy", error)
     nothing_made(tmp_path / "state", place, {})
@@ -138,11 +181,17 @@ def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[s
     [
         (
             (*PAIR, "--webhooks", "203.0.113.7:9200"),
-            "to listen on this machine only: --webhooks :9200; the URL for agents: --webhook-url http://203.0.113.7:9200",
+            (
+                "to listen on this machine only: --webhooks :9200; "
+                "the URL for agents: --webhook-url http://203.0.113.7:9200"
+            ),
         ),
         (
             (*PAIR, "--webhooks", "http://proxy.example:9200/hooks"),
-            "write the port only, and the URL for agents: --webhooks :9100 --webhook-url https://proxy.example",
+            (
+                "write the port only, and the URL for agents: "
+                "--webhooks :9100 --webhook-url https://proxy.example"
+            ),
         ),
         ((*PAIR, "--webhooks", "9200"), "write --webhooks :9200"),
         (
@@ -150,10 +199,15 @@ def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[s
             "to listen on this machine only: --listen :9200",
         ),
         (("--forward", "203.0.113.7:9200"), "to listen on this machine only: --forward :9200"),
-        ((*PAIR, "--metrics", "203.0.113.7:9200"), "to listen on this machine only: --metrics :9200"),
+        (
+            (*PAIR, "--metrics", "203.0.113.7:9200"),
+            "to listen on this machine only: --metrics :9200",
+        ),
     ],
 )
-def test_hints_name_the_option_and_its_port(tmp_path: Path, words: tuple[str, ...], hint: str) -> None:
+def test_hints_name_the_option_and_its_port(
+    tmp_path: Path, words: tuple[str, ...], hint: str
+) -> None:
     done = run(tmp_path / "state", "a2a-proxy", *words)
     assert done.err.splitlines()[1:] == [f"a2a-proxy: hint: {hint}"], done.err
 
@@ -182,20 +236,38 @@ def test_a_proxy_cannot_be_its_own_upstream(tmp_path: Path, place: Path) -> None
     with kept_port() as first, kept_port() as second:
         for words in (
             ("-l", f":{first}", "-u", f"localhost:{first}"),
-            ("-l", f"127.0.0.1:{first}", "-u", "127.0.0.1:1", "--upstream-grpc", f"localhost:{first}"),
-            ("-l", f":{first}", "-u", f"127.0.0.1:{second}", "-l", f":{second}", "-u", f"127.0.0.1:{first}"),
+            (
+                "-l",
+                f"127.0.0.1:{first}",
+                "-u",
+                "127.0.0.1:1",
+                "--upstream-grpc",
+                f"localhost:{first}",
+            ),
+            (
+                "-l",
+                f":{first}",
+                "-u",
+                f"127.0.0.1:{second}",
+                "-l",
+                f":{second}",
+                "-u",
+                f"127.0.0.1:{first}",
+            ),
         ):
             done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
             two_lines(done, "a2a-proxy", "leads back to the proxy itself")
-            assert done.err.splitlines()[1].endswith("hint: --upstream must name the agent's port, not the proxy's")
+            assert done.err.splitlines()[1].endswith(
+                "hint: --upstream must name the agent's port, not the proxy's"
+            )
             assert not (tmp_path / "state").exists()
             assert not list(place.iterdir())
 
 
 @contextlib.contextmanager
 def kept_port() -> Iterator[int]:
-    """A port that no system call gives to anybody, and that who names it can listen on: SO_REUSEADDR lets it share the
-    port with a socket that does not listen."""
+    """A port that no system call gives to anybody, and that who names it can listen on:
+    SO_REUSEADDR lets it share the port with a socket that does not listen."""
     with socket.socket() as holds:
         holds.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holds.bind(("127.0.0.1", 0))
@@ -218,7 +290,11 @@ def test_unwritable_recordings_are_refused(tmp_path: Path, place: Path) -> None:
     }
     before = {path: path.read_bytes() for path in place.iterdir()}
     for name, error in cases.items():
-        two_lines(run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / name), "a2a-proxy", error)
+        two_lines(
+            run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / name),
+            "a2a-proxy",
+            error,
+        )
         nothing_made(tmp_path / "state", place, before)
 
 
@@ -226,7 +302,11 @@ def test_unwritable_recordings_are_refused(tmp_path: Path, place: Path) -> None:
 def test_missing_permission_is_an_error(tmp_path: Path, place: Path) -> None:
     """A folder that is not ours."""
     place.chmod(0o500)
-    two_lines(run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db"), "a2a-proxy", "permission")
+    two_lines(
+        run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db"),
+        "a2a-proxy",
+        "permission",
+    )
     two_lines(run(place / "state", "a2a-proxy", *PAIR), "a2a-proxy", "permission denied")
 
 
@@ -250,8 +330,14 @@ def test_a_state_directory_that_cannot_be_created_is_refused(tmp_path: Path, pla
     (place / "file").write_text("x")
     for state in (place / "file", place / "file" / "below"):
         two_lines(run(state, "a2a-proxy", *PAIR), "a2a-proxy", "the state directory cannot be used")
-        two_lines(run(state, "a2a-inspect", "ls"), "a2a-inspect", "the state directory cannot be used")
-        two_lines(run(state, "a2a-inspect", "recover"), "a2a-inspect", "the state directory cannot be used")
+        two_lines(
+            run(state, "a2a-inspect", "ls"), "a2a-inspect", "the state directory cannot be used"
+        )
+        two_lines(
+            run(state, "a2a-inspect", "recover"),
+            "a2a-inspect",
+            "the state directory cannot be used",
+        )
     assert [path.name for path in place.iterdir()] == ["file"]
 
 
@@ -264,7 +350,9 @@ def test_a_damaged_redaction_key_is_refused(tmp_path: Path, place: Path) -> None
     nothing_made(tmp_path / "state", place, {})
 
 
-@pytest.mark.parametrize("words", [("a2a-inspect", "rules"), ("a2a-inspect", "rules", "RPC-002"), ("a2a-proxy", "-h")])
+@pytest.mark.parametrize(
+    "words", [("a2a-inspect", "rules"), ("a2a-inspect", "rules", "RPC-002"), ("a2a-proxy", "-h")]
+)
 def test_a_full_output_is_one_error_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Long or short: an error line and a hint, no traceback."""
     with open("/dev/full", "wb") as full:
@@ -290,6 +378,8 @@ def test_a_closed_pipe_is_success(tmp_path: Path, words: tuple[str, ...]) -> Non
     os.close(reader)
     line = [program("a2a-inspect"), *words]
     env = environment(tmp_path)
-    done = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, env=env, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        line, stdout=writer, stderr=subprocess.PIPE, env=env, timeout=SECONDS, check=False
+    )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -64,7 +64,8 @@ def test_losses_and_their_end_are_reported_once() -> None:
     assert scene.look(lost=5000, reason="no space left on device") == [
         (
             (
-                "the capture is incomplete, traffic is still relayed: the journal cannot be written: "
+                "the capture is incomplete, traffic is still relayed: "
+                "the journal cannot be written: "
                 "no space left on device; 4.9 KiB are missing so far from /state/j"
             ),
             "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
@@ -73,7 +74,9 @@ def test_losses_and_their_end_are_reported_once() -> None:
     ]
     assert scene.look(lost=9000) == []
     assert scene.look() == []
-    assert scene.look(reason="") == [("new connections are captured again; 8.8 KiB are missing so far", "", False)]
+    assert scene.look(reason="") == [
+        ("new connections are captured again; 8.8 KiB are missing so far", "", False)
+    ]
     assert scene.look() == []
     (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 bytes")
     assert said[1] == "allow more: --journal-max SIZE"
@@ -82,7 +85,10 @@ def test_losses_and_their_end_are_reported_once() -> None:
 def test_a_full_disk_is_not_reported_as_slow() -> None:
     """Also if it accepts small records again by the time of the check."""
     (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
-    assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
+    assert (
+        "the journal cannot be written: disk quota exceeded; "
+        "68.4 KiB are missing so far from /state/j" in said[0]
+    )
     assert "free some space there" in said[1]
     (said,) = Scene().look(lost=1)
     assert "the journal cannot be written: the disk is too slow; 1 B are missing" in said[0]
@@ -90,13 +96,15 @@ def test_a_full_disk_is_not_reported_as_slow() -> None:
 
 
 def test_a_recording_that_is_behind_is_reported_at_each_doubling_until_it_has_caught_up() -> None:
-    """In the time for which the oldest bytes have been waiting: within a second, because they were written at any time
-    between two checks."""
+    """In the time for which the oldest bytes have been waiting: within a second, because they were
+    written at any time between two checks."""
     scene, notes = Scene(), []
     for second in range(1, 28):
         if second == 26:
             scene.recorded = (1, 24_000)
-        notes += [(second, said[0]) for said in scene.look(position=(1, 24 + 1000 * min(second, 20)))]
+        notes += [
+            (second, said[0]) for said in scene.look(position=(1, 24 + 1000 * min(second, 20)))
+        ]
     kept = "the journal on disk keeps everything meanwhile"
     assert notes == [
         (6, f"the recording is 6 s behind; {kept}"),  # between 5 and 6
@@ -114,7 +122,8 @@ def test_a_recorder_that_keeps_up_is_not_reported() -> None:
 
 
 def test_an_idle_proxy_is_not_behind() -> None:
-    """Before the first record there is no progress; after a pause the journal continues in a new, empty segment."""
+    """Before the first record there is no progress; after a pause the journal continues in a new,
+    empty segment."""
     scene = Scene()
     scene.recorded = START_POSITION
     assert [scene.look() for _ in range(20)] == [[]] * 20
@@ -136,7 +145,8 @@ def test_a_deleted_journal_folder_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("65536", 65536), ("4GiB", 4 << 30), ("500M", 500 << 20), ("1.5 kb", 1536), ("2T", 2 << 40)]
+    ("text", "size"),
+    [("65536", 65536), ("4GiB", 4 << 30), ("500M", 500 << 20), ("1.5 kb", 1536), ("2T", 2 << 40)],
 )
 def test_sizes_are_parsed(text: str, size: int) -> None:
     """As people write them."""
@@ -156,7 +166,10 @@ def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
     [
         ("too many open files", "raise the limit of open files: ulimit -n 65536"),
         ("file too large", "raise the limit of file sizes: ulimit -f unlimited"),
-        ("no space left on device", "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR"),
+        (
+            "no space left on device",
+            "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
+        ),
     ],
 )
 def test_the_hint_of_a_loss_names_the_limit(reason: str, hint: str) -> None:

@@ -27,7 +27,8 @@ def test_private_keys_are_accepted_and_reported(tmp_path: Path) -> None:
     keys.write_text(str({"keys": many}).replace("'", '"'))
     _, note = load_card_verifier(keys)
     assert note == (
-        f"--card-keys {keys} has private keys (k0, k1, k2, ...): only their public parts are used, which are enough"
+        f"--card-keys {keys} has private keys (k0, k1, k2, ...): "
+        "only their public parts are used, which are enough"
     )
 
 
@@ -54,7 +55,10 @@ def test_the_proxy_refuses_a_file_that_does_not_exist(tmp_path: Path) -> None:
     assert (done.code, done.err.splitlines()) == (
         2,
         [
-            f"a2a-proxy: error: cannot read --card-keys {tmp_path / 'gone'}: no such file or directory",
+            (
+                "a2a-proxy: error: cannot read --card-keys "
+                f"{tmp_path / 'gone'}: no such file or directory"
+            ),
             f"a2a-proxy: hint: {HINT}",
         ],
     )

@@ -20,15 +20,24 @@ def test_each_shell_gets_a_script_for_the_program(tmp_path: Path, name: str, she
 
 def test_the_script_completes_commands(tmp_path: Path) -> None:
     """As bash calls the program."""
-    words = {"_A2A_INSPECT_COMPLETE": "bash_complete", "COMP_WORDS": "a2a-inspect sh", "COMP_CWORD": "1"}
+    words = {
+        "_A2A_INSPECT_COMPLETE": "bash_complete",
+        "COMP_WORDS": "a2a-inspect sh",
+        "COMP_CWORD": "1",
+    }
     done = subprocess.run(
-        [program("a2a-inspect")], env=environment(tmp_path, **words), capture_output=True, text=True, check=True
+        [program("a2a-inspect")],
+        env=environment(tmp_path, **words),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.split() == ["plain,show"]
 
 
 @pytest.mark.parametrize(
-    ("word", "question"), [("serve", ""), ("exprot", ". Did you mean 'export'?"), ("shwo", ". Did you mean 'show'?")]
+    ("word", "question"),
+    [("serve", ""), ("exprot", ". Did you mean 'export'?"), ("shwo", ". Did you mean 'show'?")],
 )
 def test_only_close_commands_are_suggested(tmp_path: Path, word: str, question: str) -> None:
     done = run(tmp_path, "a2a-inspect", word)

@@ -29,24 +29,32 @@ WARNING = Severity.WARNING
 
 def exchange(number: int, *, ended: bool = True) -> ExchangeStatus:
     began, closed = number * MS, (number + 1) * MS
-    row = Exchange(number, 1, 1, Binding.JSONRPC, began, operation="SendMessage", how="complete", closed=closed)
+    row = Exchange(
+        number, 1, 1, Binding.JSONRPC, began, operation="SendMessage", how="complete", closed=closed
+    )
     return ExchangeStatus(row, "agent:8000", live=not ended, lag=0)
 
 
-def finding(rule: str, number: int, severity: Severity = WARNING, seq: int = 0, at: int = 0) -> FindingStatus:
+def finding(
+    rule: str, number: int, severity: Severity = WARNING, seq: int = 0, at: int = 0
+) -> FindingStatus:
     what = Finding(rule, severity, at or number * MS, f"{rule} is broken", exchange=number, seq=seq)
     return FindingStatus(what, "SendMessage", f"Title of {rule}")
 
 
 def done(findings: Sequence[FindingStatus]) -> RecorderDone:
     totals = rule_totals(each.finding for each in findings)
-    counts = {each: sum(group.count for group in totals if group.severity is each) for each in Severity}
+    counts = {
+        each: sum(group.count for group in totals if group.severity is each) for each in Severity
+    }
     found = sum(counts.values()), counts[Severity.ERROR], counts[WARNING]
     rules = tuple(RuleSummary(each, f"Title of {each.rule}") for each in totals)
     return RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, *found, 0, rules=rules)
 
 
-def printed(folder: Path, *said: Status, quiet: bool = False, verbose: bool = False) -> tuple[list[str], list[str]]:
+def printed(
+    folder: Path, *said: Status, quiet: bool = False, verbose: bool = False
+) -> tuple[list[str], list[str]]:
     """Return the lines on stdout and on stderr."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         console = TextConsole(out, err, quiet=quiet, verbose=verbose)
@@ -59,13 +67,18 @@ def printed(folder: Path, *said: Status, quiet: bool = False, verbose: bool = Fa
 def shapes(lines: Sequence[str]) -> list[str]:
     """Return the lines with their times as `TIME`, and without the title and words of findings."""
     told = (re.sub(r"^\d\d:\d\d:\d\d\.\d{3}", "TIME", line) for line in lines)
-    return [re.sub(r"(  jsonrpc)? +(\d+(\.\d)? ms)|  \S+ is broken| Title of \S+", "", line) for line in told]
+    return [
+        re.sub(r"(  jsonrpc)? +(\d+(\.\d)? ms)|  \S+ is broken| Title of \S+", "", line)
+        for line in told
+    ]
 
 
 def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> None:
     """The recorder sends them first, by severity."""
     error = finding("E", 1, Severity.ERROR, seq=3, at=4 * MS)
-    out, _ = printed(tmp_path, error, finding("W", 1, seq=1, at=2 * MS), exchange(1), exchange(2), LINES_END)
+    out, _ = printed(
+        tmp_path, error, finding("W", 1, seq=1, at=2 * MS), exchange(1), exchange(2), LINES_END
+    )
     assert shapes(out) == [
         "TIME  ok       #1 SendMessage",
         "              warning W  #1.1",
@@ -75,10 +88,19 @@ def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> N
 
 
 def test_a_finding_before_the_line_of_its_exchange_names_it(tmp_path: Path) -> None:
-    """It is printed at once, with its time and the operation; below a line about the same exchange it is indented."""
+    """It is printed at once, with its time and the operation; below a line about the same exchange
+    it is indented."""
     live, late = exchange(1, ended=False), finding("L", 1, seq=9)
     out, _ = printed(
-        tmp_path, finding("W", 1, seq=1), LINES_END, live, LINES_END, late, LINES_END, exchange(1), LINES_END
+        tmp_path,
+        finding("W", 1, seq=1),
+        LINES_END,
+        live,
+        LINES_END,
+        late,
+        LINES_END,
+        exchange(1),
+        LINES_END,
     )
     assert shapes(out) == [
         "TIME  warning W  #1.1 SendMessage",
@@ -89,12 +111,23 @@ def test_a_finding_before_the_line_of_its_exchange_names_it(tmp_path: Path) -> N
 
 
 def test_repeated_findings_are_one_line_in_the_summary(tmp_path: Path) -> None:
-    """The first in words; then only the exchange names the rule; at the end their number, the most severe first."""
-    found = [each for number in range(1, 21) for each in (finding("W", number), finding("E", number, Severity.ERROR))]
-    lines = [status for each in found[::2] for status in (each, exchange(each.finding.exchange), LINES_END)]
+    """The first in words; then only the exchange names the rule; at the end their number, the most
+    severe first."""
+    found = [
+        each
+        for number in range(1, 21)
+        for each in (finding("W", number), finding("E", number, Severity.ERROR))
+    ]
+    lines = [
+        status
+        for each in found[::2]
+        for status in (each, exchange(each.finding.exchange), LINES_END)
+    ]
     out, err = printed(tmp_path, *found[1::2][:1], *lines, done(found))
     assert [line for line in out if "is broken" in line] == [out[1], out[2]]
-    assert shapes(out)[3:5] == [f"TIME  ok       #{number} SendMessage  again warning W" for number in (2, 3)]
+    assert shapes(out)[3:5] == [
+        f"TIME  ok       #{number} SendMessage  again warning W" for number in (2, 3)
+    ]
     assert "40 findings (20 errors, 20 warnings)" in err[0]
     assert err[1:3] == [
         "  error   E Title of E  20 times, first in #1.0",
@@ -123,7 +156,9 @@ def test_a_long_summary_ends_with_the_number_of_other_rules(tmp_path: Path) -> N
 def test_information_is_printed_with_verbose_only(tmp_path: Path, *, verbose: bool) -> None:
     """It is counted in both cases."""
     found = [finding("I", number, Severity.INFO) for number in (1, 2)]
-    out, err = printed(tmp_path, *found, exchange(1), exchange(2), LINES_END, done(found), verbose=verbose)
+    out, err = printed(
+        tmp_path, *found, exchange(1), exchange(2), LINES_END, done(found), verbose=verbose
+    )
     assert len(out) == (3 if verbose else 2)
     assert ("again info I" in out[-1]) is verbose
     assert "2 findings (2 infos)" in err[0]

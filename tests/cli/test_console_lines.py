@@ -11,7 +11,9 @@ from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, GapClosedSt
 
 
 def exchange(number: int, started: int, *, live: bool = False) -> ExchangeStatus:
-    return ExchangeStatus(Exchange(number, 1, 1, Binding.GRPC, started), "agent:8000", live=live, lag=0)
+    return ExchangeStatus(
+        Exchange(number, 1, 1, Binding.GRPC, started), "agent:8000", live=live, lag=0
+    )
 
 
 def finding(number: int, at: int, severity: Severity = Severity.WARNING) -> FindingStatus:

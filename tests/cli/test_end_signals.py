@@ -1,4 +1,5 @@
-"""A closed terminal ends every command as SIGTERM does, although nothing can be printed any more."""
+"""A closed terminal ends every command as SIGTERM does, although nothing can be printed any
+more."""
 
 from __future__ import annotations
 
@@ -90,8 +91,11 @@ def ended_cleanly(recording: Path) -> bool:
         return (session.how, session.complete) == ("clean", "complete")
 
 
-def test_the_relay_ends_with_its_terminal(terminal: Callable[..., Terminal], agent: Agent, tmp_path: Path) -> None:
-    """The last call is stored, the session is ended, no journal is left, the code is that of SIGTERM."""
+def test_the_relay_ends_with_its_terminal(
+    terminal: Callable[..., Terminal], agent: Agent, tmp_path: Path
+) -> None:
+    """The last call is stored, the session is ended, no journal is left, the code is that of
+    SIGTERM."""
     file = tmp_path / "r.db"
     one = terminal("a2a-proxy", "-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file)
     until(lambda: "stop with" in one.shown)
@@ -104,9 +108,13 @@ def test_the_relay_ends_with_its_terminal(terminal: Callable[..., Terminal], age
     assert not list((tmp_path / "state" / "journals").iterdir())
 
 
-def test_a_hangup_ignored_by_nohup_stays_ignored(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_a_hangup_ignored_by_nohup_stays_ignored(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
     before = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh"]
-    one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db", before=before)
+    one = proxy(
+        "-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db", before=before
+    )
     (address,) = one.addresses()
     one.process.send_signal(signal.SIGHUP)
     call(address)
@@ -117,8 +125,11 @@ def test_a_hangup_ignored_by_nohup_stays_ignored(proxy: Start, agent: Agent, tmp
     assert ended_cleanly(tmp_path / "r.db")
 
 
-def test_a_second_hangup_does_not_cut_the_shutdown_short(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """A terminal and a shell may each send one, and a supervisor SIGTERM as well: all of it is still recorded."""
+def test_a_second_hangup_does_not_cut_the_shutdown_short(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
+    """A terminal and a shell may each send one, and a supervisor SIGTERM as well: all of it is
+    still recorded."""
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db")
     (address,) = one.addresses()
     call(address)
@@ -155,9 +166,15 @@ def test_a_mock_ends_with_its_terminal(terminal: Callable[..., Terminal]) -> Non
 
 
 def test_a_drive_ends_with_its_terminal(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    """The agent does not answer; the exit code is that of Ctrl-C, and the calls driven so far are recorded."""
+    """The agent does not answer; the exit code is that of Ctrl-C, and the calls driven so far are
+    recorded."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        words = ("--upstream", f"http://127.0.0.1:{silent.getsockname()[1]}", "--record", tmp_path / "r.db")
+        words = (
+            "--upstream",
+            f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "--record",
+            tmp_path / "r.db",
+        )
         one = terminal("a2a-proxy", "drive", SAMPLES / "demo.a2a.jsonl", *words)
         silent.settimeout(SECONDS)
         while not (tmp_path / "r.db").exists():
@@ -182,7 +199,9 @@ def test_a_drive_of_a_stdio_agent_ends_cleanly(tmp_path: Path, number: int) -> N
         "read x; exec cat >/dev/null",
     )
     line = [program("a2a-proxy"), *map(str, words)]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment(tmp_path / "state")) as one:
+    with subprocess.Popen(
+        line, stderr=subprocess.PIPE, text=True, env=environment(tmp_path / "state")
+    ) as one:
         until(lambda: file.exists())
         one.send_signal(number)
         assert one.wait(SECONDS) == 130
@@ -199,8 +218,11 @@ def test_the_demo_ends_with_its_terminal(terminal: Callable[..., Terminal], tmp_
     assert ended_cleanly(tmp_path / "r.db")
 
 
-def test_a_stdio_agent_ends_with_its_terminal(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    """It gets the signal that it would get without the proxy; the session is recorded to its end."""
+def test_a_stdio_agent_ends_with_its_terminal(
+    terminal: Callable[..., Terminal], tmp_path: Path
+) -> None:
+    """It gets the signal that it would get without the proxy; the session is recorded to its
+    end."""
     agent = "import time; print('there', flush=True); time.sleep(600)"
     words = ("stdio", "--record", tmp_path / "r.db", "--", sys.executable, "-c", agent)
     one = terminal("a2a-proxy", *words)
@@ -211,7 +233,9 @@ def test_a_stdio_agent_ends_with_its_terminal(terminal: Callable[..., Terminal],
 
 
 @pytest.mark.parametrize("words", [("tail", "-f"), ("screen",)], ids=lambda words: words[0])
-def test_follow_commands_end_with_their_terminal(terminal: Callable[..., Terminal], words: tuple[str, ...]) -> None:
+def test_follow_commands_end_with_their_terminal(
+    terminal: Callable[..., Terminal], words: tuple[str, ...]
+) -> None:
     """Exit code as of Ctrl-C."""
     one = terminal("a2a-inspect", *words, SAMPLES / "generations.a2a.jsonl")
     until(lambda: "GetTask" in one.shown)
@@ -219,7 +243,9 @@ def test_follow_commands_end_with_their_terminal(terminal: Callable[..., Termina
 
 
 @pytest.mark.parametrize("words", [("tail", "-f"), ("screen",)], ids=lambda words: words[0])
-def test_follow_commands_end_by_sigterm(terminal: Callable[..., Terminal], words: tuple[str, ...]) -> None:
+def test_follow_commands_end_by_sigterm(
+    terminal: Callable[..., Terminal], words: tuple[str, ...]
+) -> None:
     """The screen puts the terminal back as it was."""
     one = terminal("a2a-inspect", *words, SAMPLES / "generations.a2a.jsonl")
     until(lambda: "GetTask" in one.shown)

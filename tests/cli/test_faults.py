@@ -11,7 +11,8 @@ from a2a_proxy.model.exchange import Binding
 
 
 def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
-    """A session without calls has no recording, so that its lines name no command that lists calls."""
+    """A session without calls has no recording, so that its lines name no command that lists
+    calls."""
     faults = [
         "reset at CancelTask",
         "fail 503 at webhook",
@@ -32,7 +33,10 @@ def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[s
     assert "deliveries come through the proxy with --webhooks or --forward" in text
     assert "this fault never happened: drop 9 of SubscribeToTask (no event fits)" in text
     assert text.count("a2a-inspect ls") == 1
-    assert "this fault never happened: fail ABORTED at SubscribeToTask (no gRPC call of SubscribeToTask came)" in text
+    assert (
+        "this fault never happened: fail ABORTED at "
+        "SubscribeToTask (no gRPC call of SubscribeToTask came)" in text
+    )
     assert "calls of every binding fail with an HTTP status: fail 503" in text
 
 

@@ -17,7 +17,11 @@ from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Agent, Proxy, call, environment, program, run, until
 
 Start = Callable[..., Proxy]
-NAMES = {"no UTF-8": b"caf\xe9.a2a.db", "escape": b"a\x1b[31mred\x07 b.a2a.db", "both": b"\xff\x1b]0;own\x07'.a2a.db"}
+NAMES = {
+    "no UTF-8": b"caf\xe9.a2a.db",
+    "escape": b"a\x1b[31mred\x07 b.a2a.db",
+    "both": b"\xff\x1b]0;own\x07'.a2a.db",
+}
 ACTS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -35,7 +39,9 @@ def name(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def said(state: Path, *words: str | Path, code: int = 0) -> bytes:
     """What a command prints on both streams."""
     line = [program(str(words[0])), *map(str, words[1:])]
-    done = subprocess.run(line, capture_output=True, env=environment(state), timeout=SECONDS, check=False)
+    done = subprocess.run(
+        line, capture_output=True, env=environment(state), timeout=SECONDS, check=False
+    )
     printed = done.stdout + done.stderr
     assert done.returncode == code, printed
     assert not ACTS.search(printed), printed
@@ -47,8 +53,18 @@ def said(state: Path, *words: str | Path, code: int = 0) -> bytes:
 def test_the_relay_records_to_an_odd_file_name(
     proxy: Start, agent: Agent, name: Path, tmp_path: Path, log_format: str
 ) -> None:
-    """The console shows symbols in the place of what acts on a terminal; the recorder may die as always."""
-    words = ("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name, "--log-format", log_format)
+    """The console shows symbols in the place of what acts on a terminal; the recorder may die as
+    always."""
+    words = (
+        "-l",
+        "127.0.0.1:0",
+        "-u",
+        agent.upstream,
+        "--record",
+        name,
+        "--log-format",
+        log_format,
+    )
     one = proxy(*words)
     (address,) = one.addresses()
     call(address)
@@ -75,12 +91,24 @@ def test_commands_on_the_console_can_be_pasted_into_a_shell(
     one.addresses()
     (line,) = [line for line in one.err.splitlines() if line.startswith("inspect it: ")]
     typed = line.removeprefix("inspect it: ").replace("a2a-inspect", "printf %s", 1)
-    assert subprocess.run(["bash", "-c", typed], capture_output=True, check=True).stdout == os.fsencode(name)
+    assert subprocess.run(
+        ["bash", "-c", typed], capture_output=True, check=True
+    ).stdout == os.fsencode(name)
     assert one.stop() == 0
 
 
 def test_a_stdio_agent_is_recorded_to_an_odd_file_name(name: Path, tmp_path: Path) -> None:
-    said(tmp_path / "state", "a2a-proxy", "stdio", "--record", name, "--", sys.executable, "-c", "print('x')")
+    said(
+        tmp_path / "state",
+        "a2a-proxy",
+        "stdio",
+        "--record",
+        name,
+        "--",
+        sys.executable,
+        "-c",
+        "print('x')",
+    )
     journals = tmp_path / "state" / "journals"
     until(lambda: not list(journals.iterdir()))
     with Recording(name) as stored:
@@ -90,16 +118,34 @@ def test_a_stdio_agent_is_recorded_to_an_odd_file_name(name: Path, tmp_path: Pat
 def test_followers_of_a_stdio_agent_take_an_odd_file_name(name: Path, tmp_path: Path) -> None:
     """Its process is given the name."""
     (tmp_path / "own.py").write_text("class Hook:\n    def on_frame(self, *_):\n        pass\n")
-    line = [program("a2a-proxy"), "stdio", "--record", str(name), "--hook", "own:Hook", "--", "true"]
+    line = [
+        program("a2a-proxy"),
+        "stdio",
+        "--record",
+        str(name),
+        "--hook",
+        "own:Hook",
+        "--",
+        "true",
+    ]
     state = tmp_path / "state"
     env = environment(state, PYTHONPATH=str(tmp_path))
     assert subprocess.run(line, env=env, timeout=SECONDS, check=False).returncode == 0
-    until(lambda: "recorded from a stdio agent" in "".join(map(Path.read_text, (state / "hooks").glob("stdio*"))))
-    until(lambda: "hook own:Hook: " in "".join(map(Path.read_text, (state / "hooks").glob("stdio*"))))
+    until(
+        lambda: (
+            "recorded from a stdio agent"
+            in "".join(map(Path.read_text, (state / "hooks").glob("stdio*")))
+        )
+    )
+    until(
+        lambda: "hook own:Hook: " in "".join(map(Path.read_text, (state / "hooks").glob("stdio*")))
+    )
     until(lambda: not list((state / "journals").iterdir()))
 
 
-def test_journals_of_odd_file_names_are_recovered(proxy: Start, agent: Agent, name: Path, tmp_path: Path) -> None:
+def test_journals_of_odd_file_names_are_recovered(
+    proxy: Start, agent: Agent, name: Path, tmp_path: Path
+) -> None:
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name)
     (address,) = one.addresses()
     call(address)
@@ -130,7 +176,9 @@ def test_commands_print_an_odd_file_name_safely(name: Path, tmp_path: Path) -> N
     said(state, "a2a-proxy", "demo", "--record", name)
     for words in (("ls",), ("show",), ("check",), ("redaction",), ("check", "--format", "json")):
         said(state, "a2a-inspect", *words, name)
-    done = run(state, "a2a-inspect", "check", name, "--format", "json", "-o", name.with_suffix(".json"))
+    done = run(
+        state, "a2a-inspect", "check", name, "--format", "json", "-o", name.with_suffix(".json")
+    )
     assert done.code == 0
     first = json.loads(name.with_suffix(".json").read_text().splitlines()[0])
     assert first["recording"] == str(name)

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 def groups(command: click.Command, *words: str) -> list[tuple[str, click.Command]]:
     """A command and those below it that are shown, with what is typed for each."""
     below = command.commands.items() if isinstance(command, click.Group) else ()
-    inner = [each for name, under in below if not under.hidden for each in groups(under, *words, name)]
+    inner = [
+        each for name, under in below if not under.hidden for each in groups(under, *words, name)
+    ]
     return [(" ".join(words), command), *inner]
 
 
@@ -35,7 +37,9 @@ def told(program: click.Command, words: str) -> str:
 @pytest.mark.parametrize("program", [proxy, inspect])
 def test_help_lists_every_option_and_command_once(program: click.Group) -> None:
     text = told(program, "")
-    options = [each for each in program.params if isinstance(each, click.Option) and not each.hidden]
+    options = [
+        each for each in program.params if isinstance(each, click.Option) and not each.hidden
+    ]
     for name in (each.opts[0] for each in options):
         assert len(re.findall(rf"^  (?:-\w, )?{name}\b(?!-)", text, re.MULTILINE)) == 1, name
     for name in (name for name, each in program.commands.items() if not each.hidden):
@@ -70,6 +74,8 @@ def test_messages_name_existing_pages_of_the_manual() -> None:
     """In the sources of both programs, also where a hint spans two strings."""
     sources = [path for package in ("proxy", "tui") for path in (ROOT / package).rglob("*.py")]
     texts = [re.sub(r"\"\s*\n\s*f?\"", "", path.read_text("utf-8")) for path in sources]
-    topics = {topic for text in texts for topic in re.findall(r"a2a-inspect help ([a-z][\w-]*)", text)}
+    topics = {
+        topic for text in texts for topic in re.findall(r"a2a-inspect help ([a-z][\w-]*)", text)
+    }
     assert {"filters", "run", "hooks", "redaction"} <= topics
     assert topics <= set(list_pages())

@@ -26,7 +26,9 @@ def hooks(tmp_path: Path) -> dict[str, str]:
 def proxied(proxy: Start, agent: Agent, hooks: dict[str, str], *words: object) -> Proxy:
     """A proxy with these words that listens."""
     path = agent_path(hooks)
-    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", path, *words, **hooks)
+    one = proxy(
+        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", path, *words, **hooks
+    )
     one.addresses()
     return one
 
@@ -36,8 +38,8 @@ def agent_path(hooks: dict[str, str]) -> Path:
 
 
 def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
-    """As it passes; at the end it has seen all that is recorded, and the console says how many calls that were. The
-    same hook, called afterwards for the recording, notes down the same."""
+    """As it passes; at the end it has seen all that is recorded, and the console says how many
+    calls that were. The same hook, called afterwards for the recording, notes down the same."""
     one = proxied(proxy, agent, hooks, "--hook", "notes")
     address = one.addresses()[0]
     call(address)
@@ -55,7 +57,10 @@ def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, s
     assert "recorded 2 exchanges" in summary + look
     Path(hooks["HOOKED"]).unlink()
     done = run(one.state, "a2a-inspect", "hooks", agent_path(hooks), "--hook", "notes", **hooks)
-    assert (done.code, done.err.splitlines()) == (0, [f"a2a-inspect: hook notes: {len(live)} calls"])
+    assert (done.code, done.err.splitlines()) == (
+        0,
+        [f"a2a-inspect: hook notes: {len(live)} calls"],
+    )
     later = noted(hooks)
     assert [each for each in later if each["method"] == "on_frame"] == [
         each for each in live if each["method"] == "on_frame"
@@ -66,8 +71,8 @@ def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, s
 def test_a_spinning_hook_delays_neither_traffic_nor_recording(
     proxy: Start, agent: Agent, hooks: dict[str, str]
 ) -> None:
-    """Traffic and recording go on, another hook sees everything; a second Ctrl-C does not wait for it. What it has not
-    seen is told with the command that calls it for that."""
+    """Traffic and recording go on, another hook sees everything; a second Ctrl-C does not wait for
+    it. What it has not seen is told with the command that calls it for that."""
     one = proxied(proxy, agent, hooks, "--hook", "noting:Spins", "--hook", "noting:Notes")
     address = one.addresses()[0]
     for _ in range(3):
@@ -81,16 +86,24 @@ def test_a_spinning_hook_delays_neither_traffic_nor_recording(
     with Recording(agent_path(hooks)) as recording:
         counts = recording.count_rows()
     lines = one.err.splitlines()
-    told = f"a2a-proxy: warning: hook noting:Spins is slow: {counts.frames} frames behind, given up; 1 call"
+    told = (
+        "a2a-proxy: warning: hook noting:Spins is slow: "
+        f"{counts.frames} frames behind, given up; 1 call"
+    )
     assert told in lines
     again = f"a2a-inspect hooks {agent_path(hooks)} --hook noting:Spins"
-    assert lines[lines.index(told) + 1] == f"a2a-proxy: hint: call it for the whole recording: {again}"
+    assert (
+        lines[lines.index(told) + 1] == f"a2a-proxy: hint: call it for the whole recording: {again}"
+    )
     assert "capture complete: yes" in one.err
     assert counts.exchanges == 3
 
 
-def test_failing_hooks_are_reported_and_calls_are_answered(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
-    """One cannot be imported, one raises, one exits: each is reported, all calls are answered, the exit code is 0."""
+def test_failing_hooks_are_reported_and_calls_are_answered(
+    proxy: Start, agent: Agent, hooks: dict[str, str]
+) -> None:
+    """One cannot be imported, one raises, one exits: each is reported, all calls are answered, the
+    exit code is 0."""
     names = ("broken:Hook", "noting:Fails", "noting:AlwaysDies")
     words = [word for name in names for word in ("--hook", name)]
     one = proxied(proxy, agent, hooks, *words)
@@ -112,7 +125,9 @@ def test_hook_reports_are_json_lines(proxy: Start, agent: Agent, hooks: dict[str
     """One object at the end, before the summary."""
     one = proxied(proxy, agent, hooks, "--hook", "noting:Fails", "--log-format", "json")
     call(one.addresses()[0])
-    until(lambda: "on_exchange_end" in methods(hooks))  # a stop does not wait long for a process that begins
+    until(
+        lambda: "on_exchange_end" in methods(hooks)
+    )  # a stop does not wait long for a process that begins
     assert one.stop() == 0
     events = [json.loads(line) for line in one.out.splitlines()]
     (said,) = [each for each in events if each["event"] == "hook"]
@@ -129,7 +144,11 @@ def test_hook_reports_are_json_lines(proxy: Start, agent: Agent, hooks: dict[str
     ("names", "message", "hint"),
     [
         (["note"], "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
-        (["nothing:At"], "hook nothing:At: no module is named nothing", "put the folder of nothing on PYTHONPATH"),
+        (
+            ["nothing:At"],
+            "hook nothing:At: no module is named nothing",
+            "put the folder of nothing on PYTHONPATH",
+        ),
         (["notes", "notes"], "--hook notes is given twice", "leave one of them out"),
     ],
 )
@@ -140,14 +159,19 @@ def test_an_unknown_hook_is_refused(
     words = [word for name in names for word in ("--hook", name)]
     line = ("--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1", "--record", tmp_path / "r.db")
     done = run(tmp_path / "state", "a2a-proxy", *line, *words, **hooks)
-    assert (done.code, done.err.splitlines()) == (2, [f"a2a-proxy: error: {message}", f"a2a-proxy: hint: {hint}"])
+    assert (done.code, done.err.splitlines()) == (
+        2,
+        [f"a2a-proxy: error: {message}", f"a2a-proxy: hint: {hint}"],
+    )
     assert not (tmp_path / "r.db").exists()
     assert not (tmp_path / "state").exists()
     done = run(tmp_path / "state", "a2a-inspect", "hooks", tmp_path / "r.db", *words, **hooks)
     assert (done.code, done.err.splitlines()[0]) == (2, f"a2a-inspect: error: {message}")
 
 
-def test_a_killed_proxy_leaves_no_hook_behind(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
+def test_a_killed_proxy_leaves_no_hook_behind(
+    proxy: Start, agent: Agent, hooks: dict[str, str]
+) -> None:
     """A proxy that is killed leaves no hook behind."""
     one = proxied(proxy, agent, hooks, "--hook", "notes")
     pid = until(lambda: noted(hooks))[0]["pid"]

@@ -23,20 +23,39 @@ from support_hostile import WORD, assert_harmless, commands_of
 Start = Callable[..., Proxy]
 TESTED = {"", "replay", "drive", "send"}
 """Commands that print peers' texts."""
-OTHERS = {"demo", "ca", "ca export", "ca env", "ca renew", "completion", "stdio", "run", "wrap-card"}
-"""Commands that print no peers' texts (`run` has the console of the proxy), or bytes that they must not change."""
+OTHERS = {
+    "demo",
+    "ca",
+    "ca export",
+    "ca env",
+    "ca renew",
+    "completion",
+    "stdio",
+    "run",
+    "wrap-card",
+}
+"""Commands that print no peers' texts (`run` has the console of the proxy), or bytes that they must
+not change."""
 
 
 def printed(state: Path, *words: object) -> str:
     line = [program("a2a-proxy"), *map(str, words)]
-    done = subprocess.run(line, capture_output=True, env=environment(state), timeout=SECONDS, check=False)
+    done = subprocess.run(
+        line, capture_output=True, env=environment(state), timeout=SECONDS, check=False
+    )
     return (done.stdout + done.stderr).decode()
 
 
 def post(address: str, method: str) -> None:
     """Send a call in which all texts are hostile."""
     part = {"text": WORD, "filename": WORD, "mediaType": WORD}
-    message = {"messageId": WORD, "taskId": WORD, "contextId": WORD, "role": "ROLE_USER", "parts": [part]}
+    message = {
+        "messageId": WORD,
+        "taskId": WORD,
+        "contextId": WORD,
+        "role": "ROLE_USER",
+        "parts": [part],
+    }
     params = {"message": message, "id": WORD}
     body = json.dumps({"jsonrpc": "2.0", "id": WORD, "method": method, "params": params})
     fields = {"Content-Type": "application/json", "A2A-Version": "1.0\x1b[31m", "X-Odd": "\x9b31m"}
@@ -50,7 +69,12 @@ class HostileAgent(Agent):
     """An agent whose texts are all hostile."""
 
     def answer(self, to: Any, call: dict[str, Any]) -> None:
-        task = {"id": WORD, "contextId": WORD, "status": {"state": WORD, "timestamp": WORD}, WORD: WORD}
+        task = {
+            "id": WORD,
+            "contextId": WORD,
+            "status": {"state": WORD, "timestamp": WORD},
+            WORD: WORD,
+        }
         reply = {"jsonrpc": "2.0", "id": WORD}
         error = {"code": -32001, "message": WORD, "data": [{"@type": WORD, "reason": WORD}]}
         reply |= {"error": error} if call["method"] == "GetTask" else {"result": {"task": task}}
@@ -75,9 +99,12 @@ def test_every_command_makes_its_words_visible(command: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_peers_texts_are_visible(form: str, proxy: Start, tmp_path: Path) -> None:
-    """On the consoles of the proxy and of the mock, in the reports of a drive and of a call that is sent again."""
+    """On the consoles of the proxy and of the mock, in the reports of a drive and of a call that is
+    sent again."""
     agent, file = HostileAgent(), tmp_path / f"{WORD}.db"
-    relay = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file, "--log-format", form, "-v")
+    relay = proxy(
+        "-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file, "--log-format", form, "-v"
+    )
     methods = ("SendMessage", "GetTask", WORD)
     for method in methods:
         post(relay.addresses()[0], method)
@@ -95,7 +122,9 @@ def test_peers_texts_are_visible(form: str, proxy: Start, tmp_path: Path) -> Non
 
     other = HostileAgent()
     state = tmp_path / "state"
-    drive = printed(state, "drive", file, "-u", other.upstream, "--format", form, "--header", f"X: {WORD}")
+    drive = printed(
+        state, "drive", file, "-u", other.upstream, "--format", form, "--header", f"X: {WORD}"
+    )
     assert_harmless(drive, "drive")
     for place in range(1, len(methods) + 1):
         assert_harmless(printed(state, "send", file, place, "-u", other.upstream, "--diff"), "send")

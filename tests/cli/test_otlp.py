@@ -54,16 +54,23 @@ SPAN = SpanValue(
 ENVIRONMENT = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_METRIC_EXPORT_INTERVAL": "200"}
 
 
-@pytest.mark.soak  # its process has the lowest priority there is: beside busy ones it takes a minute to start
-def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """The first call is sent as it passes; then the backend is in trouble, and the second one is not: the proxy says
-    how to send it, and that sends it and nothing else."""
+# its process has the lowest priority there is: beside busy ones it takes a minute to start
+@pytest.mark.soak
+def test_closed_calls_are_sent_live_and_unsent_ones_later(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
+    """The first call is sent as it passes; then the backend is in trouble, and the second one is
+    not: the proxy says how to send it, and that sends it and nothing else."""
     path = tmp_path / "r.db"
     with http_backend() as received:
         words = ("--record", path, "--otlp", received.endpoint, "--upstream", agent.upstream)
         one = proxy("--listen", "127.0.0.1:0", "--name", "desk", *words, **ENVIRONMENT)
         call(one.addresses()[0])
-        until(lambda: len(received.spans()) == 1 and "a2a_proxy.operation.duration" in received.metrics())
+        until(
+            lambda: (
+                len(received.spans()) == 1 and "a2a_proxy.operation.duration" in received.metrics()
+            )
+        )
         received.answers = [503] * 10_000
         refused = received.asked
         call(one.addresses()[0], "GetTask")
@@ -72,7 +79,10 @@ def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: A
         until(lambda: "waiting for OTLP export" in one.err)
         assert one.stop() == 0
         address = received.endpoint.removeprefix("http://")
-        assert f"a2a-proxy: warning: OTLP: 1 call sent to {address}, 1 not sent" in one.err.splitlines()
+        assert (
+            f"a2a-proxy: warning: OTLP: 1 call sent to {address}, 1 not sent"
+            in one.err.splitlines()
+        )
         hint = next(line for line in one.err.splitlines() if "--unsent" in line)
         received.answers = []
         before = len(received.spans())
@@ -101,26 +111,39 @@ def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -
     settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
 
     def told(sent: int, refused: int) -> tuple[str, str, bool]:
-        report = HookReport(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
+        report = HookReport(
+            name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log=""
+        )
         return summarize_export(settings, report, str(path), facts(1).uuid)
 
-    again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
+    again = (
+        f"send them with: a2a-inspect export otlp {path} "
+        "--endpoint http://c:4318 --protocol http/protobuf"
+    )
     assert told(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
     assert told(1, 0) == ("OTLP: 1 call sent to c:4318, 2 not sent", f"{again} --unsent", True)
     secret = otlp_settings("http://me:pw@c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
     report = HookReport(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
-    assert "pw" not in " ".join(map(str, summarize_export(secret, report, str(path), facts(1).uuid)))
+    assert "pw" not in " ".join(
+        map(str, summarize_export(secret, report, str(path), facts(1).uuid))
+    )
     assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
 
-def test_the_export_process_sends_all_spans_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_export_process_sends_all_spans_and_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = sample(tmp_path / "r.a2a.db")
     said: list[Status] = []
     before = signal.getsignal(signal.SIGTERM)
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
         settings = otlp_settings(received.endpoint, "", SpanOptions("server"), frames=True)
         job = FollowerJob(
-            encode(settings).decode(), FollowTarget(str(path)), CheckpointFile(file.fileno()), HookLog(2), said.append
+            encode(settings).decode(),
+            FollowTarget(str(path)),
+            CheckpointFile(file.fileno()),
+            HookLog(2),
+            said.append,
         )
         try:
             assert export_session(job) is None
@@ -131,8 +154,16 @@ def test_the_export_process_sends_all_spans_and_metrics(tmp_path: Path, monkeypa
     points = received.metrics()["a2a_proxy.operation.duration"].histogram.data_points
     assert sum(point.count for point in points) == 3
     labels = {pair.key for point in points for pair in point.attributes}
-    assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address", "server.port"}
-    assert {(said["server.address"], said["server.port"]) for said in map(attributes, points)} == {("agent", 8000)}
+    assert labels == {
+        "a2a.method.name",
+        "a2a_proxy.binding",
+        "a2a_proxy.outcome",
+        "server.address",
+        "server.port",
+    }
+    assert {(said["server.address"], said["server.port"]) for said in map(attributes, points)} == {
+        ("agent", 8000)
+    }
     assert all(tuple(point.explicit_bounds) == CALL_BUCKETS for point in points)
     tasks = received.metrics()["a2a_proxy.tasks"].gauge.data_points
     counts = {attributes(point)["a2a.task.state"]: point.as_int for point in tasks}
@@ -170,7 +201,9 @@ def test_unsent_spans_are_sent_once(
         export_otlp(OtlpExportOptions(recording=path, endpoint="c", where="err", unsent=True))
 
 
-def test_unsent_skips_recordings_that_a_proxy_still_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsent_skips_recordings_that_a_proxy_still_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     path = sample(tmp_path / "r.a2a.db")
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
@@ -192,7 +225,9 @@ def test_the_banner_names_the_backend(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_the_first_try_without_an_answer_is_reported(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_try_without_an_answer_is_reported(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The exporter tries again for 10 seconds by default and returns nothing meanwhile."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
     backend, heard = SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {})), list[str]()
@@ -233,4 +268,8 @@ def test_otel_sdk_disabled_turns_the_export_off(
         "a2a-proxy: hint: unset it, or leave out --otlp",
     ]
     with pytest.raises(UserError, match="nothing would be sent"):
-        export_otlp(OtlpExportOptions(recording=sample(tmp_path / "r.a2a.db"), endpoint="http://127.0.0.1:1"))
+        export_otlp(
+            OtlpExportOptions(
+                recording=sample(tmp_path / "r.a2a.db"), endpoint="http://127.0.0.1:1"
+            )
+        )

@@ -1,4 +1,5 @@
-"""`--redact` and `--redact-policy`: how they are parsed, and that recordings and exports follow them."""
+"""`--redact` and `--redact-policy`: how they are parsed, and that recordings and exports follow
+them."""
 
 from __future__ import annotations
 
@@ -93,8 +94,11 @@ def call(address: str, text: str) -> bytes:
         return data
 
 
-def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
-    """What the policy names is in no file of the recording; the session remembers the policy; traffic is untouched."""
+def test_a_capture_follows_the_policy(
+    proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path
+) -> None:
+    """What the policy names is in no file of the recording; the session remembers the policy;
+    traffic is untouched."""
     record = tmp_path / "r.a2a.db"
     words = ("--redact", "$..text", "--redact", "header:x-tenant")
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", record, *words)
@@ -108,16 +112,28 @@ def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent,
         assert recording.read_sessions()[0].facts.redaction == ("header:x-tenant", "path:$..text")
         assert recording.read_sessions()[0].complete == "complete"
         request = next(recording.frames_after(0)).frame
-        assert json.loads(request.payload)["params"]["message"]["parts"][0]["text"].startswith("redacted-")
+        assert json.loads(request.payload)["params"]["message"]["parts"][0]["text"].startswith(
+            "redacted-"
+        )
         (exchange,) = (row.exchange for row in recording.read_exchanges())
         assert dict(exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
 
 
-def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
-    """No payload text is kept, the capture is complete, and no rule reports the missing payloads as a fault."""
+def test_a_capture_without_payloads(
+    proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path
+) -> None:
+    """No payload text is kept, the capture is complete, and no rule reports the missing payloads as
+    a fault."""
     record = tmp_path / "r.a2a.db"
     one = proxy(
-        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", record, "--redact", "metadata-only"
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        agent.upstream,
+        "--record",
+        record,
+        "--redact",
+        "metadata-only",
     )
     (address,) = one.addresses()
     call(address, "the quick brown secret")
@@ -131,12 +147,19 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
         assert all("payload" in frame.redacted for frame in frames if frame.size)
         assert sum(frame.size for frame in frames) > 100
         assert frames[1].message_id.startswith("a-")
-        assert dict(next(recording.read_exchanges()).exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
-        assert [each.rule for each in recheck_session(recording, session) if each.severity >= 2] == []
+        assert dict(next(recording.read_exchanges()).exchange.request_headers)[
+            b"X-Tenant"
+        ].startswith(b"redacted-")
+        assert [
+            each.rule for each in recheck_session(recording, session) if each.severity >= 2
+        ] == []
 
 
-def test_export_applies_a_policy_again(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
-    """To a copy; it says which; a second export changes nothing; import keeps labels; one secret has one label."""
+def test_export_applies_a_policy_again(
+    inspect: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    """To a copy; it says which; a second export changes nothing; import keeps labels; one secret
+    has one label."""
     first, second = tmp_path / "1.a2a.jsonl", tmp_path / "2.a2a.jsonl"
     before = GRPC.read_bytes()
     assert inspect("export", GRPC, "--redact", "$..text", "-o", first)[0] == 0
@@ -148,7 +171,9 @@ def test_export_applies_a_policy_again(inspect: Callable[..., tuple[int, str, st
         assert clean.read_sessions()[0].facts.redaction == ("path:$..text",)
         assert clean.count_rows().frames == whole.count_rows().frames
         sizes = [(row.frame.size, row.frame.state, row.frame.at) for row in clean.frames_after(0)]
-        assert sizes == [(row.frame.size, row.frame.state, row.frame.at) for row in whole.frames_after(0)]
+        assert sizes == [
+            (row.frame.size, row.frame.state, row.frame.at) for row in whole.frames_after(0)
+        ]
     assert label_of(first, '{"text":"') == label_of(tmp_path / "3.a2a.jsonl", '{"text":"')
     assert inspect("cassette", "fmt", "--check", first)[0] == 0
 
@@ -158,18 +183,30 @@ def label_of(path: Path, before: str) -> str:
     return path.read_text().partition(before + "redacted-")[2][:12]
 
 
-def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_export_of_a_part_and_trim_take_a_policy(
+    inspect: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     """What is chosen is chosen in the original: a filter may name what goes."""
     words = ("-f", "op:GetTask", "--redact", "metadata-only")
     assert inspect("export", SDK, *words, "-o", tmp_path / "p.a2a.jsonl")[0] == 0
-    with open_recording_or_cassette(tmp_path / "p.a2a.jsonl") as part, open_recording_or_cassette(SDK) as whole:
+    with (
+        open_recording_or_cassette(tmp_path / "p.a2a.jsonl") as part,
+        open_recording_or_cassette(SDK) as whole,
+    ):
         kept = [row.exchange.id for row in part.read_exchanges()]
         found = [row.exchange.id for row in whole.find_exchanges("op:GetTask")]
-        card = next(row.exchange.id for row in whole.read_exchanges() if row.exchange.operation == "GetAgentCard")
+        card = next(
+            row.exchange.id
+            for row in whole.read_exchanges()
+            if row.exchange.operation == "GetAgentCard"
+        )
         assert kept == [card, *found]
         assert found
         assert not any(row.frame.payload for row in part.frames_after(0))
-    assert inspect("cassette", "trim", SDK, "4", "--redact", "pii", "-o", tmp_path / "t.a2a.jsonl")[0] == 0
+    assert (
+        inspect("cassette", "trim", SDK, "4", "--redact", "pii", "-o", tmp_path / "t.a2a.jsonl")[0]
+        == 0
+    )
     with open_recording_or_cassette(tmp_path / "t.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.read_exchanges()] == [1, 2, 3, 4]
         assert part.read_sessions()[0].facts.redaction == ("pii",)
@@ -198,18 +235,27 @@ def test_commands_report_that_payloads_were_not_recorded(
 
 
 def test_scan_previews_what_a_policy_redacts(inspect: Callable[..., tuple[int, str, str]]) -> None:
-    """Places, counts and masked excerpts, as text and JSON; the default policy finds nothing in redacted recordings."""
+    """Places, counts and masked excerpts, as text and JSON; the default policy finds nothing in
+    redacted recordings."""
     code, out, _ = inspect("redaction", GRPC, "--redact", "$..text")
     assert code == 0
     assert "message.parts[*].text" in out or "message.parts.text" in out
     assert out.splitlines()[-1].startswith("policy: path:$..text; it would replace ")
-    told = [json.loads(line) for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()]
+    told = [
+        json.loads(line)
+        for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()
+    ]
     assert told[-1]["taken"] == sum(each["times"] for each in told[:-1]) > 50
     assert inspect("redaction", GRPC)[1] == "policy: default; it would change nothing\n"
-    assert "all payloads would be removed: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
+    assert (
+        "all payloads would be removed: 178 frames"
+        in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
+    )
 
 
-def test_scan_names_places_and_exits_with_1(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_scan_names_places_and_exits_with_1(
+    inspect: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     """For CI: 0 clean, 1 a secret, 2 no file; the secret itself is never printed."""
     path = tmp_path / "s.a2a.jsonl"
     path.write_bytes(SDK.read_bytes().replace(b'"unary"', b'"my password=hunter2-hunter2 is it"'))
@@ -217,11 +263,18 @@ def test_scan_names_places_and_exits_with_1(inspect: Callable[..., tuple[int, st
     code, out, _ = inspect("cassette", "scan", SDK, path)
     assert code == 1
     assert f"{SDK}: no secrets; 2 labels" in out
-    assert f"{path}: #3.0        $.params.message.parts[0].text  by its look  hun… (15 bytes)" in out
+    assert (
+        f"{path}: #3.0        $.params.message.parts[0].text  by its look  hun… (15 bytes)" in out
+    )
     assert "hunter2" not in out
     code, out, _ = inspect("cassette", "scan", "--json", path)
     told = [json.loads(line) for line in out.splitlines()]
-    assert (code, told[0]["kind"], told[0]["place"], told[-1]["kind"]) == (1, "secret", "#3.0", "summary")
+    assert (code, told[0]["kind"], told[0]["place"], told[-1]["kind"]) == (
+        1,
+        "secret",
+        "#3.0",
+        "summary",
+    )
     assert "hunter2" not in out
     assert inspect("cassette", "scan", "--redact", "keep:regex:hunter2-.*", path)[0] == 0
     assert inspect("cassette", "scan", tmp_path / "none.a2a.jsonl")[0] == 2

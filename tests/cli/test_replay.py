@@ -23,7 +23,9 @@ SAMPLE = SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl"
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """What is said of a command that cannot be carried out: an error, a hint, code 2."""
 
     def run(*words: object) -> str:
@@ -73,14 +75,19 @@ def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> No
         (("--gap", "inf"), "--gap: inf"),
         (("--match", "odd"), "odd"),
         (("--match-on", "text,texts"), "--match-on: 'texts' is not one of tenant, task"),
-        (("--match-on", "no_such_module:matcher"), "no_such_module:matcher cannot be imported: ModuleNotFoundError"),
+        (
+            ("--match-on", "no_such_module:matcher"),
+            "no_such_module:matcher cannot be imported: ModuleNotFoundError",
+        ),
         (("--match-on", "os:sep"), "os:sep is not a function"),
         (("--ignore", "$."), "--ignore: '$.' is not a path"),
         (("--normalize", "("), "--normalize: '(' is not a regular expression"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_contradictory_options_are_refused(refused: Callable[..., str], words: tuple[str, ...], said: str) -> None:
+def test_contradictory_options_are_refused(
+    refused: Callable[..., str], words: tuple[str, ...], said: str
+) -> None:
     """Each is refused before anything listens."""
     assert said in refused(SAMPLE, *words)
 
@@ -110,10 +117,21 @@ def address(running: Proxy) -> str:
 
 def test_the_rules_of_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Names and functions of the current folder, paths, expressions."""
-    (tmp_path / "my_own_matchers.py").write_text("def same(recorded, requested):\n    return True\n")
+    (tmp_path / "my_own_matchers.py").write_text(
+        "def same(recorded, requested):\n    return True\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    words = ["--match-on", "text,task", "--match-on", "my_own_matchers:same", "--ignore", "$.a", "--normalize", "x+"]
+    words = [
+        "--match-on",
+        "text,task",
+        "--match-on",
+        "my_own_matchers:same",
+        "--ignore",
+        "$.a",
+        "--normalize",
+        "x+",
+    ]
     context = replay.make_context("replay", [*words, str(SAMPLE)])
     options = replay_config(**context.params).options
     assert options.match_on[:2] == (MatchName.TEXT, MatchName.TASK)
@@ -122,7 +140,8 @@ def test_the_rules_of_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:
-    """Banner, a line per call, a miss with its text, the count at the end; no failure unless asked for."""
+    """Banner, a line per call, a miss with its text, the count at the end; no failure unless asked
+    for."""
     running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0", "--fault", "drop #6.3")
     where = address(running)
     assert "fault: drop #6.3" in running.err.splitlines()
@@ -137,9 +156,12 @@ def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:
 
 
 def test_stdio_replay_from_and_to_files(tmp_path: Path) -> None:
-    """`--stdio < FILE > FILE`: the loop can wait for neither, and uvloop ends a process that asks it to."""
+    """`--stdio < FILE > FILE`: the loop can wait for neither, and uvloop ends a process that asks
+    it to."""
     asked, told = tmp_path / "asked", tmp_path / "told"
-    asked.write_text('{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard", "params": {}}\n')
+    asked.write_text(
+        '{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard", "params": {}}\n'
+    )
     with asked.open("rb") as stdin, told.open("wb") as stdout:
         done = subprocess.run(
             [program("a2a-proxy"), "replay", SAMPLE, "--stdio"],

@@ -36,27 +36,41 @@ def listening(one: Proxy) -> str:
 
 
 def ended(one: Proxy) -> list[str]:
-    """The lines of calls that are over: one that takes a busy machine more than a second has a line before."""
-    return [line for line in one.out.splitlines(keepends=True) if line.endswith("\n") and "  live  " not in line]
+    """The lines of calls that are over: one that takes a busy machine more than a second has a line
+    before."""
+    return [
+        line
+        for line in one.out.splitlines(keepends=True)
+        if line.endswith("\n") and "  live  " not in line
+    ]
 
 
 def test_banner_lines_and_summary(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """What it does, a line per exchange on stdout, and at Ctrl-C a summary; exit code 0, no journal left."""
-    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    """What it does, a line per exchange on stdout, and at Ctrl-C a summary; exit code 0, no journal
+    left."""
+    one = proxy(
+        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db"
+    )
     address = listening(one)
     call(address)
     call(address, "GetTask")
     until(lambda: len(ended(one)) == 2)
     assert one.stop() == 0
     banner = one.err.splitlines()
-    assert re.fullmatch(rf"a2a-proxy \S+ listens on {address} and sends to {agent.upstream}", banner[0])
+    assert re.fullmatch(
+        rf"a2a-proxy \S+ listens on {address} and sends to {agent.upstream}", banner[0]
+    )
     assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are redacted"
     assert banner[2:4] == [f"inspect it: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
     assert re.fullmatch(
-        r"recorded 2 exchanges \(1 ok, 1 error\), \d+ frames, 0 tasks; 0 findings; capture complete: yes", banner[-1]
+        r"recorded 2 exchanges \(1 ok, 1 error\), \d+ frames, 0 tasks; "
+        r"0 findings; capture complete: yes",
+        banner[-1],
     )
     first, second = ended(one)
-    assert re.match(r"\d\d:\d\d:\d\d\.\d{3}  ok       #1 SendMessage  jsonrpc 1\.0  \d+(\.\d)? [mu]?s$", first)
+    assert re.match(
+        r"\d\d:\d\d:\d\d\.\d{3}  ok       #1 SendMessage  jsonrpc 1\.0  \d+(\.\d)? [mu]?s$", first
+    )
     assert re.search(r"error    #2 GetTask  jsonrpc 1\.0  .*TASK_NOT_FOUND -32001", second)
     assert not one.journals
 
@@ -79,14 +93,28 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
     until(lambda: '"exchange"' in one.out)
     one.stop()
     events = [json.loads(line) for line in one.out.splitlines()]
-    events = [event for event in events if event["event"] not in ("stopping", "draining")]  # where it takes its time
-    events = [event for event in events if not event.get("live")]  # and where a call took longer than a second
+    events = [
+        event for event in events if event["event"] not in ("stopping", "draining")
+    ]  # where it takes its time
+    events = [
+        event for event in events if not event.get("live")
+    ]  # and where a call took longer than a second
     assert [event["event"] for event in events] == ["start", "exchange", "summary"]
     start, exchange, summary = events
-    assert start["routes"] == [{"listen": [address], "upstream": agent.upstream, "upstream_grpc": None}]
+    assert start["routes"] == [
+        {"listen": [address], "upstream": agent.upstream, "upstream_grpc": None}
+    ]
     assert set(start) == {"event", "version", "routes", "recording", "redact"}
-    assert (exchange["operation"], exchange["binding"], exchange["dialect"]) == ("SendMessage", "jsonrpc", "1.0")
-    assert (exchange["outcome"], exchange["live"], exchange["upstream"]) == ("ok", False, agent.upstream)
+    assert (exchange["operation"], exchange["binding"], exchange["dialect"]) == (
+        "SendMessage",
+        "jsonrpc",
+        "1.0",
+    )
+    assert (exchange["outcome"], exchange["live"], exchange["upstream"]) == (
+        "ok",
+        False,
+        agent.upstream,
+    )
     assert exchange["duration_ns"] > 0
     assert summary == {
         "event": "summary",
@@ -119,8 +147,17 @@ def test_quiet_prints_no_exchange_lines(proxy: Start, agent: Agent) -> None:
 
 def test_options_by_environment(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """Flags win over `A2A_PROXY_*`."""
-    settings = {"A2A_PROXY_LISTEN": "127.0.0.1:0", "A2A_PROXY_UPSTREAM": agent.upstream, "A2A_PROXY_LOG_FORMAT": "json"}
-    one = proxy("--record", tmp_path / "flag.db", A2A_PROXY_RECORD=str(tmp_path / "environment.db"), **settings)
+    settings = {
+        "A2A_PROXY_LISTEN": "127.0.0.1:0",
+        "A2A_PROXY_UPSTREAM": agent.upstream,
+        "A2A_PROXY_LOG_FORMAT": "json",
+    }
+    one = proxy(
+        "--record",
+        tmp_path / "flag.db",
+        A2A_PROXY_RECORD=str(tmp_path / "environment.db"),
+        **settings,
+    )
     call(listening(one))
     one.stop()
     assert (tmp_path / "flag.db").exists()
@@ -147,14 +184,23 @@ def test_json_names_each_address(proxy: Start, agent: Agent) -> None:
     one = proxy("--listen", ":0", "--upstream", agent.upstream, "--log-format", "json")
     one.addresses()
     listen = json.loads(one.out.splitlines()[0])["routes"][0]["listen"]
-    assert [address.rpartition(":")[0] for address in listen] == ["127.0.0.1", "[::1]"][: len(listen)]
+    assert [address.rpartition(":")[0] for address in listen] == ["127.0.0.1", "[::1]"][
+        : len(listen)
+    ]
     assert isinstance(listen, list)
     one.stop()
 
 
 def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """The recording says where HTTP/2 went."""
-    route = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--upstream-grpc", "localhost:1")
+    route = (
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        agent.upstream,
+        "--upstream-grpc",
+        "localhost:1",
+    )
     one = proxy(*route, "--record", tmp_path / "r.db")
     address = listening(one)
     one.stop()
@@ -164,7 +210,9 @@ def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: 
     assert facts.upstreams == (f"{agent.upstream} (HTTP/2 to localhost:1)",)
 
 
-def test_names_of_the_agents_are_recorded_and_listed(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_names_of_the_agents_are_recorded_and_listed(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
     pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     one = proxy(*pair, *pair, "--name", "desk", "--name", "", "--record", tmp_path / "r.db")
     (address, other) = one.addresses()
@@ -176,8 +224,11 @@ def test_names_of_the_agents_are_recorded_and_listed(proxy: Start, agent: Agent,
     assert f"{address} -> desk ({agent.upstream}), {other} -> {agent.upstream}  capture" in listed
 
 
-def test_an_empty_recording_is_kept_only_if_it_was_named(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """Without a connection an unnamed recording is deleted, and the summary says that nothing was recorded."""
+def test_an_empty_recording_is_kept_only_if_it_was_named(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
+    """Without a connection an unnamed recording is deleted, and the summary says that nothing was
+    recorded."""
     pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     for words, kept in (((), False), (("--record", tmp_path / "r.db"), True)):
         one = proxy(*pair, *words)
@@ -203,13 +254,20 @@ def test_a_connection_without_an_exchange_is_kept(proxy: Start, agent: Agent) ->
 def test_several_listeners_and_upstreams(proxy: Start, agent: Agent) -> None:
     """Each listener has its upstream, and lines say which."""
     with plain_agent() as second:
-        pairs = [word for up in (agent, second) for word in ("--listen", "127.0.0.1:0", "--upstream", up.upstream)]
+        pairs = [
+            word
+            for up in (agent, second)
+            for word in ("--listen", "127.0.0.1:0", "--upstream", up.upstream)
+        ]
         one = proxy(*pairs)
         for address in until(lambda: len(one.addresses()) == 2 and one.addresses()):
             call(address)
         until(lambda: len(ended(one)) == 2)
         one.stop()
-        assert [re.findall(r"-> (\S+)", line)[0] for line in ended(one)] == [agent.upstream, second.upstream]
+        assert [re.findall(r"-> (\S+)", line)[0] for line in ended(one)] == [
+            agent.upstream,
+            second.upstream,
+        ]
 
 
 def test_colours_are_for_terminals_without_no_color(proxy: Start, agent: Agent) -> None:
@@ -218,7 +276,9 @@ def test_colours_are_for_terminals_without_no_color(proxy: Start, agent: Agent) 
 
     for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)):
         ours, theirs = pty.openpty()
-        one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=theirs, **environ)
+        one = proxy(
+            "--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=theirs, **environ
+        )
         os.close(theirs)
         call(listening(one))
         said = b""
@@ -282,12 +342,21 @@ def test_a_long_stream_gets_a_line_while_it_runs(proxy: Start, agent: Agent) -> 
         until(lambda: re.search(r"live     #1 SendStreamingMessage  .*submitted  1 event", one.out))
         agent.go_on.set()
         assert b"COMPLETED" in response.read()
-    until(lambda: re.search(r"ok       #1 SendStreamingMessage  .*submitted > completed  2 events", one.out))
+    until(
+        lambda: re.search(
+            r"ok       #1 SendStreamingMessage  .*submitted > completed  2 events", one.out
+        )
+    )
 
 
-def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """The recorder is stopped (SIGSTOP): progress lines, then a second Ctrl-C; `recover` finishes the recording."""
-    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+def test_a_second_ctrl_c_leaves_the_rest_to_recover(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
+    """The recorder is stopped (SIGSTOP): progress lines, then a second Ctrl-C; `recover` finishes
+    the recording."""
+    one = proxy(
+        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db"
+    )
     address = listening(one)
     call(address)
     until(lambda: one.out)
@@ -315,9 +384,13 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
 
 
-def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_a_killed_relay_leaves_an_unclean_session(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
     """SIGKILL of the proxy: its recorder finishes by itself and says until when it is complete."""
-    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    one = proxy(
+        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db"
+    )
     call(listening(one))
     until(lambda: one.out)
     one.process.kill()
@@ -339,20 +412,37 @@ def test_help_is_fast_and_imports_little(proxy: Start, agent: Agent, tmp_path: P
 
 
 def a_config(agent: Agent, record: Path | None = None) -> ProxyConfig:
-    return proxy_config(ProxyArguments(listen=("127.0.0.1:0",), upstream=(agent.upstream,), record=record, quiet=True))
+    return proxy_config(
+        ProxyArguments(
+            listen=("127.0.0.1:0",), upstream=(agent.upstream,), record=record, quiet=True
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("listens", "more", "warning"),
     [
         (("127.0.0.1:0",), (), "on loopback, agent cards may open any port of the agent's host"),
-        ((":0", "localhost:0"), (), "on loopback, agent cards may open any port of the agent's host"),
-        (("0.0.0.0:0",), ("--rewrite-card", "never"), "with --rewrite-card never, agent cards open no ports"),
+        (
+            (":0", "localhost:0"),
+            (),
+            "on loopback, agent cards may open any port of the agent's host",
+        ),
+        (
+            ("0.0.0.0:0",),
+            ("--rewrite-card", "never"),
+            "with --rewrite-card never, agent cards open no ports",
+        ),
         (("127.0.0.1:0", "0.0.0.0:0"), (), ""),
     ],
 )
 def test_learn_ports_without_effect_is_a_warning(
-    proxy: Start, agent: Agent, tmp_path: Path, listens: tuple[str, ...], more: tuple[str, ...], warning: str
+    proxy: Start,
+    agent: Agent,
+    tmp_path: Path,
+    listens: tuple[str, ...],
+    more: tuple[str, ...],
+    warning: str,
 ) -> None:
     """After the banner, with a hint, and only if no listener is limited by the option."""
     pairs = [word for each in listens for word in ("--listen", each, "--upstream", agent.upstream)]
@@ -371,9 +461,11 @@ def test_learn_ports_without_effect_is_a_warning(
 
 
 @pytest.mark.parametrize(("listen", "warned"), [("127.0.0.1:0", False), ("0.0.0.0:0", True)])
-def test_a_forward_proxy(proxy: Start, agent: Agent, tmp_path: Path, listen: str, warned: bool) -> None:
-    """The banner has the variable for clients, the lines name each agent, and an open proxy is a warning with a hint.
-    The metrics port is no target."""
+def test_a_forward_proxy(
+    proxy: Start, agent: Agent, tmp_path: Path, listen: str, warned: bool
+) -> None:
+    """The banner has the variable for clients, the lines name each agent, and an open proxy is a
+    warning with a hint. The metrics port is no target."""
     one = proxy("--forward", listen, "--metrics", "127.0.0.1:0", "--record", tmp_path / "r.db")
     until(lambda: "metrics: http://" in (one.out + one.err))
     port = re.search(r"as a forward proxy: HTTP_PROXY=http://[0-9.]+:(\d+)", one.out + one.err)
@@ -473,7 +565,9 @@ class Halting:
         return False
 
 
-async def test_an_unchanged_backlog_is_not_reported_twice(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unchanged_backlog_is_not_reported_twice(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A backlog that does not shrink for seconds is not reported again; a shrinking one is."""
     one = ProxyRun(a_config(agent))
     console = Order()
@@ -505,18 +599,25 @@ def test_two_proxies_write_one_recording(proxy: Start, agent: Agent, tmp_path: P
 
 
 def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """Headers and errors: not on the console, not in the recording, not in the state directory at the end."""
+    """Headers and errors: not on the console, not in the recording, not in the state directory at
+    the end."""
     canary = "canary-4f9a8b7c6d5e4f3a2b1c"
-    refused = run(tmp_path / "state", "a2a-proxy", "-l", ":0", "-u", f"http://user:{canary}@{agent.upstream}")
+    refused = run(
+        tmp_path / "state", "a2a-proxy", "-l", ":0", "-u", f"http://user:{canary}@{agent.upstream}"
+    )
     assert (refused.code, canary in refused.err) == (2, False)
-    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    one = proxy(
+        "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db"
+    )
     address = listening(one)
     call(address, "GetTask", Authorization=f"Bearer {canary}", Cookie=f"session={canary}")
     call(address, "SendMessage", **{"X-API-Key": canary})
     until(lambda: len(ended(one)) == 2)
     one.stop()
     with Recording(tmp_path / "r.db") as stored:
-        assert canary not in repr([list(stored.read_exchanges()), list(stored.frames_after(0)), stored.read_sessions()])
+        assert canary not in repr(
+            [list(stored.read_exchanges()), list(stored.frames_after(0)), stored.read_sessions()]
+        )
         assert "Authorization" in repr(list(stored.read_exchanges()))
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or canary.encode() not in path.read_bytes(), path
@@ -525,7 +626,8 @@ def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: P
 async def test_a_recording_that_is_behind_is_said_to_be(
     proxy: Start, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the console, `ls`, `show`, `check` and the screen's header; and no longer when it has caught up."""
+    """By the console, `ls`, `show`, `check` and the screen's header; and no longer when it has
+    caught up."""
     file = tmp_path / "r.db"
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", file)
     address = listening(one)
@@ -536,10 +638,13 @@ async def test_a_recording_that_is_behind_is_said_to_be(
         await asyncio.to_thread(call, address)
         until(lambda: "s behind; the journal" in one.err)
         assert re.search(
-            r"\nsession 1 is still being recorded, \d+ s behind: newer exchanges are missing\n", listed(one, "ls")
+            r"\nsession 1 is still being recorded, \d+ s behind: newer exchanges are missing\n",
+            listed(one, "ls"),
         )
         assert re.search(r"  being recorded, \d+ s behind\n", listed(one, "show"))
-        assert re.search(r"the capture is incomplete: being recorded, \d+ s behind", listed(one, "check"))
+        assert re.search(
+            r"the capture is incomplete: being recorded, \d+ s behind", listed(one, "check")
+        )
         monkeypatch.setenv("A2A_PROXY_STATE", str(one.state))
         source = RecordingSource(file)
         snapshot = await source.poll()
@@ -560,7 +665,9 @@ def listed(one: Proxy, command: str) -> str:
     return run(one.state, "a2a-inspect", command, one.state.parent / "r.db").out
 
 
-def test_an_upstream_without_a_listener_is_reported_without_dialling(proxy: Start, tmp_path: Path) -> None:
+def test_an_upstream_without_a_listener_is_reported_without_dialling(
+    proxy: Start, tmp_path: Path
+) -> None:
     """And one that listens is not; no agent sees a connection that no client made."""
     with socket.socket() as silent, socket.socket() as agent:
         silent.bind(("127.0.0.1", 0))
@@ -568,7 +675,11 @@ def test_an_upstream_without_a_listener_is_reported_without_dialling(proxy: Star
         agent.listen()
         agent.settimeout(0.5)
         ports = [each.getsockname()[1] for each in (silent, agent)]
-        words = [word for port in ports for word in ("--listen", "127.0.0.1:0", "--upstream", f"localhost:{port}")]
+        words = [
+            word
+            for port in ports
+            for word in ("--listen", "127.0.0.1:0", "--upstream", f"localhost:{port}")
+        ]
         one = proxy(*words, "--record", tmp_path / "r.db")
         until(lambda: "stop with" in one.err)
         with pytest.raises(TimeoutError):
@@ -576,4 +687,9 @@ def test_an_upstream_without_a_listener_is_reported_without_dialling(proxy: Star
         one.stop()
     said = [line for line in one.err.splitlines() if "no process listens" in line]
     where = f"localhost:{ports[0]}"
-    assert said == [f"a2a-proxy: warning: no process listens at {where}: requests are answered with 502 until one does"]
+    assert said == [
+        (
+            f"a2a-proxy: warning: no process listens at {where}: "
+            "requests are answered with 502 until one does"
+        )
+    ]

@@ -13,7 +13,9 @@ from a2a_proxy.telemetry.span_options import SpanOptions
 SECOND = 1_000_000_000
 
 
-@pytest.mark.parametrize(("typed", "seconds"), [("10s", 10), ("5m", 300), ("1.5h", 5400), ("1 d", 86_400), ("", 0)])
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("10s", 10), ("5m", 300), ("1.5h", 5400), ("1 d", 86_400), ("", 0)]
+)
 def test_a_segment_length_is_a_duration(typed: str, seconds: int) -> None:
     assert parse_span_options("internal", content=False, compat=(), segment=typed) == SpanOptions(
         segment=seconds * SECOND
@@ -27,7 +29,9 @@ def test_an_invalid_segment_length_is_refused(typed: str) -> None:
 
 
 def test_printed_options_parse_to_the_same_span_options() -> None:
-    made = parse_span_options("server", content=True, compat=("kong", "langfuse", "kong"), segment="5m")
+    made = parse_span_options(
+        "server", content=True, compat=("kong", "langfuse", "kong"), segment="5m"
+    )
 
     @click.command()
     @click.option("--span-kind", type=click.Choice(["internal", "server"]))
@@ -39,4 +43,9 @@ def test_printed_options_parse_to_the_same_span_options() -> None:
     assert CliRunner().invoke(offline, span_option_words(made)).output == "True\n"
     assert span_option_words(SpanOptions()) == []
     for odd in (SpanOptions(segment=10 * SECOND + 1), SpanOptions(segment=2**63 - 1)):
-        assert parse_span_options("internal", content=False, compat=(), segment=span_option_words(odd)[-1]) == odd
+        assert (
+            parse_span_options(
+                "internal", content=False, compat=(), segment=span_option_words(odd)[-1]
+            )
+            == odd
+        )

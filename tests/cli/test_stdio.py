@@ -64,7 +64,11 @@ def test_a_folder_is_no_command(tmp_path: Path) -> None:
         ([], "the agent's command is missing", "a2a-proxy stdio -- python my_agent.py"),
         (["--record", "r.db", "--"], "the agent's command is missing", "a2a-proxy stdio -- "),
         (["--journal-max", "much", "--", "true"], "'much' is not a size", "--journal-max 4GiB"),
-        (["--record", "/nowhere/r.db", "--", "true"], "/nowhere does not exist", "mkdir -p /nowhere"),
+        (
+            ["--record", "/nowhere/r.db", "--", "true"],
+            "/nowhere does not exist",
+            "mkdir -p /nowhere",
+        ),
         (["--record", os.devnull, "--", "true"], "is not a file", "recording"),
         (["--listen", ":9000", "--", "true"], "no such option", "a2a-proxy stdio --help"),
     ],
@@ -103,7 +107,10 @@ def test_options_before_the_subcommand_are_refused(tmp_path: Path) -> None:
 def test_options_of_the_agent_command_are_passed_on(tmp_path: Path) -> None:
     """With and without `--` before it."""
     for words in (["--", "echo", "--record", "--help"], ["echo", "--record", "--help"]):
-        assert (stdio(tmp_path, *words).out, stdio(tmp_path, *words).code) == ("--record --help\n", 0)
+        assert (stdio(tmp_path, *words).out, stdio(tmp_path, *words).code) == (
+            "--record --help\n",
+            0,
+        )
 
 
 def test_the_environment_sets_options_too(tmp_path: Path) -> None:
@@ -125,9 +132,16 @@ def test_without_a_name_the_recording_is_in_the_state_directory(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("manner", "severity", "code"),
-    [("garbage", "warning", 1), ("garbage", "error", 0), ("plain", "warning", 0), ("exit3", "info", 3)],
+    [
+        ("garbage", "warning", 1),
+        ("garbage", "error", 0),
+        ("plain", "warning", 0),
+        ("exit3", "info", 3),
+    ],
 )
-def test_fail_on_applies_only_if_the_agent_exits_with_0(tmp_path: Path, manner: str, severity: str, code: int) -> None:
+def test_fail_on_applies_only_if_the_agent_exits_with_0(
+    tmp_path: Path, manner: str, severity: str, code: int
+) -> None:
     def story(client: Client) -> None:
         client.write(CARD)
         client.expect(b'"id": 1')
@@ -154,13 +168,25 @@ def test_help_names_an_example(tmp_path: Path) -> None:
 
 
 def test_no_process_keeps_the_signal_mask_of_the_relay(tmp_path: Path) -> None:
-    """The relay blocks signals, because it waits for them; the agent, the recorder, the followers' process and a hook
-    do not."""
-    hook = "from a2a_proxy.hooks import Hook\n\n\nclass Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
+    """The relay blocks signals, because it waits for them; the agent, the recorder, the followers'
+    process and a hook do not."""
+    hook = (
+        "from a2a_proxy.hooks import Hook\n\n\n"
+        "class Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
+    )
     (tmp_path / "own_hook.py").write_text(hook)
     wanted = {"recorder", "cli.stdio_followers", "follower", ""}
     with subprocess.Popen(
-        [program("a2a-proxy"), "stdio", "--record", str(tmp_path / "r.a2a.db"), "--hook", "own_hook:Own", "--", "cat"],
+        [
+            program("a2a-proxy"),
+            "stdio",
+            "--record",
+            str(tmp_path / "r.a2a.db"),
+            "--hook",
+            "own_hook:Own",
+            "--",
+            "cat",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         cwd=tmp_path,
@@ -176,7 +202,8 @@ def test_no_process_keeps_the_signal_mask_of_the_relay(tmp_path: Path) -> None:
 
 
 def _signal_masks(relay: int) -> dict[str, str]:
-    """Return the blocked signals of the relay's descendants, by module of this project; the agent has none."""
+    """Return the blocked signals of the relay's descendants, by module of this project; the agent
+    has none."""
     found = {}
     for process in read_descendants(relay)[1:]:
         folder = Path(f"/proc/{process.pid}")

@@ -48,7 +48,9 @@ class Follower:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(stdio_followers, "_POLL_SECONDS", 0.01)
-    return file_layout.create_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
+    return file_layout.create_journal(
+        SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED)
+    )
 
 
 def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:
@@ -72,10 +74,14 @@ def test_followers_start_with_the_recording_and_end_after_it(
     thread.join(SECONDS)
     console.close()
     assert seen[1:] == ["summed up"]
-    assert (tmp_path / "log").read_text() == f"a2a-proxy: {tmp_path}/r.a2a.db: recorded from a stdio agent\n"
+    assert (
+        tmp_path / "log"
+    ).read_text() == f"a2a-proxy: {tmp_path}/r.a2a.db: recorded from a stdio agent\n"
 
 
-def test_followers_end_with_a_message_if_nothing_is_recorded(tmp_path: Path, folder: JournalFolder) -> None:
+def test_followers_end_with_a_message_if_nothing_is_recorded(
+    tmp_path: Path, folder: JournalFolder
+) -> None:
     folder.release_locks()
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
@@ -97,7 +103,13 @@ def test_followers_do_not_wait_for_a_dead_recorder(
 
 
 def test_follower_options_are_checked_before_the_agent_starts() -> None:
-    plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
+    plain = {
+        "command": ("agent",),
+        "record": None,
+        "keep_secrets": False,
+        "journal_max": "4GiB",
+        "fail_on": "never",
+    }
     assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="is not an OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
@@ -105,11 +117,13 @@ def test_follower_options_are_checked_before_the_agent_starts() -> None:
         stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]
 
 
-@pytest.mark.soak  # its processes have the lowest priority there is: beside busy ones they take a minute
+# its processes have the lowest priority there is: beside busy ones they take a minute
+@pytest.mark.soak
 def test_spans_of_a_stdio_agent_are_sent_after_the_proxy_has_ended(tmp_path: Path) -> None:
     with http_backend() as received:
         client = Client(
-            wrapped(agent(), "--record", tmp_path / "r.a2a.db", "--otlp", received.endpoint), tmp_path / "s"
+            wrapped(agent(), "--record", tmp_path / "r.a2a.db", "--otlp", received.endpoint),
+            tmp_path / "s",
         )
         client.read()
         client.write(CARD)

@@ -15,7 +15,9 @@ from support_cli import SECONDS, environment, program, run
 SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
 
 
-@pytest.mark.parametrize("words", [("ls",), ("show", "-p"), ("stats", "--histogram")], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words", [("ls",), ("show", "-p"), ("stats", "--histogram")], ids=lambda words: words[0]
+)
 def test_a_terminal_without_utf_8(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = run(tmp_path, "a2a-inspect", words[0], SAMPLE, *words[1:], PYTHONIOENCODING="ascii")
     assert (done.code, done.err) == (0, "")
@@ -45,7 +47,12 @@ def test_unprintable_characters_are_escaped_by_code_point(tmp_path: Path) -> Non
 @pytest.mark.parametrize("words", ["ls", "ls --json", "show", "rules", "nonsense"])
 def test_closed_output(tmp_path: Path, words: str) -> None:
     command, *rest = words.split()
-    line = [program("a2a-inspect"), command, *([str(SAMPLE)] if command in ("ls", "show") else []), *rest]
+    line = [
+        program("a2a-inspect"),
+        command,
+        *([str(SAMPLE)] if command in ("ls", "show") else []),
+        *rest,
+    ]
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@" >&-', "sh", *line],
         capture_output=True,
@@ -61,7 +68,12 @@ def test_closed_output(tmp_path: Path, words: str) -> None:
 def test_closed_stderr_leaves_stdout_unchanged(tmp_path: Path) -> None:
     line = ["/bin/sh", "-c", '"$@" 2>&-', "sh", program("a2a-inspect"), "ls", str(SAMPLE), "--json"]
     done = subprocess.run(
-        line, stdout=subprocess.PIPE, text=True, timeout=SECONDS, env=environment(tmp_path), check=False
+        line,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS,
+        env=environment(tmp_path),
+        check=False,
     )
     assert done.returncode == 0
     assert [json.loads(told)["id"] for told in done.stdout.splitlines()] == list(range(1, 28))

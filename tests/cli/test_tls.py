@@ -38,13 +38,17 @@ def files(tmp_path: Path, ca: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Pa
     other.private_key_pem.write_to_path(str(tmp_path / "other.pem"))
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     (tmp_path / "encrypted.pem").write_text("-----BEGIN ENCRYPTED PRIVATE KEY-----\n")
-    (tmp_path / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    (tmp_path / "broken.pem").write_text(
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    )
     (tmp_path / "empty.pem").write_text("")
     return tmp_path
 
 
 def config(**options: Any) -> ProxyConfig:
-    return proxy_config(ProxyArguments(**{"listen": (":0",), "upstream": ("localhost:1",), **options}))
+    return proxy_config(
+        ProxyArguments(**{"listen": (":0",), "upstream": ("localhost:1",), **options})
+    )
 
 
 def mistake(call: Callable[[], object]) -> tuple[str, str]:
@@ -57,11 +61,26 @@ def mistake(call: Callable[[], object]) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("certificate", "key", "message", "hint"),
     [
-        ("missing.pem", None, "cannot read --OPTION-cert DIR/missing.pem: no such file or directory", "check the name"),
-        ("cert.pem", None, "--OPTION-cert DIR/cert.pem holds no private key", "name its file: --OPTION-key FILE"),
+        (
+            "missing.pem",
+            None,
+            "cannot read --OPTION-cert DIR/missing.pem: no such file or directory",
+            "check the name",
+        ),
+        (
+            "cert.pem",
+            None,
+            "--OPTION-cert DIR/cert.pem holds no private key",
+            "name its file: --OPTION-key FILE",
+        ),
         ("key.pem", None, "--OPTION-cert DIR/key.pem holds no certificate", "PEM"),
         ("cert.pem", "empty.pem", "--OPTION-key DIR/empty.pem holds no private key", "PEM"),
-        ("cert.pem", "missing.pem", "cannot read --OPTION-key DIR/missing.pem: no such file", "check the name"),
+        (
+            "cert.pem",
+            "missing.pem",
+            "cannot read --OPTION-key DIR/missing.pem: no such file",
+            "check the name",
+        ),
         (
             "cert.pem",
             "encrypted.pem",
@@ -86,9 +105,15 @@ def test_wrong_certificates(
     files: Path, option: str, certificate: str | None, key: str | None, message: str, hint: str
 ) -> None:
     """One line that names the file and the option, one with the action."""
-    given = {f"{option}_{name}": files / file for name, file in (("cert", certificate), ("key", key)) if file}
+    given = {
+        f"{option}_{name}": files / file
+        for name, file in (("cert", certificate), ("key", key))
+        if file
+    }
     said = mistake(lambda: config(tls=True, **given))
-    expected = [text.replace("OPTION", option).replace("DIR", str(files)) for text in (message, hint)]
+    expected = [
+        text.replace("OPTION", option).replace("DIR", str(files)) for text in (message, hint)
+    ]
     assert said[0].startswith(expected[0])
     assert expected[1] in said[1]
 
@@ -96,7 +121,9 @@ def test_wrong_certificates(
 def test_an_unreadable_key(files: Path) -> None:
     """A folder stands for a file without permission, which does not exist for root."""
     (files / "folder.pem").mkdir()
-    said = mistake(lambda: config(tls=True, tls_cert=files / "cert.pem", tls_key=files / "folder.pem"))
+    said = mistake(
+        lambda: config(tls=True, tls_cert=files / "cert.pem", tls_key=files / "folder.pem")
+    )
     assert said[0] == f"cannot read --tls-key {files / 'folder.pem'}: is a directory"
 
 
@@ -125,26 +152,51 @@ def test_files_that_only_the_start_reads(files: Path, monkeypatch: pytest.Monkey
         "the file must hold certificates in PEM format",
     )
     monkeypatch.setenv("SSLKEYLOGFILE", str(files / "missing" / "keys"))
-    assert mistake(lambda: make_client_tls(ClientTlsOptions()))[1] == "without it: unset SSLKEYLOGFILE"
+    assert (
+        mistake(lambda: make_client_tls(ClientTlsOptions()))[1] == "without it: unset SSLKEYLOGFILE"
+    )
 
 
 @pytest.mark.parametrize(
     ("listen", "message", "hint"),
     [
-        ("https://:9443", "https:// is not part of the address", "write --listen :9443; to take https:// there: --tls"),
+        (
+            "https://:9443",
+            "https:// is not part of the address",
+            "write --listen :9443; to take https:// there: --tls",
+        ),
         (
             "https://localhost/",
             "https:// is not part of the address",
             "write --listen :9000; to take https:// there: --tls",
         ),
-        ("http://0.0.0.0:9000/", "http:// is not part of the address", "write --listen 0.0.0.0:9000"),
-        ("unix:/run/agent.sock", "Unix sockets are not supported", "clients connect by TCP: --listen :9000"),
-        ("/run/agent.sock", "Unix sockets are not supported", "clients connect by TCP: --listen :9000"),
-        ("./agent.sock", "Unix sockets are not supported", "clients connect by TCP: --listen :9000"),
+        (
+            "http://0.0.0.0:9000/",
+            "http:// is not part of the address",
+            "write --listen 0.0.0.0:9000",
+        ),
+        (
+            "unix:/run/agent.sock",
+            "Unix sockets are not supported",
+            "clients connect by TCP: --listen :9000",
+        ),
+        (
+            "/run/agent.sock",
+            "Unix sockets are not supported",
+            "clients connect by TCP: --listen :9000",
+        ),
+        (
+            "./agent.sock",
+            "Unix sockets are not supported",
+            "clients connect by TCP: --listen :9000",
+        ),
     ],
 )
 def test_addresses_that_are_none(listen: str, message: str, hint: str) -> None:
-    assert mistake(lambda: config(listen=(listen,))) == (f"cannot listen on {listen!r}: {message}", hint)
+    assert mistake(lambda: config(listen=(listen,))) == (
+        f"cannot listen on {listen!r}: {message}",
+        hint,
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +212,9 @@ def test_the_hint_for_a_forward_proxy_names_its_option(forward: str, hint: str) 
     assert mistake(lambda: config(listen=(), upstream=(), forward=(forward,)))[1] == hint
 
 
-@pytest.mark.parametrize("upstream", ["unix:/run/agent.sock", "unix:///run/agent.sock", "/run/agent.sock"])
+@pytest.mark.parametrize(
+    "upstream", ["unix:/run/agent.sock", "unix:///run/agent.sock", "/run/agent.sock"]
+)
 def test_an_upstream_that_is_a_unix_socket(upstream: str) -> None:
     said = mistake(lambda: config(upstream=(upstream,)))
     assert said[0] == f"cannot send to {upstream!r}: Unix sockets are not supported"
@@ -175,8 +229,12 @@ def test_the_options_reach_the_config(files: Path) -> None:
         upstream_cert=files / "cert.pem",
         upstream_key=files / "key.pem",
     )
-    assert made.client_tls == ClientTlsOptions(CertificateFiles(files / "both.pem", None, "--tls"), files / "ca.pem")
-    assert made.editing.trust.own == CertificateFiles(files / "cert.pem", files / "key.pem", "--upstream")
+    assert made.client_tls == ClientTlsOptions(
+        CertificateFiles(files / "both.pem", None, "--tls"), files / "ca.pem"
+    )
+    assert made.editing.trust.own == CertificateFiles(
+        files / "cert.pem", files / "key.pem", "--upstream"
+    )
     assert config().client_tls is None
 
 
@@ -184,7 +242,9 @@ def call_over_tls(address: str, context: ssl.SSLContext) -> Any:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     body = json.dumps(call).encode()
-    request = urllib.request.Request(f"https://{address}/", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"https://{address}/", body, {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, context=context, timeout=SECONDS) as answer:
         return json.load(answer)
 
@@ -192,14 +252,24 @@ def call_over_tls(address: str, context: ssl.SSLContext) -> Any:
 def test_a_run_with_tls(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
     """The start says what clients must trust and where the keys go, and it is so."""
     keys = tmp_path / "keys"
-    words = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--tls", "--log-format", "json")
+    words = (
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        agent.upstream,
+        "--tls",
+        "--log-format",
+        "json",
+    )
     running = proxy(*words, SSLKEYLOGFILE=str(keys))
     (address,) = running.addresses()
     context = ssl.create_default_context(cafile=str(running.state / "ca" / "ca.pem"))
     assert call_over_tls(address, context)["result"]["message"]["role"] == "ROLE_AGENT"
     assert running.stop() == 0
     events = [json.loads(line) for line in running.out.splitlines()]
-    shown = [(each["event"], each["message"]) for each in events if each["event"] in ("note", "warning")]
+    shown = [
+        (each["event"], each["message"]) for each in events if each["event"] in ("note", "warning")
+    ]
     assert shown == [
         ("note", "the proxy takes TLS at each --listen, with certificates of its own authority"),
         ("warning", f"the keys of all TLS connections are written to {keys} (SSLKEYLOGFILE)"),
@@ -208,9 +278,14 @@ def test_a_run_with_tls(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Pat
     assert running.err == ""
 
 
-def test_a_forward_proxy_says_where_the_keys_go(proxy: Callable[..., Proxy], tmp_path: Path) -> None:
+def test_a_forward_proxy_says_where_the_keys_go(
+    proxy: Callable[..., Proxy], tmp_path: Path
+) -> None:
     """Its clients may name `https://` origins, and TLS in tunnels may be opened."""
     running = proxy("--forward", "127.0.0.1:0", SSLKEYLOGFILE=str(tmp_path / "keys"))
     until(lambda: "stop with Ctrl-C" in running.err)
     assert running.stop() == 0
-    assert f"the keys of all TLS connections are written to {tmp_path / 'keys'} (SSLKEYLOGFILE)" in running.err
+    assert (
+        f"the keys of all TLS connections are written to {tmp_path / 'keys'} (SSLKEYLOGFILE)"
+        in running.err
+    )

@@ -1,4 +1,5 @@
-"""A recording whose proxy ended before its recorder: readers wait, report it, and end without a recorder."""
+"""A recording whose proxy ended before its recorder: readers wait, report it, and end without a
+recorder."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ if "a2a_proxy.recorder" in sys.orig_argv:
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
-    """While this file is there no recorder begins: `environ` has to have the folder `site` on its PYTHONPATH."""
+    """While this file is there no recorder begins: `environ` has to have the folder `site` on its
+    PYTHONPATH."""
     flag = tmp_path / "flag"
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(_HELD.format(flag=str(flag)))
@@ -41,19 +43,31 @@ def stdio(tmp_path: Path, *words: object) -> None:
     agent = (sys.executable, "-c", "print('there')")
     line = [program("a2a-proxy"), "stdio", *map(str, words), "--", *agent]
     env = environment(tmp_path / "state", PYTHONPATH=str(tmp_path / "site"))
-    subprocess.run(line, env=env, timeout=SECONDS, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        line,
+        env=env,
+        timeout=SECONDS,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "newest"])
 @pytest.mark.parametrize("command", ["check", "show", "ls", "export"])
-def test_a_reader_waits_for_the_recorder(tmp_path: Path, held: Path, command: str, named: bool) -> None:
-    """The agent has ended, there is no file yet: the command says what it waits for, and sees all of it."""
+def test_a_reader_waits_for_the_recorder(
+    tmp_path: Path, held: Path, command: str, named: bool
+) -> None:
+    """The agent has ended, there is no file yet: the command says what it waits for, and sees all
+    of it."""
     file = tmp_path / "r.db"
     stdio(tmp_path, *(("--record", file) if named else ()))
     assert not file.exists()
     line = [program("a2a-inspect"), command, *([str(file)] if named else [])]
     env = environment(tmp_path / "state")
-    with subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+    with subprocess.Popen(
+        line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as reader:
         assert reader.stderr is not None
         said = reader.stderr.readline()
         assert said.startswith("a2a-inspect: waiting for the recorder of ")
@@ -86,7 +100,9 @@ def test_a_killed_recorder_is_not_waited_for(tmp_path: Path, held: Path) -> None
     done = run(tmp_path / "state", "a2a-inspect", "check", tmp_path / "r.db")
     assert done.code == 2
     error, hint = done.err.splitlines()
-    assert error.endswith(f"not all of {tmp_path / 'r.db'} is recorded: its proxy and its recorder have ended")
+    assert error.endswith(
+        f"not all of {tmp_path / 'r.db'} is recorded: its proxy and its recorder have ended"
+    )
     assert hint == "a2a-inspect: hint: finish with: a2a-inspect recover"
     assert run(tmp_path / "state", "a2a-inspect", "recover").code == 0
     done = run(tmp_path / "state", "a2a-inspect", "check", tmp_path / "r.db")
@@ -118,13 +134,19 @@ def test_readers_wait_for_the_recorder_of_a_killed_relay(
     os.kill(recorder, 19)
     for _ in range(5):
         call(address)
-    until(lambda: sum(each.read_bytes().count(b"HTTP/1.1 200") for each in one.state.rglob("*.a2aj")) >= 5)
+    until(
+        lambda: (
+            sum(each.read_bytes().count(b"HTTP/1.1 200") for each in one.state.rglob("*.a2aj")) >= 5
+        )
+    )
     line = [program("a2a-inspect"), "ls", str(file), "--json"]
     env = environment(one.state)
     try:
         one.process.kill()
         one.wait()
-        with subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        with subprocess.Popen(
+            line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as reader:
             assert reader.stderr is not None
             assert "waiting for the recorder of " in reader.stderr.readline()
             os.kill(recorder, 18)
@@ -141,7 +163,9 @@ class Scene:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
         self.file = tmp_path / "r.db"
-        self.folder: JournalFolder = file_layout.create_journal(SessionFile(str(self.file), os.getpid(), 1, uuid="u"))
+        self.folder: JournalFolder = file_layout.create_journal(
+            SessionFile(str(self.file), os.getpid(), 1, uuid="u")
+        )
         self.time = 0.0
         self.on_sleep: Callable[[], object] = lambda: None
 
@@ -167,7 +191,9 @@ def test_a_running_session_is_read_as_it_is(scene: Scene) -> None:
     assert scene.wait() < 1
 
 
-def test_readers_give_up_on_a_recorder_without_progress(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readers_give_up_on_a_recorder_without_progress(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each step that it makes is waited for; then what there is is read."""
     lock = file_layout.lock_recorder(scene.folder.path)
     assert lock is not None
@@ -189,7 +215,9 @@ def test_readers_give_up_on_a_recorder_without_progress(scene: Scene, capsys: py
     assert "makes no progress: reading an incomplete recording" in lines[-1]
 
 
-def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_recorder_there_is_nothing_to_wait_for(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An error if there is no recording, else a remark."""
     scene.folder.release_locks()
     with pytest.raises(UserError, match=r"not all of .* is recorded") as caught:
@@ -197,7 +225,10 @@ def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: p
     assert caught.value.hint == "finish with: a2a-inspect recover"
     scene.file.touch()
     assert scene.wait() == 0
-    assert capsys.readouterr().err.splitlines()[1] == "a2a-inspect: hint: finish with: a2a-inspect recover"
+    assert (
+        capsys.readouterr().err.splitlines()[1]
+        == "a2a-inspect: hint: finish with: a2a-inspect recover"
+    )
 
 
 def test_only_the_recorder_of_the_same_file_is_waited_for(scene: Scene, tmp_path: Path) -> None:

@@ -26,22 +26,32 @@ def routes(*upstreams: str) -> list[Route]:
 
 def test_an_agent_elsewhere_cannot_reach_a_listener_on_loopback() -> None:
     """A loud line with the option, unless another address was given."""
-    found = [*describe_webhooks(["127.0.0.1:9100", "[::1]:9100"], routes("localhost:1", "agent.example:80"), "")]
+    found = [
+        *describe_webhooks(
+            ["127.0.0.1:9100", "[::1]:9100"], routes("localhost:1", "agent.example:80"), ""
+        )
+    ]
     assert [note.loud for note in found] == [False, True]
     assert found[0].text == "agents deliver push notifications to 127.0.0.1:9100, [::1]:9100"
     assert "agent.example:80 cannot reach --webhooks on 127.0.0.1:9100" in found[1].text
     assert found[1].hint.endswith("--webhooks 0.0.0.0:9100")
     (note,) = describe_webhooks(["127.0.0.1:9100"], routes("agent.example:80"), "https://p.example")
     assert note.text.endswith("127.0.0.1:9100, as https://p.example")
-    assert [note.loud for note in describe_webhooks(["0.0.0.0:9100"], routes("agent.example:80"), "")] == [False]
+    assert [
+        note.loud for note in describe_webhooks(["0.0.0.0:9100"], routes("agent.example:80"), "")
+    ] == [False]
 
 
 def test_a_url_on_loopback_leads_an_agent_elsewhere_to_itself() -> None:
     """A loud line for that agent only."""
     for url in ("http://localhost:9100", "http://[::1]:9100/hooks"):
-        _, note = describe_webhooks(["0.0.0.0:9100"], routes("localhost:1", "agent.example:80"), url)
+        _, note = describe_webhooks(
+            ["0.0.0.0:9100"], routes("localhost:1", "agent.example:80"), url
+        )
         assert note.loud
-        assert note.text == f"--webhook-url {url} leads the agent agent.example:80 to its own machine"
+        assert (
+            note.text == f"--webhook-url {url} leads the agent agent.example:80 to its own machine"
+        )
         assert note.hint.endswith("--webhook-url https://proxy.example")
 
 
@@ -60,7 +70,9 @@ def test_live_registrations_at_the_end(tmp_path: Path) -> None:
     note = describe_live_webhooks(registry)
     assert note is not None
     assert note.text.startswith("7 push notification configurations still lead here; ")
-    assert note.hint.startswith("delete those that agents still use: 2 of task t0 at a:1, 2 of task t1 at a:1, ")
+    assert note.hint.startswith(
+        "delete those that agents still use: 2 of task t0 at a:1, 2 of task t1 at a:1, "
+    )
     assert note.hint.endswith("t4 at a:1, 1 that came with a message, and more")
     registry.port = 9200
     assert describe_live_webhooks(registry) is None
@@ -86,10 +98,17 @@ def test_receivers_that_the_proxy_does_not_see(
     """One line for each, without the option; none for a webhook at a port of the proxy itself."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, *words)
     address = one.addresses()[0]
-    for url in ("http://client.example/hook/secret", "http://client.example/other", f"http://{address}/"):
+    for url in (
+        "http://client.example/hook/secret",
+        "http://client.example/other",
+        f"http://{address}/",
+    ):
         create(address, url)
     one.stop()
-    line = "a2a-proxy: notifications for http://client.example do not pass here; to record them: --webhooks :9100"
+    line = (
+        "a2a-proxy: notifications for http://client.example "
+        "do not pass here; to record them: --webhooks :9100"
+    )
     assert (one.out + one.err).splitlines().count(line) == int(told)
     assert (one.out + one.err).count("do not pass here") == int(told)
 
@@ -101,13 +120,24 @@ def test_agents_of_this_machine_need_no_url_beside_another_proxy() -> None:
     assert config.webhook_url == ""
     with pytest.raises(UserError, match="needs --webhook-url"):
         proxy_config(
-            ProxyArguments(listen=(":0",), upstream=("localhost:1",), upstream_grpc=("agent.test:2",), **arguments)
+            ProxyArguments(
+                listen=(":0",),
+                upstream=("localhost:1",),
+                upstream_grpc=("agent.test:2",),
+                **arguments,
+            )
         )
 
 
 def test_nothing_of_it_is_loaded_without_the_option() -> None:
     """A proxy without webhooks starts as before, and edits without looking for them."""
-    modules = "a2a_proxy.cli.run, a2a_proxy.cli.config, a2a_proxy.relay.edits.http1, a2a_proxy.relay.edits.http2"
-    code = f"import sys, {modules}; print([n for n in sys.modules if 'push_config' in n or 'relay.webhooks' in n])"
+    modules = (
+        "a2a_proxy.cli.run, a2a_proxy.cli.config, a2a_proxy.relay.edits.http1, "
+        "a2a_proxy.relay.edits.http2"
+    )
+    code = (
+        f"import sys, {modules}; "
+        "print([n for n in sys.modules if 'push_config' in n or 'relay.webhooks' in n])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

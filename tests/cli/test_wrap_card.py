@@ -24,7 +24,9 @@ def wrap(folder: Path, card: str | dict[str, Any], *options: object) -> Ran:
     """Wrap a card in a file, with the commands of this project on the PATH."""
     (folder / "card.json").write_text(card if isinstance(card, str) else json.dumps(card))
     path = f"{Path(program('a2a-proxy')).parent}{os.pathsep}{os.environ['PATH']}"
-    return run(folder / "state", "a2a-proxy", "wrap-card", *options, folder / "card.json", PATH=path)
+    return run(
+        folder / "state", "a2a-proxy", "wrap-card", *options, folder / "card.json", PATH=path
+    )
 
 
 def test_only_the_command_changes(tmp_path: Path) -> None:
@@ -52,19 +54,31 @@ def test_only_stdio_interfaces_are_wrapped(tmp_path: Path) -> None:
 
     ran = wrap(tmp_path, card("one", "two", "three", "https://host/"))
     before = "a2a-proxy stdio --"
-    assert json.loads(ran.out) == card(f"{before} one", f"{before} two", f"{before} three", "https://host/")
+    assert json.loads(ran.out) == card(
+        f"{before} one", f"{before} two", f"{before} three", "https://host/"
+    )
     assert ran.code == 0
 
 
 def test_options_are_taken_over(tmp_path: Path) -> None:
-    options = ["--record", tmp_path / "a b.db", "--keep-secrets", "--journal-max", "1G", "--fail-on", "error"]
+    options = [
+        "--record",
+        tmp_path / "a b.db",
+        "--keep-secrets",
+        "--journal-max",
+        "1G",
+        "--fail-on",
+        "error",
+    ]
     words = shlex.split(json.loads(wrap(tmp_path, _CARD, *options).out)["url"])
     assert words == ["VAR=x", "a2a-proxy", "stdio", *map(str, options), "--", "agent", "--flag"]
 
 
 def test_a_program_outside_the_path_is_named_with_its_folder(tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text(_CARD)
-    ran = run(tmp_path / "state", "a2a-proxy", "wrap-card", tmp_path / "card.json", PATH="/usr/bin:/bin")
+    ran = run(
+        tmp_path / "state", "a2a-proxy", "wrap-card", tmp_path / "card.json", PATH="/usr/bin:/bin"
+    )
     assert json.loads(ran.out)["url"] == f"VAR=x {program('a2a-proxy')} stdio -- agent --flag"
 
 
@@ -78,7 +92,9 @@ def test_the_card_is_read_from_stdin(tmp_path: Path) -> None:
     """And bytes that a byte order mark begins."""
     data = b"\xef\xbb\xbf" + _CARD.encode()
     line = [program("a2a-proxy"), "wrap-card", "-"]
-    done = subprocess.run(line, input=data, capture_output=True, timeout=SECONDS, env=environment(tmp_path / "state"))
+    done = subprocess.run(
+        line, input=data, capture_output=True, timeout=SECONDS, env=environment(tmp_path / "state")
+    )
     assert done.returncode == 0
     assert done.stdout.startswith(data[:20])
     assert b"stdio -- agent" in done.stdout
@@ -96,14 +112,19 @@ def test_a_signed_card_is_unchanged_with_a_message(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("card", "message"),
     [
-        ({"url": "http://host/", "preferredTransport": "JSONRPC"}, "no stdio interface with a command"),
+        (
+            {"url": "http://host/", "preferredTransport": "JSONRPC"},
+            "no stdio interface with a command",
+        ),
         ({"name": "x"}, "no stdio interface with a command"),
         ({"url": "https://x", "transport": "stdio"}, "'https://x', which is not a command"),
         ({"url": "", "preferredTransport": "stdio"}, "'', which is not a command"),
         ({"url": "KEY=x", "preferredTransport": "stdio"}, "'KEY=x', which is not a command"),
     ],
 )
-def test_a_card_without_stdio_interfaces_is_an_error(tmp_path: Path, card: dict[str, Any], message: str) -> None:
+def test_a_card_without_stdio_interfaces_is_an_error(
+    tmp_path: Path, card: dict[str, Any], message: str
+) -> None:
     ran = wrap(tmp_path, card)
     assert (ran.code, ran.out) == (1, json.dumps(card))
     assert message in ran.err
@@ -112,7 +133,11 @@ def test_a_card_without_stdio_interfaces_is_an_error(tmp_path: Path, card: dict[
 
 @pytest.mark.parametrize(
     ("card", "message"),
-    [("{", "the card is not JSON"), ("", "the card is not JSON"), ("[1]", "the card is JSON, but not an object")],
+    [
+        ("{", "the card is not JSON"),
+        ("", "the card is not JSON"),
+        ("[1]", "the card is JSON, but not an object"),
+    ],
 )
 def test_invalid_cards_are_refused(tmp_path: Path, card: str, message: str) -> None:
     ran = wrap(tmp_path, card)

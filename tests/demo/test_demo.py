@@ -47,7 +47,9 @@ def test_booking_a_table_requires_input() -> None:
     ("method", "params", "code"),
     [("GetTask", {"id": "nothing"}, -32001), ("Dance", {}, -32601)],
 )
-async def test_unknown_tasks_and_methods_are_protocol_errors(method: str, params: dict[str, str], code: int) -> None:
+async def test_unknown_tasks_and_methods_are_protocol_errors(
+    method: str, params: dict[str, str], code: int
+) -> None:
     """Unknown tasks and methods are JSON-RPC errors."""
     agent = DemoAgent()
     await agent.start()
@@ -70,14 +72,19 @@ def test_the_demo_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         states = [row.task.state for row in recording.read_tasks()]
         session = recording.read_sessions()[0]
     assert {exchange.binding.value for exchange in exchanges} == {"card", "jsonrpc", "rest", "grpc"}
-    assert [exchange.error.split()[0] for exchange in exchanges if exchange.error] == ["TASK_NOT_FOUND"]
+    assert [exchange.error.split()[0] for exchange in exchanges if exchange.error] == [
+        "TASK_NOT_FOUND"
+    ]
     assert states == [3, 3, 3]
     assert session.complete == "complete"
     assert b"demo-credential" not in file.read_bytes()
 
 
-def test_the_lossy_demo_has_exactly_the_lost_event_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that did not come, and the artifact that lacks it; nothing else is wrong with the demo."""
+def test_the_lossy_demo_has_exactly_the_lost_event_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that did not come, and the artifact that lacks it; nothing else is wrong with the
+    demo."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     file = tmp_path / "demo.a2a.db"
     assert run_demo(file, lossy=True) == 0
@@ -86,7 +93,10 @@ def test_the_lossy_demo_has_exactly_the_lost_event_findings(tmp_path: Path, monk
         (missed,) = [loss for row in recording.read_tasks() for loss in row.task.missed]
         healer = recording.read_exchange(make_key(1, missed.by))
     # A machine that stops everybody for half a second has latencies to tell of.
-    assert [rule for rule in found if not rule.startswith("A2A-LAT-")] == ["A2A-GEN-001", "A2A-ART-006"]
+    assert [rule for rule in found if not rule.startswith("A2A-LAT-")] == [
+        "A2A-GEN-001",
+        "A2A-ART-006",
+    ]
     assert (missed.first, missed.last) == (4, 4)
     assert healer is not None
     assert healer.exchange.operation == "GetTask"

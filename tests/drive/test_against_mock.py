@@ -1,4 +1,5 @@
-"""A recording drives the mock built from it: both agree on every sample that a mock can serve unchanged."""
+"""A recording drives the mock built from it: both agree on every sample that a mock can serve
+unchanged."""
 
 from __future__ import annotations
 
@@ -27,20 +28,24 @@ _SERVED = [
     ("sdk-0.3-rest", ("--ignore", "findings")),
     ("js-to-0.3", ("--ignore", "findings")),
 ]
-"""The other samples have calls that a mock lists as not served, or two calls at once whose order only a clock knows."""
+"""The other samples have calls that a mock lists as not served, or two calls at once whose order
+only a clock knows."""
 
 
 @pytest.mark.parametrize("case", thin(_SERVED, len(_SERVED)), ids=str)
 async def test_driving_the_mock_of_a_recording_finds_no_difference(
     case: tuple[str, tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heads of responses included. The mock is called by its own name, which it may write its card by."""
+    """Heads of responses included. The mock is called by its own name, which it may write its card
+    by."""
     sample, words = case
     with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         mock = MockServer(load_script(recording))
     named: list[str] = []
     card = mock.cards.card_page
-    monkeypatch.setattr(mock.cards, "card_page", lambda path, host: (named.append(host), card(path, host))[1])
+    monkeypatch.setattr(
+        mock.cards, "card_page", lambda path, host: (named.append(host), card(path, host))[1]
+    )
     await mock.start()
     try:
         found = await driven(sample, tmp_path, "--upstream", mock.address, *words)

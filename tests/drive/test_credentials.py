@@ -1,4 +1,5 @@
-"""Credentials given again: by header name for all calls, or by redaction label for the calls that had it."""
+"""Credentials given again: by header name for all calls, or by redaction label for the calls that
+had it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ ONE, OTHER = b"redacted-0123456789ab", b"redacted-ba9876543210"
 
 def test_each_label_stands_for_its_own_credential() -> None:
     """Calls of two users keep their own; a header of which one label is not known is left out."""
-    given = parse_credentials((f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k"))
+    given = parse_credentials(
+        (f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k")
+    )
     assert given.headers == ((b"x-api-key", b"k"),)
     sent, left = given.apply_to(((b"Authorization", b"Bearer " + ONE), (b"x-a", b"1")))
     assert (sent, left) == (((b"Authorization", b"Bearer token-1"), (b"x-a", b"1")), ())
@@ -32,7 +35,10 @@ def test_header_values_given_by_the_user_are_secrets() -> None:
     with open_recording_or_cassette(SAMPLES / "live-bidi.a2a.jsonl") as recording:
         steps = load_plan(recording, list(recording.read_exchanges())).steps
     recorded = next(
-        value for step in steps for name, value in step.exchange.request_headers if name == b"authorization"
+        value
+        for step in steps
+        for name, value in step.exchange.request_headers
+        if name == b"authorization"
     )
     given = parse_credentials((f"{recorded.decode().removeprefix('Bearer ')}: token", "X-Own: v"))
     assert given.replaced_names(steps) == {"authorization", "x-own"}

@@ -17,7 +17,8 @@ def waits(*steps: PlannedCall) -> list[tuple[AwaitedResponse, ...]]:
 
 
 def test_sequential_calls_wait_for_the_previous_one() -> None:
-    """Each waits for the end of the one before; for those before that one it has waited through it."""
+    """Each waits for the end of the one before; for those before that one it has waited through
+    it."""
     made = waits(step(1, 10, 20), step(2, 30, 40), step(3, 50, 60))
     assert made == [(), (AwaitedResponse(0, CALL_END),), (AwaitedResponse(1, CALL_END),)]
 

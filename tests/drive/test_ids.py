@@ -25,13 +25,16 @@ def ids() -> DriveIds:
 def test_agent_ids_are_unknown_until_the_live_agent_has_answered(ids: DriveIds) -> None:
     asked = {"id": TASK}
     assert ids.unknown_ids(asked) == [TASK]
-    ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}})
+    ids.learn_answer(
+        {"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}}
+    )
     assert ids.unknown_ids(asked) == []
     assert ids.rename_json(asked) == {"id": NOW}
 
 
 def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None:
-    """So an agent that remembers messages can be driven twice. Other ids are sent unchanged and never awaited."""
+    """So an agent that remembers messages can be driven twice. Other ids are sent unchanged and
+    never awaited."""
     sent = ids.rename_json({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     assert sent == {"message": {"messageId": "fresh-id", "contextId": "trip"}}
     assert ids.unknown_ids(sent) == []
@@ -57,18 +60,30 @@ def test_ids_inside_texts_and_paths_are_replaced(ids: DriveIds) -> None:
 
 def test_members_named_id_in_data_parts_are_ignored(ids: DriveIds) -> None:
     """A member `id` in data is not a task's."""
-    before, after = ({"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9"))
+    before, after = (
+        {"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9")
+    )
     ids.learn_answer(before, after)
     assert ids.rename_text("row-0001") == "row-0001"
     ids.learn_answer({"task": {"id": "t-1"}}, {"task": {"id": "t-2"}})
-    assert ids.rename_json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
+    assert ids.rename_json({"id": "t-1", "metadata": {"id": "t-1"}}) == {
+        "id": "t-2",
+        "metadata": {"id": "t-1"},
+    }
 
 
 def test_ids_are_replaced_in_protobuf(ids: DriveIds) -> None:
     """Named fields, lists, texts and the strings of a Struct."""
     ids.learn_answer({"task": {"id": TASK}}, {"task": {"id": NOW}})
-    message = {"messageId": MESSAGE, "taskId": TASK, "referenceTaskIds": [TASK], "parts": [{"text": f"on {TASK}"}]}
-    made = from_dict("1.0", "SendMessageRequest", {"message": {**message, "metadata": {"of": TASK}}})
+    message = {
+        "messageId": MESSAGE,
+        "taskId": TASK,
+        "referenceTaskIds": [TASK],
+        "parts": [{"text": f"on {TASK}"}],
+    }
+    made = from_dict(
+        "1.0", "SendMessageRequest", {"message": {**message, "metadata": {"of": TASK}}}
+    )
     ids.rename_protobuf(made)
     sent = to_dict(made)["message"]
     assert (sent["messageId"], sent["taskId"], sent["referenceTaskIds"]) == ("fresh-id", NOW, [NOW])

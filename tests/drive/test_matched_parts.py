@@ -1,4 +1,5 @@
-"""The parts of a call that count, by the names of `--match-on`, and functions that compare answers."""
+"""The parts of a call that count, by the names of `--match-on`, and functions that compare
+answers."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ STATUS = ("statusUpdate", "status")
 EVENT = {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING"}}}
 
 
-def changed(path: values.Path, after: Any = "b", part: ExchangePart = ExchangePart.EVENTS) -> DifferenceRow:
+def changed(
+    path: values.Path, after: Any = "b", part: ExchangePart = ExchangePart.EVENTS
+) -> DifferenceRow:
     return DifferenceRow(ValueChange.CHANGED, path, path, "a", after, part=part)
 
 
@@ -52,7 +55,9 @@ def added(value: Any) -> DifferenceRow:
     ids=str,
 )
 def test_a_difference_counts_if_its_part_is_named(row: DifferenceRow, names: str) -> None:
-    assert {name for name in MatchName if is_selected(row, frozenset({name}))} == set(map(MatchName, names.split()))
+    assert {name for name in MatchName if is_selected(row, frozenset({name}))} == set(
+        map(MatchName, names.split())
+    )
 
 
 def test_a_function_compares_the_answers_of_each_call() -> None:
@@ -62,13 +67,17 @@ def test_a_function_compares_the_answers_of_each_call() -> None:
     def same_end(recorded: MatchedRequest, live: MatchedRequest) -> None:
         seen.append((recorded, live))
         if isinstance(live.value, list):
-            raise AssertionError(f"{len(live.value)} events")  # pytest adds nothing to the text of a raised one
+            raise AssertionError(
+                f"{len(live.value)} events"
+            )  # pytest adds nothing to the text of a raised one
 
     with open_recording_or_cassette(SAMPLES / "demo.a2a.jsonl") as recording:
         rows = [row for row in recording.read_exchanges() if row.exchange.operation]
         pairs = [
             apply_matchers(
-                CallPair(row, row, difference=compare_exchanges((recording, row), (recording, row))),
+                CallPair(
+                    row, row, difference=compare_exchanges((recording, row), (recording, row))
+                ),
                 recording,
                 recording,
                 (same_end,),

@@ -1,4 +1,5 @@
-"""Real agents driven with recordings of their kind: nothing differs except what the SDKs themselves change."""
+"""Real agents driven with recordings of their kind: nothing differs except what the SDKs themselves
+change."""
 
 from __future__ import annotations
 
@@ -34,8 +35,11 @@ _SDK = [
 
 @pytest.mark.peers
 @pytest.mark.parametrize("case", thin(_SDK, len(_SDK)), ids=str)
-async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tuple[str, ...]], tmp_path: Path) -> None:
-    """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels, refusals, cuts."""
+async def test_an_agent_of_an_sdk_answers_as_recorded(
+    case: tuple[str, str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels,
+    refusals, cuts."""
     kind, sample, words = case
     require_peers(kind)
     with agent(kind) as far:
@@ -46,7 +50,16 @@ async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tupl
 
 
 _LIVE = {
-    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    "live-bidi": {
+        "approval",
+        "approval-closed",
+        "configured",
+        "lost",
+        "over",
+        "refused",
+        "shared",
+        "watched",
+    }
     | {"answered", "unknown", "idle", "cancelled", "packed"},
     "live-1975": {"talk"},
     "live-2153": {"uplink"},
@@ -55,7 +68,8 @@ _LIVE = {
 
 @pytest.mark.parametrize("sample", thin(_LIVE, 3))
 async def test_live_streams_are_driven_in_both_directions(sample: str, tmp_path: Path) -> None:
-    """Each answer after its question, half-closes and a cancel where they were, two streams of one task."""
+    """Each answer after its question, half-closes and a cancel where they were, two streams of one
+    task."""
     told = [story for story in (*STORIES, *PROPOSALS) if story.name in _LIVE[sample]]
     far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
     try:

@@ -31,9 +31,13 @@ def test_only_the_path_of_the_interface_is_changed(
 ) -> None:
     method = "POST" if "message" in target else "GET"
     routes = DriveRoutes(
-        DriveRoute("a:1", "A"), {binding: DriveRoute("b:2", "B", now)}, {} if recorded is None else {binding: recorded}
+        DriveRoute("a:1", "A"),
+        {binding: DriveRoute("b:2", "B", now)},
+        {} if recorded is None else {binding: recorded},
     )
-    assert routes.http_address(CallTarget(binding, Dialect.V1_0, ""), DriveRequest(b"", (), target, method)) == (
+    assert routes.http_address(
+        CallTarget(binding, Dialect.V1_0, ""), DriveRequest(b"", (), target, method)
+    ) == (
         "http://b:2",
         sent,
     )
@@ -41,14 +45,21 @@ def test_only_the_path_of_the_interface_is_changed(
 
 def test_a_translated_call_goes_to_the_path_of_the_interface() -> None:
     """Whatever the recorded interface of that binding was."""
-    routes = DriveRoutes(DriveRoute("a:1", "A"), {REST: DriveRoute("b:2", "B", "/api")}, {REST: "/tasks"})
+    routes = DriveRoutes(
+        DriveRoute("a:1", "A"), {REST: DriveRoute("b:2", "B", "/api")}, {REST: "/tasks"}
+    )
     speech = CallTarget(REST, Dialect.V1_0, "GetTask", is_translated=True)
-    assert routes.http_address(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
+    assert routes.http_address(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == (
+        "http://b:2",
+        "/api/tasks/7",
+    )
 
 
 def test_requests_without_a_route_go_to_the_named_agent() -> None:
     asked = DriveRequest(b"", (), "/card", "GET")
-    assert DriveRoutes(DriveRoute("a:1", "A")).http_address(CallTarget(Binding.CARD, Dialect.V1_0, ""), asked) == (
+    assert DriveRoutes(DriveRoute("a:1", "A")).http_address(
+        CallTarget(Binding.CARD, Dialect.V1_0, ""), asked
+    ) == (
         "http://a:1",
         "/card",
     )

@@ -32,11 +32,14 @@ def event(state: str = "WORKING", task: str = TASK) -> bytes:
 
 def ask(text: str = "hi", **ids: str) -> bytes:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **ids}
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    ).encode()
 
 
 class Agent:
-    """Gives each call what `iter_answers` says: called with the texts it has been sent so far, None ends the call."""
+    """Gives each call what `iter_answers` says: called with the texts it has been sent so far, None
+    ends the call."""
 
     def __init__(self, answers: Callable[[list[str]], AsyncIterator[bytes]]) -> None:
         self.answers = answers
@@ -76,7 +79,8 @@ def live(*turns: tuple[ClientAction, int, bytes], answers: tuple[bytes, ...] = (
     heard = [frame(1, 10 + n, 10 + n, agent=True, payload=data) for n, data in enumerate(answers)]
     made = step(1, 10, 90, *heard, operation="SendLiveMessage")
     said = [
-        ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, data)) for n, (act, n_heard, data) in enumerate(turns)
+        ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, data))
+        for n, (act, n_heard, data) in enumerate(turns)
     ]
     return msgspec.structs.replace(made, turns=tuple(said))
 
@@ -85,12 +89,16 @@ def _said(act: ClientAction, seq: int, data: bytes) -> Frame | None:
     return frame(1, seq, 10 + seq, payload=data) if act is ClientAction.SAY else None
 
 
-async def drive(agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed: float = 0.0) -> Drive:
+async def drive(
+    agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed: float = 0.0
+) -> Drive:
     """All of it, within SECONDS."""
     numbered = [msgspec.structs.replace(each, number=number) for number, each in enumerate(steps)]
     plan = DrivePlan(tuple(add_waits(numbered)))
     made = Drive(
-        plan, dict.fromkeys((Binding.JSONRPC, Binding.GRPC), agent), DriveOptions(speed=speed, timeout=timeout)
+        plan,
+        dict.fromkeys((Binding.JSONRPC, Binding.GRPC), agent),
+        DriveOptions(speed=speed, timeout=timeout),
     )
     async with asyncio.timeout(SECONDS):
         await made.run()
@@ -124,7 +132,8 @@ async def test_a_client_message_waits_for_the_recorded_event() -> None:
 
 
 async def test_a_later_message_of_a_stream_names_the_live_task() -> None:
-    """The recorded agent created the task in the same call, so its id is not one that the client made."""
+    """The recorded agent created the task in the same call, so its id is not one that the client
+    made."""
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
         yield event("INPUT_REQUIRED", "the-task-of-now")
@@ -143,7 +152,8 @@ async def test_a_later_message_of_a_stream_names_the_live_task() -> None:
 
 
 async def test_an_early_input_request_is_answered_early() -> None:
-    """The agent sends fewer events than the recorded one before its question; waiting for more would never end."""
+    """The agent sends fewer events than the recorded one before its question; waiting for more
+    would never end."""
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
         yield event("INPUT_REQUIRED")
@@ -161,7 +171,9 @@ async def test_an_early_input_request_is_answered_early() -> None:
     assert agent.log == ["#1 deploy", "#1 yes"]
 
 
-async def test_a_missing_event_ends_the_call_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_event_ends_the_call_after_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An agent that neither asks nor ends gets the message all the same, and it is said."""
     monkeypatch.setattr(run, "_PATIENCE_SECONDS", 0.05)
 
@@ -170,7 +182,9 @@ async def test_a_missing_event_ends_the_call_after_the_timeout(monkeypatch: pyte
         while len(texts) < 2:
             await asyncio.sleep(0.001)
 
-    story = live((ClientAction.SAY, 0, ask("a")), (ClientAction.SAY, 2, ask("b")), answers=(event(), event()))
+    story = live(
+        (ClientAction.SAY, 0, ask("a")), (ClientAction.SAY, 2, ask("b")), answers=(event(), event())
+    )
     (remark,) = (await drive(Agent(answers), story)).remarks
     assert remark.text == "sent although #1 had brought 1 of 2 messages: the agent was silent"
 
@@ -182,7 +196,9 @@ async def test_a_call_without_answer_times_out() -> None:
 
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), timeout=0.05)
-    assert [remark.text for remark in made.remarks] == ["the agent sent nothing for 0.05 s: given up (--timeout)"]
+    assert [remark.text for remark in made.remarks] == [
+        "the agent sent nothing for 0.05 s: given up (--timeout)"
+    ]
     assert agent.log[-1] == "#1 cancel"
 
 
@@ -197,7 +213,9 @@ async def test_a_call_that_cannot_be_sent_times_out(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(_Line, "send_message", never)
     agent = Agent(answers)
-    made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
+    made = await drive(
+        agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05
+    )
     assert [remark.text for remark in made.remarks] == [
         "the agent accepted nothing for 0.05 s: given up (--timeout)"
     ] * 2
@@ -234,7 +252,13 @@ async def test_ids_of_the_live_agent_are_used_in_later_calls() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield event("INPUT_REQUIRED", now)
 
-    first = step(1, 10, 20, frame(1, 1, 15, agent=True, payload=event("INPUT_REQUIRED"), task_id=TASK), payload=ask())
+    first = step(
+        1,
+        10,
+        20,
+        frame(1, 1, 15, agent=True, payload=event("INPUT_REQUIRED"), task_id=TASK),
+        payload=ask(),
+    )
     agent = Agent(answers)
     made = await drive(agent, first, step(2, 30, 40, payload=ask("four", taskId=TASK)))
     assert agent.log == ["#1 hi", f"#2 {now}four"]
@@ -243,9 +267,13 @@ async def test_ids_of_the_live_agent_are_used_in_later_calls() -> None:
 
 async def test_a_call_about_a_task_that_was_not_created_is_skipped() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
-        yield json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "broken"}}).encode()
+        yield json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "broken"}}
+        ).encode()
 
-    first = step(1, 10, 20, frame(1, 1, 15, agent=True, payload=event(), task_id=TASK), payload=ask())
+    first = step(
+        1, 10, 20, frame(1, 1, 15, agent=True, payload=event(), task_id=TASK), payload=ask()
+    )
     agent = Agent(answers)
     made = await drive(agent, first, step(2, 30, 40, payload=ask("four", taskId=TASK)))
     assert agent.log == ["#1 hi"]

@@ -14,15 +14,25 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from support_drive import step
 
 ASKED = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}
-HEADERS = ((b"Content-Type", b"application/json"), (b"A2A-Version", b"1.0"), (b"X-Story", b"s"), (b"Host", b"a"))
+HEADERS = (
+    (b"Content-Type", b"application/json"),
+    (b"A2A-Version", b"1.0"),
+    (b"X-Story", b"s"),
+    (b"Host", b"a"),
+)
 
 
-def said(binding: Binding, dialect: Dialect, operation: str = "SendMessage", value: Any = None) -> Any:
-    return translate_request(value or ASKED, CallTarget(binding, dialect, operation, True), HEADERS, 7)
+def said(
+    binding: Binding, dialect: Dialect, operation: str = "SendMessage", value: Any = None
+) -> Any:
+    return translate_request(
+        value or ASKED, CallTarget(binding, dialect, operation, True), HEADERS, 7
+    )
 
 
 def test_a_call_is_translated_to_older_json_rpc() -> None:
-    """Its method and shapes, without a version header; data and metadata of the client are unchanged."""
+    """Its method and shapes, without a version header; data and metadata of the client are
+    unchanged."""
     made = said(Binding.JSONRPC, Dialect.V0_3)
     body = msgspec.json.decode(made.payload)
     assert (body["method"], body["id"], made.rpc_id) == ("message/send", 7, "7")
@@ -43,7 +53,9 @@ def test_grpc_requests_use_the_package_of_the_dialect() -> None:
 
 
 def test_streaming_calls_accept_event_streams() -> None:
-    assert (b"Accept", b"text/event-stream") in said(Binding.JSONRPC, Dialect.V1_0, "SendStreamingMessage").headers
+    assert (b"Accept", b"text/event-stream") in said(
+        Binding.JSONRPC, Dialect.V1_0, "SendStreamingMessage"
+    ).headers
 
 
 def test_a_request_without_form_in_the_target_is_an_error() -> None:
@@ -54,7 +66,12 @@ def test_a_request_without_form_in_the_target_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("operation", "binding", "dialect", "why"),
     [
-        ("SendLiveMessage", Binding.REST, None, "live streams are sent over gRPC only, not over rest"),
+        (
+            "SendLiveMessage",
+            Binding.REST,
+            None,
+            "live streams are sent over gRPC only, not over rest",
+        ),
         ("ListTasks", Binding.JSONRPC, Dialect.V0_2, ""),
         ("ListTasks", Binding.GRPC, Dialect.V0_3, "ListTasks is not in 0.3 over grpc"),
         ("SendMessage", Binding.REST, Dialect.V0_1, "SendMessage is not in 0.1 over rest"),
@@ -71,9 +88,24 @@ def test_untranslatable_calls_have_a_reason(
 @pytest.mark.parametrize(
     ("operation", "recorded", "binding", "why"),
     [
-        ("GetAgentCard", Binding.CARD, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
-        ("", Binding.JSONRPC, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
-        ("", Binding.STDIO, Binding.JSONRPC, "it is not an A2A operation, so it cannot be sent over jsonrpc"),
+        (
+            "GetAgentCard",
+            Binding.CARD,
+            Binding.STDIO,
+            "it is an HTTP request, which a stdio agent does not answer",
+        ),
+        (
+            "",
+            Binding.JSONRPC,
+            Binding.STDIO,
+            "it is an HTTP request, which a stdio agent does not answer",
+        ),
+        (
+            "",
+            Binding.STDIO,
+            Binding.JSONRPC,
+            "it is not an A2A operation, so it cannot be sent over jsonrpc",
+        ),
         ("", Binding.STDIO, Binding.STDIO, ""),
         ("", Binding.JSONRPC, Binding.REST, ""),
     ],

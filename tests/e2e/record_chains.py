@@ -1,5 +1,5 @@
-"""Record the chain of three agents again for `tests/telemetry/test_chain.py`: traced, with the spans that its agents
-and client sent, and untraced.
+"""Record the chain of three agents again for `tests/telemetry/test_chain.py`: traced, with the
+spans that its agents and client sent, and untraced.
 
     python tests/e2e/record_chains.py
 

@@ -1,9 +1,10 @@
-"""Record the sample cassettes in `recordings/` again, with the real proxy between real agents and clients.
+"""Record the sample cassettes in `recordings/` again, with the real proxy between real agents and
+clients.
 
     python tests/e2e/record_samples.py [NAME ...]
 
-Needs the environments that `tests/peers/setup.py` creates. Ids, times and ports differ from run to run, the stories do
-not.
+Needs the environments that `tests/peers/setup.py` creates. Ids, times and ports differ from run to
+run, the stories do not.
 """
 
 from __future__ import annotations
@@ -33,7 +34,18 @@ SUFFIX = ".a2a.jsonl"
 DEMO, LOSSY, STDIO_STORY, THREE_AGENTS = "demo", "lossy", "stdio", "three-agents"
 STDIO = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 ALL = ("jsonrpc", "rest", "grpc")
-FULL = ["card", "unary", "streaming", "parts", "input", "subscribe", "cancel", "push", "failures", "errors"]
+FULL = [
+    "card",
+    "unary",
+    "streaming",
+    "parts",
+    "input",
+    "subscribe",
+    "cancel",
+    "push",
+    "failures",
+    "errors",
+]
 SHORT = ["card", "unary", "streaming", "input", "cancel", "failures", "errors"]
 STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
     **{f"sdk-1.x-{binding}": ("sdk1", "sdk1", (binding,), FULL) for binding in ALL},
@@ -49,7 +61,16 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
 """Name -> agent, client, bindings one after another, scenarios (`tests/peers/clients`)."""
 
 LIVE = {
-    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    "live-bidi": {
+        "approval",
+        "approval-closed",
+        "configured",
+        "lost",
+        "over",
+        "refused",
+        "shared",
+        "watched",
+    }
     | {"answered", "unknown", "idle", "cancelled", "packed"},
     "live-1975": {"talk"},
     "live-2153": {"uplink"},
@@ -76,9 +97,14 @@ FRAMEWORKS: dict[str, tuple[str, tuple[tables.Call, ...] | str]] = {
 async def play(name: str, folder: Path) -> Path:
     """Record a story and return the path."""
     agent_kind, client, bindings, scenarios = STORIES[name]
-    with agent(agent_kind) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+    with (
+        agent(agent_kind) as far,
+        proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between,
+    ):
         for binding in bindings:
-            await run_client(client, binding, scenarios, between.base_url, between.address if far.grpc else "")
+            await run_client(
+                client, binding, scenarios, between.base_url, between.address if far.grpc else ""
+            )
         await asyncio.to_thread(between.stop)
     return between.recording
 
@@ -87,7 +113,10 @@ async def play_framework(name: str, folder: Path) -> Path:
     """Record the calls to a framework's agent and return the path."""
     peer, caller = FRAMEWORKS[name.removeprefix(FRAMEWORK)]
     kind, *options = peer.split()
-    with agent(kind, *options) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+    with (
+        agent(kind, *options) as far,
+        proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between,
+    ):
         if isinstance(caller, str):
             await asyncio.to_thread(run_framework_client, caller, between.base_url)
         else:
@@ -134,13 +163,23 @@ async def play_three_agents(folder: Path) -> Path:
 def play_demo(folder: Path, more: str = "") -> Path:
     """Record the demo and return the path."""
     line = [program("a2a-proxy"), "demo", *more.split(), "--record", "demo.a2a"]
-    subprocess.run(line, cwd=folder, env=environment(folder / "state"), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        line, cwd=folder, env=environment(folder / "state"), check=True, stdout=subprocess.DEVNULL
+    )
     return folder / "demo.a2a"
 
 
 def play_stdio(folder: Path) -> Path:
     """Record the story of a stdio agent and return the path."""
-    line = [program("a2a-proxy"), "stdio", "--record", "stdio.a2a", "--", "python3", str(STDIO.name)]
+    line = [
+        program("a2a-proxy"),
+        "stdio",
+        "--record",
+        "stdio.a2a",
+        "--",
+        "python3",
+        str(STDIO.name),
+    ]
     shutil.copy(STDIO, folder)
     tell(line, folder, environment(folder / "state"))
     path = folder / "stdio.a2a"
@@ -159,8 +198,14 @@ async def make(name: str) -> None:
     """Record a story and move its cassette to its place."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        own = {DEMO: play_demo, LOSSY: partial(play_demo, more="--lossy"), STDIO_STORY: play_stdio}.get(name)
-        played = play_live if name in LIVE else play_framework if name.startswith(FRAMEWORK) else play
+        own = {
+            DEMO: play_demo,
+            LOSSY: partial(play_demo, more="--lossy"),
+            STDIO_STORY: play_stdio,
+        }.get(name)
+        played = (
+            play_live if name in LIVE else play_framework if name.startswith(FRAMEWORK) else play
+        )
         told = partial(played, name) if name != THREE_AGENTS else play_three_agents
         path = own(folder) if own is not None else await told(folder)
         target = SAMPLES / (name + SUFFIX)
@@ -173,7 +218,15 @@ async def make(name: str) -> None:
 async def main() -> None:
     """Record the samples on the command line, or all of them."""
     frameworks = [FRAMEWORK + name for name in FRAMEWORKS]
-    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, THREE_AGENTS, *STORIES, *LIVE, *frameworks]:
+    for name in sys.argv[1:] or [
+        DEMO,
+        LOSSY,
+        STDIO_STORY,
+        THREE_AGENTS,
+        *STORIES,
+        *LIVE,
+        *frameworks,
+    ]:
         await make(name)
 
 

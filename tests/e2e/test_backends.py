@@ -1,6 +1,7 @@
 """A chain of three agents in real tracing backends: the spans that they return match the recording.
 
-`python tests/peers/setup.py --soak` installs them, `tests/run -m soak tests/e2e/test_backends.py` runs this.
+`python tests/peers/setup.py --soak` installs them, `tests/run -m soak tests/e2e/test_backends.py`
+runs this.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture
-def experiment(a_mlflow: Mlflow, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+def experiment(
+    a_mlflow: Mlflow, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> str:
     """Create an MLflow experiment for the spans of this test."""
     made = a_mlflow.experiment(request.node.name)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={made}")
@@ -78,7 +81,16 @@ def endpoint(where: Phoenix, protocol: str) -> str:
 
 
 def export(paths: list[Path], to: str, protocol: str) -> None:
-    inspect(paths[0].parent / "state", "export", "otlp", *paths, "--endpoint", to, "--protocol", protocol)
+    inspect(
+        paths[0].parent / "state",
+        "export",
+        "otlp",
+        *paths,
+        "--endpoint",
+        to,
+        "--protocol",
+        protocol,
+    )
 
 
 def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protocol: str) -> None:
@@ -86,7 +98,13 @@ def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protoco
     now = time.time_ns()
     context = SpanContextIds(uuid.uuid4().hex, uuid.uuid4().hex[:16])
     last = SpanValue(
-        name="last", kind=SpanKind.INTERNAL, context=context, parent=None, started=now, ended=now, attributes={}
+        name="last",
+        kind=SpanKind.INTERNAL,
+        context=context,
+        parent=None,
+        started=now,
+        ended=now,
+        attributes={},
     )
     backend = SdkBackend(otlp_target(endpoint(where, protocol), protocol, {}))
     assert backend.send_spans({"openinference.project.name": project}, [last]) == SENT
@@ -111,7 +129,9 @@ def test_phoenix_shows_forwarded_traces_as_one_tree(
     check_nothing_more(a_phoenix, project, live, OTHER[protocol])
 
 
-def test_recordings_of_three_proxies_form_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
+def test_recordings_of_three_proxies_form_one_tree(
+    a_phoenix: Phoenix, project: str, tmp_path: Path
+) -> None:
     """Each proxy has a recording of its own; the spans are sent later."""
     paths = talk(tmp_path, trace="spans", apart=True, spans_to=a_phoenix.http, project=project)
     export(paths, a_phoenix.http, "http/protobuf")
@@ -121,9 +141,11 @@ def test_recordings_of_three_proxies_form_one_tree(a_phoenix: Phoenix, project: 
     check_as_recorded([each for each in found if "actor" not in each.attributes], calls, US)
 
 
-def test_mlflow_shows_links_where_traces_end_at_agents(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """Each call has a trace of its own; links join those of the chain. Sent live and again afterwards: no span is
-    stored twice."""
+def test_mlflow_shows_links_where_traces_end_at_agents(
+    a_mlflow: Mlflow, experiment: str, tmp_path: Path
+) -> None:
+    """Each call has a trace of its own; links join those of the chain. Sent live and again
+    afterwards: no span is stored twice."""
     paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
@@ -134,7 +156,9 @@ def test_mlflow_shows_links_where_traces_end_at_agents(a_mlflow: Mlflow, experim
     assert a_mlflow.spans(experiment, len(calls)) == live  # it stores spans before it answers
 
 
-def test_recordings_of_three_proxies_are_joined_by_links(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+def test_recordings_of_three_proxies_are_joined_by_links(
+    a_mlflow: Mlflow, experiment: str, tmp_path: Path
+) -> None:
     """Each proxy has a recording of its own; the spans are sent together."""
     paths = talk(tmp_path, apart=True)
     export(paths, a_mlflow.http, "http/protobuf")
@@ -146,8 +170,8 @@ def test_recordings_of_three_proxies_are_joined_by_links(a_mlflow: Mlflow, exper
 
 
 def test_mlflow_reads_an_exported_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """Each line is an OTLP request in JSON. MLflow reads its ids as hexadecimal, but not the ids of links, which are
-    missing."""
+    """Each line is an OTLP request in JSON. MLflow reads its ids as hexadecimal, but not the ids of
+    links, which are missing."""
     paths = talk(tmp_path)
     inspect(tmp_path / "state", "export", "otlp", *paths, "--output", tmp_path / "spans.jsonl")
     for line in (tmp_path / "spans.jsonl").read_bytes().splitlines():
@@ -158,7 +182,9 @@ def test_mlflow_reads_an_exported_file(a_mlflow: Mlflow, experiment: str, tmp_pa
     check_apart(found)
 
 
-def test_propagation_joins_agents_without_spans_into_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
+def test_propagation_joins_agents_without_spans_into_one_tree(
+    a_phoenix: Phoenix, project: str, tmp_path: Path
+) -> None:
     """Only the proxy creates spans: each call is a child of the call that its agent received."""
     words = ("--propagate", "--otlp", a_phoenix.grpc, "--otlp-protocol", "grpc")
     paths = talk(tmp_path, *words, trace="header")

@@ -1,7 +1,9 @@
-"""Agents behind TLS: nginx with two virtual hosts on one port, each in front of an SDK agent, and wrong certificates.
+"""Agents behind TLS: nginx with two virtual hosts on one port, each in front of an SDK agent, and
+wrong certificates.
 
-The names of the virtual hosts are spellings of 127.0.0.1 that every resolver resolves and that no TLS library takes for
-addresses: they are sent by SNI and compared with certificates, and the proxy treats them as remote hosts.
+The names of the virtual hosts are spellings of 127.0.0.1 that every resolver resolves and that no
+TLS library takes for addresses: they are sent by SNI and compared with certificates, and the proxy
+treats them as remote hosts.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class Front:
         return self.folder / "ca.pem"
 
     def requests(self, host: str) -> list[list[str]]:
-        """Return SNI, host, protocol, method, path and status of each request to a virtual host, in order."""
+        """Return SNI, host, protocol, method, path and status of each request to a virtual host, in
+        order."""
         return read_requests(self.folder, host)
 
 
@@ -67,26 +70,39 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """Run nginx in front of two agents, whose cards contain its URLs."""
     require_peers("sdk1")
     folder = tmp_path_factory.mktemp("nginx")
-    port, *ports = (refusing_port() for _ in range(4))  # kept open for nginx, which shares them by `reuseport`
+    port, *ports = (
+        refusing_port() for _ in range(4)
+    )  # kept open for nginx, which shares them by `reuseport`
     wrong = dict(zip(certificates(folder), ports, strict=True))
     with contextlib.ExitStack() as stack:
         agents = {host: stack.enter_context(agent("sdk1", *at(host, port))) for host in HOSTS}
         running = Front(folder, port, agents, wrong)
         servers = [
-            virtual_host(folder, port, (host,), one, first=host == next(iter(HOSTS))) for host, one in agents.items()
+            virtual_host(folder, port, (host,), one, first=host == next(iter(HOSTS)))
+            for host, one in agents.items()
         ]
-        servers += [CLOSED.format(folder=folder, name=name, port=port) for name, port in wrong.items()]
+        servers += [
+            CLOSED.format(folder=folder, name=name, port=port) for name, port in wrong.items()
+        ]
         stack.enter_context(nginx(folder, port, "".join(servers)))
         yield running
 
 
 def at(host: str, port: int) -> list[str]:
     """Return the address that an agent advertises."""
-    return ["--name", HOSTS[host], "--advertise-http", f"https://{host}:{port}", "--advertise-grpc", f"{host}:{port}"]
+    return [
+        "--name",
+        HOSTS[host],
+        "--advertise-http",
+        f"https://{host}:{port}",
+        "--advertise-grpc",
+        f"{host}:{port}",
+    ]
 
 
 def certificates(folder: Path) -> list[str]:
-    """Write a CA, the valid certificate of each virtual host, and invalid ones of 127.1; return their faults."""
+    """Write a CA, the valid certificate of each virtual host, and invalid ones of 127.1; return
+    their faults."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
     expired = ca.issue_cert("127.1", not_before=PAST, not_after=PAST + datetime.timedelta(days=1))
@@ -103,17 +119,22 @@ def as_seen(transcripts: list[Transcript], front: Front, host: str) -> dict[str,
     """Return a client's transcript without the addresses of the agent."""
     text = json.dumps(normalise(transcripts))
     place = f"{host}:{front.port}"
-    seen: dict[str, Any] = json.loads(text.replace(f"https://{place}", "http://PLACE").replace(place, "PLACE"))
+    seen: dict[str, Any] = json.loads(
+        text.replace(f"https://{place}", "http://PLACE").replace(place, "PLACE")
+    )
     return seen
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("host", HOSTS)
 def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, host: str) -> None:
-    """An unmodified SDK client follows the card over all bindings; the virtual host in the card answers all calls."""
+    """An unmodified SDK client follows the card over all bindings; the virtual host in the card
+    answers all calls."""
     other = next(one for one in HOSTS if one != host)
     before = {name: len(front.requests(name)) for name in HOSTS}
-    with proxy(tmp_path, f"https://{host}:{front.port}", "", "--upstream-ca", str(front.ca)) as between:
+    with proxy(
+        tmp_path, f"https://{host}:{front.port}", "", "--upstream-ca", str(front.ca)
+    ) as between:
         followed = asyncio.run(run_all(between.base_url, "", "--follow-card"))
         recording = finished(between)
     direct = asyncio.run(run_all(front.agents[host].base_url, front.agents[host].grpc_target))
@@ -133,7 +154,9 @@ def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, h
 
 async def run_all(base_url: str, target: str, *extra: str) -> dict[str, list[Transcript]]:
     """Run one client per binding at the same time."""
-    seen = await asyncio.gather(*(run_client("sdk1", one, SCENARIOS, base_url, target, *extra) for one in BINDINGS))
+    seen = await asyncio.gather(
+        *(run_client("sdk1", one, SCENARIOS, base_url, target, *extra) for one in BINDINGS)
+    )
     return dict(zip(BINDINGS, seen, strict=True))
 
 
@@ -147,8 +170,8 @@ WRONG = {
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_certificates_are_refused(front: Front, tmp_path: Path, case: str) -> None:
-    """HTTP clients receive a 502 and gRPC clients UNAVAILABLE, both with the reason; the console prints one line with a
-    hint."""
+    """HTTP clients receive a 502 and gRPC clients UNAVAILABLE, both with the reason; the console
+    prints one line with a hint."""
     said, hint = WRONG[case]
     upstream = f"https://127.1:{front.wrong[case]}"
     with proxy(tmp_path, upstream, "", "--upstream-ca", str(front.ca)) as between:
@@ -168,9 +191,14 @@ def test_wrong_certificates_are_refused(front: Front, tmp_path: Path, case: str)
 
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
-def test_insecure_accepts_wrong_certificates_with_a_warning(front: Front, tmp_path: Path, case: str) -> None:
-    """With --upstream-insecure every certificate is accepted for HTTP and gRPC; the console warns at the start."""
-    with proxy(tmp_path, f"https://127.1:{front.wrong[case]}", "", "--upstream-insecure", log_format="text") as between:
+def test_insecure_accepts_wrong_certificates_with_a_warning(
+    front: Front, tmp_path: Path, case: str
+) -> None:
+    """With --upstream-insecure every certificate is accepted for HTTP and gRPC; the console warns
+    at the start."""
+    with proxy(
+        tmp_path, f"https://127.1:{front.wrong[case]}", "", "--upstream-insecure", log_format="text"
+    ) as between:
         assert get(between)[0] == 204
         code, details = call(between)
         assert code is not grpc.StatusCode.UNAVAILABLE, details
@@ -182,7 +210,9 @@ def test_insecure_accepts_wrong_certificates_with_a_warning(front: Front, tmp_pa
 
 def get(between: Proxy) -> tuple[int, str, bytes]:
     """Fetch the card; return status, media type and body of the response."""
-    with contextlib.closing(http.client.HTTPConnection(between.address, timeout=SECONDS)) as connection:
+    with contextlib.closing(
+        http.client.HTTPConnection(between.address, timeout=SECONDS)
+    ) as connection:
         connection.request("GET", "/.well-known/agent-card.json")
         answer = connection.getresponse()
         return answer.status, answer.headers.get_content_type(), answer.read()
@@ -191,6 +221,9 @@ def get(between: Proxy) -> tuple[int, str, bytes]:
 def call(between: Proxy) -> tuple[grpc.StatusCode, str]:
     """Call the agent over gRPC and return the error."""
     own = (("grpc.use_local_subchannel_pool", 1),)  # no connection of an earlier, refused call
-    with grpc.insecure_channel(between.address, own) as channel, pytest.raises(grpc.RpcError) as caught:
+    with (
+        grpc.insecure_channel(between.address, own) as channel,
+        pytest.raises(grpc.RpcError) as caught,
+    ):
         channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=SECONDS)
     return caught.value.code(), str(caught.value.details())

@@ -1,7 +1,7 @@
 """Unedited traffic through the real proxy arrives byte for byte and is recorded correctly.
 
-The recording equals the same bytes decoded directly: in single bytes, in 64 MB, to slow readers, half-closed and
-aborted.
+The recording equals the same bytes decoded directly: in single bytes, in 64 MB, to slow readers,
+half-closed and aborted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def listener() -> Iterator[socket.socket]:
 class Player:
     """Both peers of a script, with the proxy between them."""
 
-    def __init__(self, between: Proxy, listener: socket.socket, step: int, pause: float = 0.0) -> None:
+    def __init__(
+        self, between: Proxy, listener: socket.socket, step: int, pause: float = 0.0
+    ) -> None:
         client = socket.create_connection(("127.0.0.1", between.port), SECONDS)
         agent, _ = listener.accept()
         self.ends = {UP: (client, agent), DOWN: (agent, client)}
@@ -113,7 +115,17 @@ def told(exchange: Exchange) -> tuple[Any, ...]:
     """Return the properties and the end of an exchange."""
     e = exchange
     sizes = (e.requests, e.events, e.bytes_to_agent, e.bytes_to_client)
-    return (e.binding, e.operation, e.how, e.status, e.grpc_status, e.error, e.half_close, e.states, *sizes)
+    return (
+        e.binding,
+        e.operation,
+        e.how,
+        e.status,
+        e.grpc_status,
+        e.error,
+        e.half_close,
+        e.states,
+        *sizes,
+    )
 
 
 def check(between: Proxy, script: Script) -> None:
@@ -125,10 +137,19 @@ def check(between: Proxy, script: Script) -> None:
         exchanges = [row.exchange for row in stored.read_exchanges()]
         (connection,) = [row.connection for row in stored.read_connections()]
     assert seen(frames) == seen([each for each in expected.out if isinstance(each, Frame)])
-    assert [told(each) for each in exchanges] == [told(each) for each in expected.exchanges.values()]
+    assert [told(each) for each in exchanges] == [
+        told(each) for each in expected.exchanges.values()
+    ]
     known = expected.connections[1]
-    assert (connection.how, connection.kind, connection.counters) == (known.how, known.kind, known.counters)
-    assert (connection.bytes_to_agent, connection.bytes_to_client) == (known.bytes_to_agent, known.bytes_to_client)
+    assert (connection.how, connection.kind, connection.counters) == (
+        known.how,
+        known.kind,
+        known.counters,
+    )
+    assert (connection.bytes_to_agent, connection.bytes_to_client) == (
+        known.bytes_to_agent,
+        known.bytes_to_client,
+    )
     assert (summary["complete"], summary["lost_bytes"]) == (True, 0)
 
 
@@ -142,9 +163,15 @@ def agent_first(script: Script) -> Script:
 
 def rest() -> Http:
     """Return a streamed REST call."""
-    http = Http().request("POST /message:stream", {"message": {"messageId": "m"}}, A2A_Version="1.0").stream()
+    http = (
+        Http()
+        .request("POST /message:stream", {"message": {"messageId": "m"}}, A2A_Version="1.0")
+        .stream()
+    )
     for state in ("SUBMITTED", "COMPLETED"):
-        http.event({"task": {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
+        http.event(
+            {"task": {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}}
+        )
     return http.done()
 
 
@@ -161,7 +188,9 @@ def agent_late(http: Http) -> Http:
 
 def cut(script: Script, direction: Direction) -> Script:
     """Return the script with a reset in the middle of the last step of this direction."""
-    index = max(i for i, (what, way, _) in enumerate(script.steps) if way is direction and what == "data")
+    index = max(
+        i for i, (what, way, _) in enumerate(script.steps) if way is direction and what == "data"
+    )
     what, way, data = script.steps[index]
     script.steps[index:] = [(what, way, data[: len(data) // 2])]
     return script.end("reset", direction)
@@ -190,7 +219,9 @@ def test_byte_by_byte(story: str, listener: socket.socket, tmp_path: Path) -> No
         check(between, script)
 
 
-BIG = b'{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "result": {"pad": "%s"}}' % (b"pad " * 16_000_000)
+BIG = b'{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "result": {"pad": "%s"}}' % (
+    b"pad " * 16_000_000
+)
 
 
 def big_http() -> Script:
@@ -199,11 +230,19 @@ def big_http() -> Script:
 
 def big_grpc() -> Script:
     """Return one message of 64 MB in DATA frames of 16 KiB."""
-    pad = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "pad " * 16_000_000}]}}
+    pad = {
+        "message": {
+            "messageId": "m",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": "pad " * 16_000_000}],
+        }
+    }
     message = from_dict("1.0", "StreamResponse", pad).SerializeToString()
     data = b"\0" + len(message).to_bytes(4, "big") + message
     script = Grpc().open(METHOD).send(b"").respond()
-    script.agent(b"".join(frame(0, 0, 1, data[at : at + 16384]) for at in range(0, len(data), 16384)))
+    script.agent(
+        b"".join(frame(0, 0, 1, data[at : at + 16384]) for at in range(0, len(data), 16384))
+    )
     return client_first(script.trailers())
 
 
@@ -216,7 +255,9 @@ def big_grpc() -> Script:
         pytest.param(big_grpc, 0.0, id="gRPC, fast", marks=pytest.mark.soak),
     ],
 )
-def test_64_megabytes(make: Callable[[], Script], pause: float, listener: socket.socket, tmp_path: Path) -> None:
+def test_64_megabytes(
+    make: Callable[[], Script], pause: float, listener: socket.socket, tmp_path: Path
+) -> None:
     """In one message, also to a slow reader."""
     script = make()
     with proxy(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}", "", *UNCHANGED) as between:
@@ -266,7 +307,9 @@ async def test_a_thousand_streams_on_one_connection(tmp_path: Path) -> None:
     assert got == [[(str(number), 0), (str(number), 1)] for number in range(MANY)]
     with Recording(between.recording) as stored:
         exchanges = [row.exchange for row in stored.read_exchanges()]
-        found = sorted((int(s), n) for row in stored.frames_after(0) for s, (n, _) in marks(row.frame.payload))
+        found = sorted(
+            (int(s), n) for row in stored.frames_after(0) for s, (n, _) in marks(row.frame.payload)
+        )
     assert found == [(number, event) for number in range(MANY) for event in (0, 1)]
     assert {(each.how, each.events, each.connection) for each in exchanges} == {("complete", 2, 1)}
     assert max(each.started for each in exchanges) < min(each.closed for each in exchanges)
@@ -291,7 +334,9 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        body = await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+        body = await reader.readexactly(
+            int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        )
         await crowd.wait()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         with contextlib.suppress(OSError):
@@ -305,14 +350,18 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
         async def talk(number: int) -> bool:
             body = b'{"jsonrpc": "2.0", "id": %d, "method": "SendMessage", "result": {}}' % number
             reader, writer = await asyncio.open_connection("127.0.0.1", between.port)
-            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            writer.write(
+                b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
             await reader.readuntil(b"\r\n\r\n")
             same = await reader.readexactly(len(body)) == body
             writer.close()
             return same
 
         assert all(await asyncio.wait_for(asyncio.gather(*map(talk, range(MANY))), SECONDS))
-        await asyncio.wait_for(all_closed(between.recording), SECONDS)  # a stop would abort open connections
+        await asyncio.wait_for(
+            all_closed(between.recording), SECONDS
+        )  # a stop would abort open connections
         await asyncio.to_thread(between.stop)
     server.close()
     with Recording(between.recording) as stored:

@@ -1,4 +1,5 @@
-"""`--card-keys` through a real proxy: cards signed by real SDKs keep their bytes, and their verdicts are recorded."""
+"""`--card-keys` through a real proxy: cards signed by real SDKs keep their bytes, and their
+verdicts are recorded."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from support_signed_cards import FOLDER, KEYS, private_jwk
 from support_stdio import CARD, frame, wrapped
 
 NAMES = ("python-1.3/ascii", "python-0.3/umlauts", "javascript-1.3/security")
-ALTERED = (FOLDER / "python-1.3" / "ascii.json").read_bytes().replace(b"Plans trips", b"Plans traps")
+ALTERED = (
+    (FOLDER / "python-1.3" / "ascii.json").read_bytes().replace(b"Plans trips", b"Plans traps")
+)
 
 
 class Cards(BaseHTTPRequestHandler):
@@ -54,11 +57,15 @@ def agent() -> Iterator[ThreadingHTTPServer]:
 def verdicts(recording: Path) -> list[list[str]]:
     """Return the verdicts about the card of each call."""
     with Recording(recording) as stored:
-        return [[each.verdict.name for each in row.exchange.card_signatures] for row in stored.read_exchanges()]
+        return [
+            [each.verdict.name for each in row.exchange.card_signatures]
+            for row in stored.read_exchanges()
+        ]
 
 
 def test_cards_of_sdks_through_the_proxy(tmp_path: Path, agent: ThreadingHTTPServer) -> None:
-    """The verdict of each on the console, in `show` and in JSON; the file has a private key, which is said."""
+    """The verdict of each on the console, in `show` and in JSON; the file has a private key, which
+    is said."""
     keys = tmp_path / "keys.json"
     other = private_jwk(Ed25519PrivateKey.generate(), kid="other")
     keys.write_text(json.dumps({"keys": [*json.loads(KEYS.read_bytes())["keys"], other]}))
@@ -67,7 +74,9 @@ def test_cards_of_sdks_through_the_proxy(tmp_path: Path, agent: ThreadingHTTPSer
             url = f"{running.base_url}/{name}/.well-known/agent-card.json"
             with urllib.request.urlopen(url, timeout=60) as answer:
                 got = answer.read()
-            assert got == (ALTERED if name == "altered/card" else (FOLDER / f"{name}.json").read_bytes())
+            assert got == (
+                ALTERED if name == "altered/card" else (FOLDER / f"{name}.json").read_bytes()
+            )
         recording = finished(running)
         assert f"--card-keys {keys} has private keys (other)" in running.text
     with recording:
@@ -86,28 +95,55 @@ def test_cards_of_sdks_through_the_proxy(tmp_path: Path, agent: ThreadingHTTPSer
     shown = inspect(tmp_path / "state", "show", path)
     jku = "jku https://agent.example.com/jwks.json (not fetched)"
     uncovered = "not covered: securityRequirements[0]"
-    assert [line.strip() for line in shown.splitlines() if line.strip().startswith("card signed")] == [
+    assert [
+        line.strip() for line in shown.splitlines() if line.strip().startswith("card signed")
+    ] == [
         f"card signed by python-1.3 (ES256), verified, {jku}",
         f"card signed by python-0.3 (ES256), verified, only in the form: Python SDK 0.3, {jku}",
-        f"card signed by javascript-1.3 (ES256), verified, only in the form: SDKs of today, {uncovered}, {jku}",
-        f"card signed by python-1.3 (ES256), does not verify: python-1.3 tried with every form, {jku}",
+        (
+            "card signed by javascript-1.3 (ES256), verified, "
+            f"only in the form: SDKs of today, {uncovered}, {jku}"
+        ),
+        (
+            "card signed by python-1.3 (ES256), does not verify: "
+            f"python-1.3 tried with every form, {jku}"
+        ),
     ]
     (line, *_) = inspect(tmp_path / "state", "show", path, "3", "--json").splitlines()
     (signature,) = json.loads(line)["card_signatures"]
-    assert (signature["verdict"], signature["forms"]) == ("verified", ["SDKs of today", "Python SDK 1.1.2"])
-    checked = inspect(tmp_path / "state", "check", path, "--select", "CARD-013", "--card-keys", keys)
+    assert (signature["verdict"], signature["forms"]) == (
+        "verified",
+        ["SDKs of today", "Python SDK 1.1.2"],
+    )
+    checked = inspect(
+        tmp_path / "state", "check", path, "--select", "CARD-013", "--card-keys", keys
+    )
     assert f"card #1.1: signed by python-1.3 (ES256), verified, {jku}" in checked
 
 
 def test_cards_that_a_command_fetches(tmp_path: Path, agent: ThreadingHTTPServer) -> None:
     """`a2a-proxy run`, with the keys from the environment as well."""
-    fetch = "import sys, urllib.request; [urllib.request.urlopen(url).read() for url in sys.argv[1:]]"
+    fetch = (
+        "import sys, urllib.request; [urllib.request.urlopen(url).read() for url in sys.argv[1:]]"
+    )
     base = f"http://127.0.0.1:{agent.server_port}"
-    urls = [f"{base}/{name}/.well-known/agent-card.json" for name in ("python-1.3/ascii", "altered/card")]
+    urls = [
+        f"{base}/{name}/.well-known/agent-card.json"
+        for name in ("python-1.3/ascii", "altered/card")
+    ]
     command = ("--", sys.executable, "-c", fetch, *urls)
     for words, environ in ((("--card-keys", KEYS), {}), ((), {"A2A_PROXY_CARD_KEYS": str(KEYS)})):
         recording = tmp_path / f"{len(words)}.a2a.db"
-        ran = run(tmp_path / "state", "a2a-proxy", "run", "--record", recording, *words, *command, **environ)
+        ran = run(
+            tmp_path / "state",
+            "a2a-proxy",
+            "run",
+            "--record",
+            recording,
+            *words,
+            *command,
+            **environ,
+        )
         assert (ran.code, verdicts(recording)) == (0, [["VERIFIED"], ["FAILED"]])
 
 
@@ -130,7 +166,9 @@ def test_the_card_of_a_stdio_agent(tmp_path: Path) -> None:
     script.write_text(_AGENT.format(length=len(CARD), answer=answer))
     command = wrapped((sys.executable, str(script)), "--record", recording, "--card-keys", keys)
     env = environment(tmp_path / "state")
-    ran = subprocess.run(command, input=CARD, capture_output=True, timeout=SECONDS, env=env, check=False)
+    ran = subprocess.run(
+        command, input=CARD, capture_output=True, timeout=SECONDS, env=env, check=False
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, answer, b"")
     until(lambda: recording.exists() and verdicts(recording) == [["VERIFIED"]])
 
@@ -141,4 +179,6 @@ def test_stdio_refuses_a_file_without_keys(tmp_path: Path) -> None:
     command = (sys.executable, "-c", f"open({str(made)!r}, 'w')")
     ran = run(tmp_path / "state", "a2a-proxy", "stdio", "--card-keys", gone, "--", *command)
     assert (ran.code, ran.out, made.exists()) == (2, "", False)
-    assert ran.err.startswith(f"a2a-proxy: error: cannot read --card-keys {gone}: no such file or directory\n")
+    assert ran.err.startswith(
+        f"a2a-proxy: error: cannot read --card-keys {gone}: no such file or directory\n"
+    )

@@ -1,4 +1,5 @@
-"""An agent card cannot publish local services of the agent's host: the real proxy, as a user starts it."""
+"""An agent card cannot publish local services of the agent's host: the real proxy, as a user starts
+it."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def get(url: str) -> bytes:
 def test_a_card_opens_ports_only_as_allowed(
     tmp_path: Path, port: int, local: int, listen: str, extra: tuple[str, ...], opened: bool
 ) -> None:
-    """The listeners of the proxy after a client has read a card with a port of the host, and the lines on the
-    console."""
+    """The listeners of the proxy after a client has read a card with a port of the host, and the
+    lines on the console."""
     urls = [f"http://127.0.0.1:{each}/" for each in (port, local)]
     entries = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls]
     Agent.card = json.dumps({"name": "a", "supportedInterfaces": entries}).encode()
@@ -96,6 +97,8 @@ def test_a_card_opens_ports_only_as_allowed(
         else:
             assert url == urls[1]
         one.stop()
-        hints = [said["hint"] for said in one.said("warning") if "is not relayed" in said["message"]]
+        hints = [
+            said["hint"] for said in one.said("warning") if "is not relayed" in said["message"]
+        ]
         closed = not opened and "never" not in extra
         assert [hint.partition(": ")[2] for hint in hints] == [f"--learn-ports {local}"] * closed

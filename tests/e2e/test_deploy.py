@@ -1,5 +1,6 @@
-"""The examples of `manual/deploy`: the steps of the Dockerfile and the commands of compose run as processes of this
-machine, the manifests are valid by their schemas, and every option in them exists.
+"""The examples of `manual/deploy`: the steps of the Dockerfile and the commands of compose run as
+processes of this machine, the manifests are valid by their schemas, and every option in them
+exists.
 
 Not run: anything that needs a base image, a container runtime, a cluster or a booted systemd.
 """
@@ -39,7 +40,10 @@ KUBERNETES = "1.32"
 _AUDIT = """
 import os, sys
 def hook(event, args):
-    if event == "open" and isinstance(args[0], (str, bytes)) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+    if (
+        event == "open" and isinstance(args[0], (str, bytes))
+        and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    ):
         line = os.path.abspath(os.fsdecode(args[0]))
     elif event in ("os.mkdir", "os.rename", "sqlite3.connect"):
         line = os.path.abspath(os.fsdecode(args[0]))
@@ -62,8 +66,15 @@ sys.addaudithook(quiet)
 
 def instructions() -> list[tuple[str, str]]:
     """Return the instructions of the Dockerfile, each as its name and the rest in one line."""
-    text = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.MULTILINE))
-    return [(name, rest) for name, _, rest in (line.partition(" ") for line in text.splitlines() if line)]
+    text = re.sub(
+        r"\\\n\s*",
+        "",
+        re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.MULTILINE),
+    )
+    return [
+        (name, rest)
+        for name, _, rest in (line.partition(" ") for line in text.splitlines() if line)
+    ]
 
 
 def of(kind: str) -> list[str]:
@@ -84,7 +95,8 @@ class Image:
         return re.sub(r"(?<![\w.])/(?=opt/|var/lib/|dist/)", f"{self.root}/", text)
 
     def environment(self, ports: dict[str, int], **more: str) -> dict[str, str]:
-        """Return the environment of the image, with loopback and free ports in the place of its own."""
+        """Return the environment of the image, with loopback and free ports in the place of its
+        own."""
         image = dict(each.split("=", 1) for rest in of("ENV") for each in shlex.split(rest))
         for name, port in ports.items():
             assert image[name].startswith("0.0.0.0:")
@@ -100,22 +112,39 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """Run every RUN step in order. The package index is not asked: dependencies are those of the tests."""
+    """Run every RUN step in order. The package index is not asked: dependencies are those of the
+    tests."""
     made = Image(tmp_path_factory.mktemp("image"))
     (made.root / "dist").mkdir()
-    wheel = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made.root / "dist")]
+    wheel = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        str(made.root / "dist"),
+    ]
     subprocess.run(wheel, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
     tools = made.root / "bin"
     tools.mkdir()
     (tools / "chown").write_text(f'#!/bin/sh\necho "$@" >> {made.root}/owners\n')  # only root may
     (tools / "chown").chmod(0o755)
     extras = dict(each.split("=", 1) for each in of("ARG"))["EXTRAS"]
-    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "EXTRAS": extras}
+    offline = {
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "EXTRAS": extras,
+    }
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     for step in of("RUN"):
         words = ["sh", "-euc", made.at(step)]
         env = {**os.environ, **offline, "PATH": path}
-        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            words, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
         assert done.returncode == 0, (step, done.stdout, done.stderr)
     (made.root / "audit").mkdir()
     (made.root / "audit/sitecustomize.py").write_text(_AUDIT)
@@ -158,24 +187,43 @@ def served(folder: Path, port: int) -> Iterator[Path]:
 def test_the_image_runs_is_healthy_and_ends_in_order(image: Image, tmp_path: Path) -> None:
     """Its entry point and health check, with its environment; it writes below its volume only."""
     agent, listen, metrics = free_ports(3)
-    env = image.environment({"A2A_PROXY_LISTEN": listen, "A2A_PROXY_METRICS": metrics}, HOME="/nonexistent")
+    env = image.environment(
+        {"A2A_PROXY_LISTEN": listen, "A2A_PROXY_METRICS": metrics}, HOME="/nonexistent"
+    )
     [entry], [health] = (of(kind) for kind in ("ENTRYPOINT", "HEALTHCHECK"))
     check = json.loads(health.partition("CMD ")[2].replace("9464", str(metrics)))
     [program_name] = json.loads(entry)
-    command = [str(image.root / "opt/a2a-proxy/bin" / program_name), "--upstream", f"127.0.0.1:{agent}", "--quiet"]
+    command = [
+        str(image.root / "opt/a2a-proxy/bin" / program_name),
+        "--upstream",
+        f"127.0.0.1:{agent}",
+        "--quiet",
+    ]
 
     def is_healthy() -> bool:
         check[0] = str(image.root / "opt/a2a-proxy/bin/python")
-        proxied = env | {"http_proxy": "http://127.0.0.1:1"}  # docker sets it in containers: not for the check
-        return subprocess.run(check, env=proxied, capture_output=True, timeout=SECONDS, check=False).returncode == 0
+        proxied = env | {
+            "http_proxy": "http://127.0.0.1:1"
+        }  # docker sets it in containers: not for the check
+        return (
+            subprocess.run(
+                check, env=proxied, capture_output=True, timeout=SECONDS, check=False
+            ).returncode
+            == 0
+        )
 
     with served(tmp_path, agent) as story:
         assert not is_healthy()
-        proxy = subprocess.Popen(command, env=env, cwd=image.volume, stderr=subprocess.PIPE, text=True)
+        proxy = subprocess.Popen(
+            command, env=env, cwd=image.volume, stderr=subprocess.PIPE, text=True
+        )
         try:
             until(lambda: is_answering(listen))
             until(is_healthy)
-            assert run(tmp_path, "a2a-proxy", "drive", story, "--upstream", f"127.0.0.1:{listen}").code == 0
+            assert (
+                run(tmp_path, "a2a-proxy", "drive", story, "--upstream", f"127.0.0.1:{listen}").code
+                == 0
+            )
         finally:
             proxy.terminate()
             _, errors = proxy.communicate(timeout=SECONDS)
@@ -185,7 +233,11 @@ def test_the_image_runs_is_healthy_and_ends_in_order(image: Image, tmp_path: Pat
     assert run(tmp_path, "a2a-inspect", "check", recording).code == 0
     written = {Path(line) for line in image.written.read_text().splitlines()}
     assert recording in written
-    files = {path for path in written if not path.is_relative_to("/dev") and not path.is_relative_to("/proc")}
+    files = {
+        path
+        for path in written
+        if not path.is_relative_to("/dev") and not path.is_relative_to("/proc")
+    }
     assert {path for path in files if not path.is_relative_to(image.volume)} == set()
 
 
@@ -197,17 +249,28 @@ def test_the_image_belongs_to_its_user(image: Image) -> None:
     assert of("STOPSIGNAL") == ["SIGTERM"]
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
     assert ignored == ["*", f"!{of('COPY')[0].split()[0]}"]
-    assert [each.rpartition(" ")[0] for each in of("COPY")] == ["dist/*.whl", "--from=build /opt/a2a-proxy"]
+    assert [each.rpartition(" ")[0] for each in of("COPY")] == [
+        "dist/*.whl",
+        "--from=build /opt/a2a-proxy",
+    ]
 
 
 def test_the_compose_file_is_valid() -> None:
-    words = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yaml")]
-    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=SECONDS, check=False)
+    words = [
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        str(DEPLOY / "compose.yaml"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", *words], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_the_services_of_compose_record_a_conversation(tmp_path: Path) -> None:
-    """`record`, `agent`, `proxy` and `client` as processes; a collector of the tests stands for Jaeger."""
+    """`record`, `agent`, `proxy` and `client` as processes; a collector of the tests stands for
+    Jaeger."""
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
     agent, listen, metrics = free_ports(3)
     with grpc_backend() as jaeger:
@@ -218,15 +281,22 @@ def test_the_services_of_compose_record_a_conversation(tmp_path: Path) -> None:
             "proxy:9000": f"127.0.0.1:{listen}",
             "http://jaeger:4317": jaeger.endpoint,
         }
-        ports = {"A2A_PROXY_LISTEN": f"127.0.0.1:{listen}", "A2A_PROXY_METRICS": f"127.0.0.1:{metrics}"}
-        env = environment(tmp_path / "state", OTEL_EXPORTER_OTLP_PROTOCOL="grpc", **ports)  # port 4317 means gRPC
+        ports = {
+            "A2A_PROXY_LISTEN": f"127.0.0.1:{listen}",
+            "A2A_PROXY_METRICS": f"127.0.0.1:{metrics}",
+        }
+        env = environment(
+            tmp_path / "state", OTEL_EXPORTER_OTLP_PROTOCOL="grpc", **ports
+        )  # port 4317 means gRPC
 
         def start(name: str) -> subprocess.Popen[str]:
             words = [str(word) for word in services[name]["command"]]
             for place, here in places.items():
                 words = [word.replace(place, here) for word in words]
             line = [program("a2a-proxy"), *words]
-            return subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            return subprocess.Popen(
+                line, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
 
         record = start("record")
         record.communicate(timeout=SECONDS)
@@ -298,4 +368,7 @@ def test_the_unit_starts_the_proxy_with_options_that_exist() -> None:
     words = unit["Service"]["ExecStart"].split()
     assert words[0].endswith("/a2a-proxy")
     assert options_of(words) <= known_options()
-    assert f"A2A_PROXY_STATE=/var/lib/{unit['Service']['StateDirectory']}" in unit["Service"]["Environment"]
+    assert (
+        f"A2A_PROXY_STATE=/var/lib/{unit['Service']['StateDirectory']}"
+        in unit["Service"]["Environment"]
+    )

@@ -1,4 +1,5 @@
-"""Full, slow, hung and read-only disks, and files deleted while recording: traffic continues, the user is warned."""
+"""Full, slow, hung and read-only disks, and files deleted while recording: traffic continues, the
+user is warned."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from support_environments import fill, obeying, small_disk
 from support_journal import read_all
 from support_kills import kill
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="finds the recorder in /proc"
+)
 Start = Callable[..., Proxy]
 
 
@@ -44,7 +47,16 @@ def start(tmp_path: Path, agent: Agent) -> Iterator[Start]:
         **environ: str,
     ) -> Proxy:
         file = record or tmp_path / "r.db"
-        fixed = ("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file, "--log-format", log_format)
+        fixed = (
+            "-l",
+            "127.0.0.1:0",
+            "-u",
+            agent.upstream,
+            "--record",
+            file,
+            "--log-format",
+            log_format,
+        )
         made.append(Proxy(tmp_path, *fixed, *words, before=before or [], **environ))
         return made[-1]
 
@@ -70,8 +82,8 @@ def calls(recording: Path) -> int:
 
 
 def test_the_journal_has_a_cap(start: Start) -> None:
-    """At `--journal-max` traffic continues without capture, and the user is warned; then new connections are captured
-    again."""
+    """At `--journal-max` traffic continues without capture, and the user is warned; then new
+    connections are captured again."""
     one = start("--journal-max", "64K", "--journal-segment", "16K")
     (address,) = one.addresses()
     recorder = one.recorder()
@@ -80,8 +92,8 @@ def test_the_journal_has_a_cap(start: Start) -> None:
         assert "result" in call(address)
     until(
         lambda: (
-            "the capture is incomplete, traffic is still relayed: the journal cannot be written: it has reached"
-            in one.out
+            "the capture is incomplete, traffic is still relayed: "
+            "the journal cannot be written: it has reached" in one.out
         )
     )
     assert "allow more: --journal-max SIZE" in one.out
@@ -91,7 +103,11 @@ def test_the_journal_has_a_cap(start: Start) -> None:
     assert one.stop() == 0
     with Recording(one.folder / "r.db") as stored:
         assert [row.exchange.operation for row in stored.read_exchanges()][-1] == "GetTask"
-        assert stored.read_sessions()[0].complete.partition(" ")[2].startswith("bytes were not captured; connection ")
+        assert (
+            stored.read_sessions()[0]
+            .complete.partition(" ")[2]
+            .startswith("bytes were not captured; connection ")
+        )
     assert '"complete": false' in one.out.splitlines()[-1]
 
 
@@ -111,8 +127,8 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
 
 
 def call_until(one: Proxy, address: str, told: str) -> int:
-    """Call until the console prints the line; return the number of calls, each answered. Some calls succeed on a full
-    disk, because space may be freed while it is filled."""
+    """Call until the console prints the line; return the number of calls, each answered. Some calls
+    succeed on a full disk, because space may be freed while it is filled."""
     made = 0
 
     def said() -> bool:
@@ -127,7 +143,8 @@ def call_until(one: Proxy, address: str, told: str) -> int:
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: str) -> None:
-    """The console reports it once; the journal keeps everything; when there is space again, everything is recorded."""
+    """The console reports it once; the journal keeps everything; when there is space again,
+    everything is recorded."""
     one = start(record=small / "r.db", log_format=log_format)
     (address,) = one.addresses()
     call(address)
@@ -242,7 +259,10 @@ def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
 
 def answered(journal: Path) -> bool:
     """Return whether the agent's answer is in the journal."""
-    return any(chunk.kind is ChunkKind.DATA and chunk.direction is Direction.TO_CLIENT for chunk in read_all(journal))
+    return any(
+        chunk.kind is ChunkKind.DATA and chunk.direction is Direction.TO_CLIENT
+        for chunk in read_all(journal)
+    )
 
 
 def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Both programs on machines where they seldom run: no traceback, no signal, a documented exit code, an end in time."""
+"""Both programs on machines where they seldom run: no traceback, no signal, a documented exit code,
+an end in time."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from support_cli import SECONDS, environment, program, run_here, until
 from support_environments import fill, obeying, small_disk, unknown_user
 from support_process import listening_ports
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds listening sockets in /proc")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="finds listening sockets in /proc"
+)
 SAMPLE = Path(__file__).parents[2] / "recordings" / "stdio.a2a.jsonl"
 READING = ("version", "ls", "check", "screen")
 RECORDING = ("demo", "run", "listen", "import")
@@ -27,16 +30,25 @@ _ENDLESS = ("listen", "replay")
 
 
 class Machine:
-    """An environment, in which commands run at the same time, each with a state directory of its own."""
+    """An environment, in which commands run at the same time, each with a state directory of its
+    own."""
 
-    def __init__(self, folder: Path, before: Sequence[str] = (), shell: str = "", **environ: str | None) -> None:
-        """`shell` is a redirection or a command of the shell that starts the programs; None removes a variable."""
+    def __init__(
+        self, folder: Path, before: Sequence[str] = (), shell: str = "", **environ: str | None
+    ) -> None:
+        """`shell` is a redirection or a command of the shell that starts the programs; None removes
+        a variable."""
         self.folder, self.output = folder, folder / "output"
         self._before, self._shell, self._environ = before, shell, environ
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.output.mkdir()
         self.har = folder / "story.har"
-        assert run_here(folder / "har", "export", "har", SAMPLE.with_name("demo.a2a.jsonl"), "-o", self.har).code == 0
+        assert (
+            run_here(
+                folder / "har", "export", "har", SAMPLE.with_name("demo.a2a.jsonl"), "-o", self.har
+            ).code
+            == 0
+        )
 
     def _words(self, name: str, record: Path) -> list[object]:
         proxy, inspect = program("a2a-proxy"), program("a2a-inspect")
@@ -58,10 +70,21 @@ class Machine:
         """Start a command; its recording and state directory are on `disk`."""
         place = (disk or self.folder) / "files" / name
         made = {**environment(place / "state"), **self._environ}
-        shell = f'{self._shell}; exec "$@"' if self._shell and "&" not in self._shell else f'exec "$@" {self._shell}'
+        shell = (
+            f'{self._shell}; exec "$@"'
+            if self._shell and "&" not in self._shell
+            else f'exec "$@" {self._shell}'
+        )
         with (self.output / name).open("wb") as out:
             self._running[name] = subprocess.Popen(
-                ["sh", "-c", shell, "sh", *self._before, *map(str, self._words(name, self.record_of(name, disk)))],
+                [
+                    "sh",
+                    "-c",
+                    shell,
+                    "sh",
+                    *self._before,
+                    *map(str, self._words(name, self.record_of(name, disk))),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -76,10 +99,15 @@ class Machine:
         process = self._running[name]
         if process.poll() is not None:
             return True
-        return self.record_of(name).exists() if name == "listen" else bool(listening_ports(process.pid))
+        return (
+            self.record_of(name).exists()
+            if name == "listen"
+            else bool(listening_ports(process.pid))
+        )
 
     def finish(self, expected: Mapping[str, int]) -> None:
-        """Wait for all commands, and check how they ended; commands that are not in `expected` end with 0."""
+        """Wait for all commands, and check how they ended; commands that are not in `expected` end
+        with 0."""
         for name, process in self._running.items():
             if name in _ENDLESS:
                 until(lambda name=name: self._is_ready(name))
@@ -119,7 +147,10 @@ def make(tmp_path: Path) -> Iterator[MakeMachine]:
 
 
 def run_all(
-    machine: Machine, expected: Mapping[str, int], names: Sequence[str] = ALL, disk: Path | None = None
+    machine: Machine,
+    expected: Mapping[str, int],
+    names: Sequence[str] = ALL,
+    disk: Path | None = None,
 ) -> None:
     """Run the commands at the same time."""
     for name in names:
@@ -132,16 +163,21 @@ NO_HOME: dict[str, str | None] = {"HOME": None, "XDG_STATE_HOME": None, "XDG_CON
 
 
 def test_home_is_not_set(make: MakeMachine) -> None:
-    """Recordings that are named can be read. Nothing is written, because the passwd entry names a folder for it."""
+    """Recordings that are named can be read. Nothing is written, because the passwd entry names a
+    folder for it."""
     run_all(make(**NO_HOME, A2A_PROXY_STATE=None), {}, READING)
 
 
 def test_no_home_directory(make: MakeMachine) -> None:
-    """As in a container with an arbitrary user id: recordings can be read, and the error names the variable to set."""
+    """As in a container with an arbitrary user id: recordings can be read, and the error names the
+    variable to set."""
     machine = make(*unknown_user(), **NO_HOME, A2A_PROXY_STATE=None)
     run_all(machine, dict.fromkeys(STATE, 2))
     for name in STATE:
-        assert "the state directory cannot be used: this user has no home directory" in machine.output_of(name)
+        assert (
+            "the state directory cannot be used: this user has no home directory"
+            in machine.output_of(name)
+        )
         assert "export A2A_PROXY_STATE=DIR" in machine.output_of(name)
         assert not machine.record_of(name).exists()
 
@@ -156,7 +192,10 @@ def test_a_home_that_cannot_be_written(make: MakeMachine, tmp_path: Path) -> Non
     home.mkdir(mode=0o555)
     machine = make(*obeying(), **{**NO_HOME, "HOME": str(home)}, A2A_PROXY_STATE=None)
     run_all(machine, dict.fromkeys(STATE, 2), (*STATE, "ls"))
-    assert f"the state directory cannot be used: {home}/.local: permission denied" in machine.output_of("run")
+    assert (
+        f"the state directory cannot be used: {home}/.local: permission denied"
+        in machine.output_of("run")
+    )
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -167,7 +206,11 @@ def test_closed_standard_streams(make: MakeMachine, closed: str) -> None:
 
 
 def test_the_c_locale(make: MakeMachine) -> None:
-    run_all(make(LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"), {}, ("ls", "check", "run", "import"))
+    run_all(
+        make(LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"),
+        {},
+        ("ls", "check", "run", "import"),
+    )
 
 
 def test_a_full_disk(make: MakeMachine, tmp_path: Path) -> None:
@@ -198,7 +241,8 @@ def test_files_of_four_kib(make: MakeMachine) -> None:
 
 
 def test_umask_0(make: MakeMachine, tmp_path: Path) -> None:
-    """Recordings, and the topmost folder that is created for the state directory, are for the user only."""
+    """Recordings, and the topmost folder that is created for the state directory, are for the user
+    only."""
     run_all(make(shell="umask 0"), {}, STATE)
     made = [tmp_path / "files", *(tmp_path / f"{name}.a2a.db" for name in RECORDING)]
     assert [path.name for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077] == []

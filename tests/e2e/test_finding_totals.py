@@ -1,4 +1,5 @@
-"""One number of findings everywhere: `check`, `stats`, the screen, the console, the metrics and the report."""
+"""One number of findings everywhere: `check`, `stats`, the screen, the console, the metrics and the
+report."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ async def test_all_totals_agree(tmp_path: Path) -> None:
     assert f"  {TIMES} times" in run_here(tmp_path, "check", path).out
 
     totals = json.loads(run_here(tmp_path, "stats", path, "--json").out)["findings"]
-    assert {(each["rule"], Severity[each["severity"].upper()]): each["count"] for each in totals} == counts
+    assert {
+        (each["rule"], Severity[each["severity"].upper()]): each["count"] for each in totals
+    } == counts
 
     source = RecordingSource(path)
     snapshot = await source.poll()

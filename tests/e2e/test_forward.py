@@ -1,4 +1,5 @@
-"""curl with the variables of `a2a-proxy ca env --forward`; SDK clients are in `test_sdk_clients.py`."""
+"""curl with the variables of `a2a-proxy ca env --forward`; SDK clients are in
+`test_sdk_clients.py`."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("opened", [True, False])
 def test_curl_with_the_variables_of_ca_env(tmp_path: Path, opened: bool) -> None:
-    """`https` URLs: read with --intercept, with the certificate that curl trusts by `ca env` alone; else unread, and
-    curl sees the origin's own certificate. Plain `http` works either way."""
+    """`https` URLs: read with --intercept, with the certificate that curl trusts by `ca env` alone;
+    else unread, and curl sees the origin's own certificate. Plain `http` works either way."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -42,14 +43,20 @@ def test_curl_with_the_variables_of_ca_env(tmp_path: Path, opened: bool) -> None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        options = ("--intercept", "private", "--upstream-ca", str(tmp_path / "ca.pem")) if opened else ()
+        options = (
+            ("--intercept", "private", "--upstream-ca", str(tmp_path / "ca.pem")) if opened else ()
+        )
         with proxy(tmp_path, "", "", "--forward", "127.0.0.1:0", *options) as between:
             shell = f'eval "$({program("a2a-proxy")} ca env --forward {between.address})"; curl -sS'
             shell += f" https://localhost:{server.server_port}/path" + (
                 "" if opened else f" --cacert {tmp_path}/ca.pem"
             )
             done = subprocess.run(
-                ["bash", "-c", shell], capture_output=True, text=True, env=environment(between.state), timeout=60
+                ["bash", "-c", shell],
+                capture_output=True,
+                text=True,
+                env=environment(between.state),
+                timeout=60,
             )
             assert (done.stdout, done.stderr) == ("/path", "")
             between.stop()

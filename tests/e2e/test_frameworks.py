@@ -1,8 +1,9 @@
-"""Agents and clients of A2A frameworks with the real proxy between them: they behave as without it, the operation of
-each call is recorded, and each error that the rules find is a fault of the framework that the manual lists.
+"""Agents and clients of A2A frameworks with the real proxy between them: they behave as without it,
+the operation of each call is recorded, and each error that the rules find is a fault of the
+framework that the manual lists.
 
-Each agent is called twice directly and through the proxy: by the tests, call by call, so that each operation and each
-error comes up; and by the client of the same framework, where it has one.
+Each agent is called twice directly and through the proxy: by the tests, call by call, so that each
+operation and each error comes up; and by the client of the same framework, where it has one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from support_frameworks import Answer, Call, Player, anonymous, in_order, run_cl
 from support_peers import agent, require_peers
 from support_proxy import proxy
 
-CARD, SEND, STREAM, GET, CANCEL = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"
+CARD, SEND, STREAM, GET, CANCEL = (
+    "GetAgentCard",
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "CancelTask",
+)
 NO_OPERATION = ""
 HOOKS = (
     "CreateTaskPushNotificationConfig",
@@ -47,7 +54,11 @@ JS03_CLIENT = (
 
 HANDLER_CLIENT = (
     *(CARD, CARD, "GetExtendedAgentCard"),
-    *(word for each in (SEND, STREAM, STREAM, SEND, STREAM, SEND, SEND, SEND) for word in (CARD, each)),
+    *(
+        word
+        for each in (SEND, STREAM, STREAM, SEND, STREAM, SEND, SEND, SEND)
+        for word in (CARD, each)
+    ),
     *(word for each in (CANCEL, CANCEL, GET) for word in (CARD, each)),
     *(CARD, "ListTasks", "ListTasks"),
     *(CARD, HOOKS[0], CARD, HOOKS[2], HOOKS[1], CARD, HOOKS[2], CARD, HOOKS[2], HOOKS[3]),
@@ -94,16 +105,28 @@ PAIRS = [
     Pair("js03", client="js03", operations=JS03_CLIENT),
     Pair("js03", client="js03 --rest", operations=JS03_CLIENT),
     Pair("pythona2a", tables.PYTHONA2A, by_command=True),
-    Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),
+    Pair(
+        "pythona2a",
+        client="pythona2a",
+        operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET),
+        by_command=True,
+    ),
     Pair("beeai", client="beeai", operations=(CARD, STREAM, SEND, SEND, STREAM), by_command=True),
     Pair("beeai --jsonrpc", tables.BEEAI, by_command=True),
     *(
-        Pair(f"sdk1 --first {binding}", client="handler", operations=HANDLER_CLIENT, by_command=True)
+        Pair(
+            f"sdk1 --first {binding}", client="handler", operations=HANDLER_CLIENT, by_command=True
+        )
         for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
     ),
     Pair("langgraph", tables.LANGGRAPH, by_command=True),
     Pair("adk --legacy", tables.ADK, by_command=True),
-    Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
+    Pair(
+        "adk --legacy",
+        client="adk --legacy",
+        operations=(CARD, STREAM, STREAM, STREAM),
+        by_command=True,
+    ),
 ]
 
 
@@ -121,9 +144,14 @@ class Talk:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.by_command else ()) for pair in PAIRS],
+    params=[
+        pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.by_command else ())
+        for pair in PAIRS
+    ],
 )
-def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+def talk(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Talk]:
     """A pair's talk: made once, looked at by all tests."""
     pair: Pair = request.param
     kind, *options = pair.agent.split()
@@ -154,10 +182,13 @@ def test_the_caller_sees_the_same_as_without_the_proxy(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_the_operation_of_each_call_is_recorded(talk: Talk) -> None:
-    """Only a method that A2A does not have has none, and no call is left as HTTP of an unknown kind."""
+    """Only a method that A2A does not have has none, and no call is left as HTTP of an unknown
+    kind."""
     exchanges = [row.exchange for row in talk.recording.read_exchanges()]
     assert [each.operation for each in exchanges] == talk.pair.expected
-    assert [each.target for each in exchanges if each.operation and each.binding is Binding.OTHER] == []
+    assert [
+        each.target for each in exchanges if each.operation and each.binding is Binding.OTHER
+    ] == []
 
 
 @pytest.mark.peers
@@ -166,17 +197,25 @@ def test_the_recording_is_whole(talk: Talk) -> None:
     (session,) = talk.recording.read_sessions()
     assert (session.how, session.complete, session.lost) == ("clean", "complete", 0)
     assert {row.exchange.how for row in talk.recording.read_exchanges()} == {"complete"}
-    assert not [row for row in talk.recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
+    assert not [
+        row for row in talk.recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE
+    ]
 
 
 @pytest.mark.peers
 def test_answers_and_events_are_recorded_as_they_were_sent(talk: Talk) -> None:
     """Each once and in order; cards apart, whose addresses the proxy rewrites for the client."""
-    for answer, row in zip(talk.answers, talk.recording.read_exchanges(), strict=bool(talk.answers)):
+    for answer, row in zip(
+        talk.answers, talk.recording.read_exchanges(), strict=bool(talk.answers)
+    ):
         if row.exchange.operation.endswith("AgentCard"):
             continue
         frames = [each.frame for each in talk.recording.read_frames(row.key)]
-        said = [each.payload for each in frames if each.direction is Direction.TO_CLIENT and each.payload]
+        said = [
+            each.payload
+            for each in frames
+            if each.direction is Direction.TO_CLIENT and each.payload
+        ]
         assert len(said) == len(answer.said)
         assert all(same(read(each), sent) for each, sent in zip(said, answer.said, strict=True))
 
@@ -184,7 +223,9 @@ def test_answers_and_events_are_recorded_as_they_were_sent(talk: Talk) -> None:
 def same(recorded: Any, sent: Any) -> bool:
     """Are these equal, but for the labels in place of secrets?"""
     if isinstance(recorded, dict) and isinstance(sent, dict):
-        return recorded.keys() == sent.keys() and all(same(each, sent[name]) for name, each in recorded.items())
+        return recorded.keys() == sent.keys() and all(
+            same(each, sent[name]) for name, each in recorded.items()
+        )
     if isinstance(recorded, list) and isinstance(sent, list):
         return len(recorded) == len(sent) and all(map(same, recorded, sent))
     return bool(recorded == sent) or str(recorded).startswith("redacted-")
@@ -200,13 +241,22 @@ def read(payload: bytes) -> Any:
 
 @pytest.mark.peers
 def test_each_error_is_a_fault_that_the_manual_lists(talk: Talk) -> None:
-    """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
-    found = {row.finding.rule for row in talk.recording.read_findings() if row.finding.severity is Severity.ERROR}
+    """No false alarm: the rules find in this pair's traffic the errors that the manual's table has
+    for it, no other."""
+    found = {
+        row.finding.rule
+        for row in talk.recording.read_findings()
+        if row.finding.severity is Severity.ERROR
+    }
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
 def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
-    live = [row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")]
+    live = [
+        row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")
+    ]
     (session,) = talk.recording.read_sessions()
-    assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
+    assert [
+        each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")
+    ] == live

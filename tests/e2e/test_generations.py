@@ -1,5 +1,5 @@
-"""Generations as a user sees them: an agent with generations, a client that calls GetTask after a gap, long polls and
-preconditions, on every binding, through the running proxy."""
+"""Generations as a user sees them: an agent with generations, a client that calls GetTask after a
+gap, long polls and preconditions, on every binding, through the running proxy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from support_proxy import Proxy, inspect, proxy
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SCENARIOS = ["gap", "poll", "precondition"]
 HOLD = 2.5
-"""Seconds for which the agent holds a long poll without a change: longer than the second after which a call is
-shown."""
+"""Seconds for which the agent holds a long poll without a change: longer than the second after
+which a call is shown."""
 PROMPT, TRIES = 5.0, 4
-"""Seconds within which a gap must be on the console, as the best of several attempts: a busy machine delays some of
-them, a recorder that waits delays all. The benchmark `lag` measures the delay on an idle machine."""
+"""Seconds within which a gap must be on the console, as the best of several attempts: a busy
+machine delays some of them, a recorder that waits delays all. The benchmark `lag` measures the
+delay on an idle machine."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,12 @@ class Talk:
         return [each for each in self.told("finding") if not each["rule"].startswith("A2A-LAT-")]
 
     def delay(self, event: str) -> float:
-        """Return the seconds from the client's receipt of the event after the gap to the console line."""
+        """Return the seconds from the client's receipt of the event after the gap to the console
+        line."""
         after = next(
-            e.at for e in self.seen["gap"].entries if e.event.get("artifactUpdate", {}).get("generation") == "5"
+            e.at
+            for e in self.seen["gap"].entries
+            if e.event.get("artifactUpdate", {}).get("generation") == "5"
         )
         lines = zip(self.running.out, self.running.out_at, strict=True)
         return (next(at for line, at in lines if json.loads(line)["event"] == event) - after) / 1e9
@@ -61,7 +65,9 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def talking(folder: Path, binding: str, scenarios: list[str]) -> Talk:
     with agent("generations", "--hold", str(HOLD)) as far:
         with proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as running:
-            seen = asyncio.run(run_client("generations", binding, scenarios, running.base_url, running.address))
+            seen = asyncio.run(
+                run_client("generations", binding, scenarios, running.base_url, running.address)
+            )
             running.stop()
         with Recording(running.recording) as recording:
             tasks = [row.task for row in recording.read_tasks()]
@@ -99,7 +105,13 @@ def test_the_recording_has_the_generations_of_the_task(talk: Talk) -> None:
     task = talk.tasks[0]
     assert (task.generation, task.seen, task.support) == (6, ((1, 3), (5, 6)), Support.YES)
     (missed,) = task.missed
-    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (4, 4, 1, 2, 5)
+    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (
+        4,
+        4,
+        1,
+        2,
+        5,
+    )
     assert missed.at < missed.healed
     assert [each.missed for each in talk.tasks[1:]] == [(), ()]
 
@@ -108,7 +120,9 @@ def test_show_prints_the_gap_as_text_and_json(talk: Talk) -> None:
     running = talk.running
     shown = inspect(running.state, "show", running.recording)
     assert "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at generation 5" in shown
-    first, *_ = map(json.loads, inspect(running.state, "show", running.recording, "--json").splitlines())
+    first, *_ = map(
+        json.loads, inspect(running.state, "show", running.recording, "--json").splitlines()
+    )
     assert first["task_generations"]["seen"] == [[1, 3], [5, 6]]
     assert first["task_generations"]["missed"][0]["healed_by"] == 2
     tasks = inspect(running.state, "ls", "--tasks", running.recording, "--json")
@@ -120,8 +134,12 @@ def test_a_long_poll_waits(talk: Talk) -> None:
     polls = [each for each in talk.told("exchange") if each["current_generation"] is not None]
     waiting = [each for each in polls if each["live"]]
     assert {(each["waits"], each["outcome"]) for each in waiting} == {(True, "live")}
-    assert waiting[-1]["current_generation"] == 3  # the others are answered within a second on an idle machine
-    answered = [(each["current_generation"], each["generation"]) for each in polls if not each["live"]]
+    assert (
+        waiting[-1]["current_generation"] == 3
+    )  # the others are answered within a second on an idle machine
+    answered = [
+        (each["current_generation"], each["generation"]) for each in polls if not each["live"]
+    ]
     assert answered == [(1, 2), (2, 3), (3, 3)]
     shown = inspect(talk.running.state, "show", talk.running.recording)
     assert "waited for a generation above 2, got 3" in shown
@@ -148,11 +166,22 @@ def test_the_console_describes_generations(tmp_path: Path) -> None:
     gap, healed = (
         next(number for number, line in enumerate(running.out) if re.search(words, line))
         for words in (
-            r"A2A-GEN-001 Generation gap  #1\.4 \(agent's event\)( SendStreamingMessage)?  must act: agent  gen",
+            (
+                r"A2A-GEN-001 Generation gap  #1\.4 \(agent's event\)"
+                r"( SendStreamingMessage)?  must act: agent  gen"
+            ),
             "  healed  task ",
         )
     )
     assert gap < healed
-    assert running.out[healed].endswith("  generation 4, missed on #1: healed by #2 GetTask at generation 5")
-    assert [line for line in running.out if "  waits  " in line and line.endswith("for a generation above 3")]
-    assert [line for line in running.out if line.endswith("waited for a generation above 3, still 3")]
+    assert running.out[healed].endswith(
+        "  generation 4, missed on #1: healed by #2 GetTask at generation 5"
+    )
+    assert [
+        line
+        for line in running.out
+        if "  waits  " in line and line.endswith("for a generation above 3")
+    ]
+    assert [
+        line for line in running.out if line.endswith("waited for a generation above 3, still 3")
+    ]

@@ -17,7 +17,8 @@ STOP_SECONDS = 20.0
 
 
 async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer a call for a stream with one event in chunks of one byte, and other requests at once."""
+    """Answer a call for a stream with one event in chunks of one byte, and other requests at
+    once."""
     with contextlib.suppress(ConnectionError):
         while data := await reader.read(65_536):
             if b"Streaming" not in data:
@@ -31,7 +32,9 @@ async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def test_the_proxy_answers_others_and_sigterm_during_a_response_of_tiny_chunks(tmp_path: Path) -> None:
+async def test_the_proxy_answers_others_and_sigterm_during_a_response_of_tiny_chunks(
+    tmp_path: Path,
+) -> None:
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     upstream = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with proxy(tmp_path, upstream, "", "--fault", "slow 1ms every SendStreamingMessage") as between:

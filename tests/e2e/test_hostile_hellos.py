@@ -1,4 +1,5 @@
-"""Hostile ClientHellos at a real proxy: others are served at once, memory and console stay bounded."""
+"""Hostile ClientHellos at a real proxy: others are served at once, memory and console stay
+bounded."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from support_ways import Contexts, Way
 IDLE_CLIENTS = 2000
 RELAY_MIB = 128
 MAX_LINES = 20
-"""Lines of the console for all clients together, except findings about bytes that are no TLS: each kind of problem has
-one."""
+"""Lines of the console for all clients together, except findings about bytes that are no TLS: each
+kind of problem has one."""
 SLOWEST_SECONDS = 5.0
 """The slowest answer to a normal client on a busy machine; a client that is blocked waits 10 s."""
 
@@ -41,7 +42,9 @@ async def ask(port: int, context: ssl.SSLContext) -> float:
     """Return the seconds until a normal client has connected and its bytes have come back."""
     begin = time.monotonic()
     async with asyncio.timeout(SECONDS):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname="localhost"
+        )
         writer.write(b"hello")
         assert await reader.readexactly(5) == b"hello"
         writer.close()

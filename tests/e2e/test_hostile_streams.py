@@ -1,4 +1,5 @@
-"""Hostile traffic passes through the real proxy byte for byte, and harms neither relay nor recorder."""
+"""Hostile traffic passes through the real proxy byte for byte, and harms neither relay nor
+recorder."""
 
 from __future__ import annotations
 
@@ -29,14 +30,19 @@ async def recorded(link: Link, client: str) -> None:
     async with asyncio.timeout(SECONDS):
         while True:
             with Recording(link.proxy.recording) as stored:
-                if any(row.connection.closed for row in stored.read_connections() if row.connection.client == client):
+                if any(
+                    row.connection.closed
+                    for row in stored.read_connections()
+                    if row.connection.client == client
+                ):
                     return
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("made", HOSTILE_STREAMS, ids=lambda made: made.__name__)
 async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, running: Round) -> None:
-    """Both peers receive all bytes and the end of the other; the same processes continue, with bounded memory."""
+    """Both peers receive all bytes and the end of the other; the same processes continue, with
+    bounded memory."""
     script = made()
     for link in running.links:
         with link.line(0) as line:
@@ -52,7 +58,7 @@ async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, runni
 
 
 def test_recordings_of_hostile_streams_are_sound(running: Round) -> None:
-    """They are complete, contain all bytes of each connection, and can be read by `check`; the proxies printed nothing
-    on stderr."""
+    """They are complete, contain all bytes of each connection, and can be read by `check`; the
+    proxies printed nothing on stderr."""
     running.finish()
     assert running.totals.failures == []

@@ -1,4 +1,5 @@
-"""Clients that keep connections, through `--tls`, to an agent behind an nginx that ends them soon."""
+"""Clients that keep connections, through `--tls`, to an agent behind an nginx that ends them
+soon."""
 
 from __future__ import annotations
 
@@ -33,18 +34,25 @@ SERVER = """  server {{
 
 @pytest.mark.peers
 @pytest.mark.parametrize("library", ["httpx", "requests"])
-def test_clients_see_each_end_before_they_use_the_connection_again(tmp_path: Path, library: str) -> None:
-    """No request fails, as without the proxy: neither after `Connection: close`, nor after a pause."""
+def test_clients_see_each_end_before_they_use_the_connection_again(
+    tmp_path: Path, library: str
+) -> None:
+    """No request fails, as without the proxy: neither after `Connection: close`, nor after a
+    pause."""
     require_peers("sdk1")
     port, ca = refusing_port(), trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "leaf.pem"))
+    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(tmp_path / "leaf.pem")
+    )
     with agent("sdk1") as far:
         server = SERVER.format(port=port, kept=KEPT, folder=tmp_path, agent=far.base_url)
         upstream = f"https://localhost:{port}"
         with (
             nginx(tmp_path, port, server),
-            proxy(tmp_path, upstream, "", "--tls", "--upstream-ca", str(tmp_path / "ca.pem")) as between,
+            proxy(
+                tmp_path, upstream, "", "--tls", "--upstream-ca", str(tmp_path / "ca.pem")
+            ) as between,
         ):
             assert run_client(between.state, library, between.port) == {"200": NUMBER}
             between.stop()
@@ -55,9 +63,13 @@ def test_clients_see_each_end_before_they_use_the_connection_again(tmp_path: Pat
 
 
 def run_client(state: Path, library: str, port: int) -> dict[str, int]:
-    """Run the client in a shell in which `ca env` was evaluated; return the number of each result."""
+    """Run the client in a shell in which `ca env` was evaluated; return the number of each
+    result."""
     url = f"https://localhost:{port}/.well-known/agent-card.json"
-    client = (str(ENVIRONMENTS / "sdk1" / "bin" / "python"), str(PEERS / "tls" / "keepalive_client.py"))
+    client = (
+        str(ENVIRONMENTS / "sdk1" / "bin" / "python"),
+        str(PEERS / "tls" / "keepalive_client.py"),
+    )
     words = (library, url, str(NUMBER), str(EVERY), str(PAUSE))
     script = 'variables=$("$0" ca env) && eval "$variables" && exec "$@"'
     done = subprocess.run(

@@ -1,5 +1,6 @@
-"""Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: every received event is recorded
-once. So on each way from the client to the agent: plain, with TLS, through a forward proxy."""
+"""Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: every received
+event is recorded once. So on each way from the client to the agent: plain, with TLS, through a
+forward proxy."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from support_proxy import Proxy, inspect, running
 from support_recorder import kill_blamelessly
 from support_ways import Way
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="finds the recorder in /proc"
+)
 WAYS = (Way.PLAIN, Way.TLS, Way.ABSOLUTE, Way.INTERCEPT)
 ROUNDS = [
     pytest.param(way, kills, id=f"{way} {kills}", marks=marks)
@@ -55,8 +58,8 @@ async def gone(between: Proxy) -> None:
 
 @pytest.mark.parametrize(("way", "kills"), ROUNDS)
 async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, way: Way, kills: int) -> None:
-    """No client notices, no frame is lost or duplicated, and the console reports each kill; at most two segments stay
-    on disk."""
+    """No client notices, no frame is lost or duplicated, and the console reports each kill; at most
+    two segments stay on disk."""
     chance = random.Random(11)
     clients, reach = Clients(), Reach(way, tmp_path)
     async with reach.agent() as agent:
@@ -75,15 +78,23 @@ async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, way: Way, ki
             summary = await asyncio.to_thread(between.stop)
     assert set(clients.ends.values()) == {"ok"}
     assert dict(recorded(between.recording)) == dict(clients.got)
-    assert all([number for number, _ in got] == list(range(len(got))) for got in clients.got.values())
+    assert all(
+        [number for number, _ in got] == list(range(len(got))) for got in clients.got.values()
+    )
     assert summary["complete"]
     with Recording(between.recording) as recording:
-        assert not [row for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")]
-    assert len([said for said in between.said("trouble") if "the recorder died" in said["message"]]) == kills
+        assert not [
+            row for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")
+        ]
+    assert (
+        len([said for said in between.said("trouble") if "the recorder died" in said["message"]])
+        == kills
+    )
 
 
 async def caught_up(journal: Path) -> None:
-    """Wait until the recorder reads the newest segment and has deleted the earlier ones, as long as it deletes any."""
+    """Wait until the recorder reads the newest segment and has deleted the earlier ones, as long as
+    it deletes any."""
     left = set(journal.glob("*.a2aj"))
     while len(left) > 2:
         async with asyncio.timeout(SECONDS):
@@ -94,10 +105,11 @@ async def caught_up(journal: Path) -> None:
 
 @pytest.mark.parametrize(("way", "kills"), ROUNDS)
 async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, way: Way, kills: int) -> None:
-    """The recorder ends by itself: everything except the last milliseconds is recorded once, and the session says up to
-    which time.
+    """The recorder ends by itself: everything except the last milliseconds is recorded once, and
+    the session says up to which time.
 
-    A relay that held records longer would lose more in every kill; a busy machine loses more only sometimes.
+    A relay that held records longer would lose more in every kill; a busy machine loses more only
+    sometimes.
     """
     chance = random.Random(12)
     windows: list[int] = []
@@ -130,8 +142,8 @@ def quarter(windows: list[int]) -> int:
 
 
 def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: int) -> int:
-    """Return how long before the kill the agent sent the oldest event that a client received and the recording lacks,
-    ns."""
+    """Return how long before the kill the agent sent the oldest event that a client received and
+    the recording lacks, ns."""
     oldest = killed
     for stream, marks in got.items():
         kept = found[stream]
@@ -155,10 +167,14 @@ async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: 
         await clients.ended()
         await asyncio.to_thread(between.kill)
         await asyncio.to_thread(until_dead, recorder)
-    with socket.create_server(("127.0.0.1", 0)) as idle:  # an agent that listens, so that nothing else is warned of
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as idle:  # an agent that listens, so that nothing else is warned of
         after = await asyncio.to_thread(Proxy(tmp_path, f"127.0.0.1:{idle.getsockname()[1]}").start)
         await asyncio.to_thread(after.stop)
-    assert [said["message"] for said in after.said("warning")] == ["a session was not recorded to the end"]
+    assert [said["message"] for said in after.said("warning")] == [
+        "a session was not recorded to the end"
+    ]
     assert [said["hint"] for said in after.said("warning")] == ["finish with: a2a-inspect recover"]
     said = await asyncio.to_thread(inspect, between.state, "recover")
     assert said.startswith(f"recovered {between.recording.resolve()}: ")

@@ -1,7 +1,8 @@
-"""The lessons of the manual (`learn-*.md`) run as they are written: each command, in order, in one shell.
+"""The lessons of the manual (`learn-*.md`) run as they are written: each command, in order, in one
+shell.
 
-Output that a lesson shows must be a part of what the command prints, line by line and in order; numbers, ids and runs
-of spaces may differ.
+Output that a lesson shows must be a part of what the command prints, line by line and in order;
+numbers, ids and runs of spaces may differ.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _MARK = "=== command"
 
 
 def _files(text: str) -> dict[str, str]:
-    """Return the files that the lesson has the reader write: a name in code, and the Python block after it."""
+    """Return the files that the lesson has the reader write: a name in code, and the Python block
+    after it."""
     return dict(re.findall(r"Write `([\w.]+)`[^`]*?```python\n(.*?)```", text, re.DOTALL))
 
 
@@ -46,12 +48,22 @@ _VARIES = {
     "rest": r"\.\.\.",
     "space": r"\s+",
 }
-_SHOWS = {"version": r"\S+", "id": "[0-9a-f-]+", "number": "[0-9.:]+", "unit": "[num]?s", "rest": ".*", "space": r"\s+"}
-_PARTS = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _VARIES.items()) + "|(?P<same>.)")
+_SHOWS = {
+    "version": r"\S+",
+    "id": "[0-9a-f-]+",
+    "number": "[0-9.:]+",
+    "unit": "[num]?s",
+    "rest": ".*",
+    "space": r"\s+",
+}
+_PARTS = re.compile(
+    "|".join(f"(?P<{name}>{pattern})" for name, pattern in _VARIES.items()) + "|(?P<same>.)"
+)
 
 
 def _pattern(line: str) -> re.Pattern[str]:
-    """Return a pattern for a line of output, in which numbers, ids, units of time and spaces may differ."""
+    """Return a pattern for a line of output, in which numbers, ids, units of time and spaces may
+    differ."""
     parts = ((str(found.lastgroup), found[0]) for found in _PARTS.finditer(line.strip()))
     return re.compile("".join(_SHOWS.get(kind) or re.escape(text) for kind, text in parts))
 

@@ -1,5 +1,5 @@
-"""Real proxies at the limits of a machine: the system clock jumps, descriptors run out, thousands of connections are
-open, and hundreds of streams run at the same time."""
+"""Real proxies at the limits of a machine: the system clock jumps, descriptors run out, thousands
+of connections are open, and hundreds of streams run at the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from support_process import memory_mib
 from support_proxy import Proxy, proxy, running
 from support_ways import Way
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sets limits of processes by prlimit")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="sets limits of processes by prlimit"
+)
 SECONDS = 120.0
 HOUR, YEAR = 3600, 365 * 86400
 CLOCK = '''
@@ -48,7 +50,8 @@ IDLE_BYTES = 16 << 10
 
 
 async def test_the_system_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hours and years, forward and back: everything is recorded, times never decrease, no peer is blamed for it."""
+    """Hours and years, forward and back: everything is recorded, times never decrease, no peer is
+    blamed for it."""
     jump = tmp_path / "jump"
     jump.write_text("0")
     (tmp_path / "clock").mkdir()
@@ -63,7 +66,9 @@ async def test_the_system_clock_jumps(tmp_path: Path, monkeypatch: pytest.Monkey
                 jump.write_text(str(seconds))
                 before = {stream: len(marks) for stream, marks in clients.got.items()}
                 async with asyncio.timeout(SECONDS):
-                    while any(len(clients.got[stream]) < count + 50 for stream, count in before.items()):
+                    while any(
+                        len(clients.got[stream]) < count + 50 for stream, count in before.items()
+                    ):
                         await asyncio.sleep(0.05)
             agent.enough.set()
             await clients.ended()
@@ -80,9 +85,13 @@ async def test_the_system_clock_jumps(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("streams", STREAMS)
-async def test_parallel_streams(tmp_path: Path, streams: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parallel_streams(
+    tmp_path: Path, streams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Streams of gRPC and SSE, each on a connection of its own, all at the same time."""
-    monkeypatch.setattr(support_kills, "PAUSE", streams / 1000)  # the agent and all clients are this process
+    monkeypatch.setattr(
+        support_kills, "PAUSE", streams / 1000
+    )  # the agent and all clients are this process
     allow_files(4 * streams + 200)
     clients, reach = Clients(), Reach(Way.PLAIN, tmp_path)
     async with reach.agent() as agent:
@@ -106,11 +115,15 @@ async def test_idle_connections(tmp_path: Path, connections: int) -> None:
         with proxy(tmp_path, f"127.0.0.1:{port}", "", "--quiet") as between:
             await ask(between)
             before = memory_mib(between.process.pid)[0]
-            idle = [await asyncio.open_connection("127.0.0.1", between.port) for _ in range(connections)]
+            idle = [
+                await asyncio.open_connection("127.0.0.1", between.port) for _ in range(connections)
+            ]
             began = time.monotonic()
             await ask(between)
             assert time.monotonic() - began < 5
-            assert (memory_mib(between.process.pid)[0] - before) * 2**20 < connections * IDLE_BYTES + 2**20
+            assert (
+                memory_mib(between.process.pid)[0] - before
+            ) * 2**20 < connections * IDLE_BYTES + 2**20
             for _, writer in idle:
                 writer.close()
             await all_closed(between, connections + 2)
@@ -119,7 +132,8 @@ async def test_idle_connections(tmp_path: Path, connections: int) -> None:
 
 
 async def test_descriptors_run_out(tmp_path: Path) -> None:
-    """Clients beyond the limit wait or fail, the proxy continues, and says what to do; nothing recorded is lost."""
+    """Clients beyond the limit wait or fail, the proxy continues, and says what to do; nothing
+    recorded is lost."""
     async with quiet_agent() as port:
         with proxy(tmp_path, f"127.0.0.1:{port}", "") as between:
             used = len(list(Path(f"/proc/{between.process.pid}/fd").iterdir()))
@@ -147,7 +161,8 @@ async def test_descriptors_run_out(tmp_path: Path) -> None:
 
 
 def allow_files(count: int) -> None:
-    """Let this process open so many files at least; skip the test if the machine does not allow it."""
+    """Let this process open so many files at least; skip the test if the machine does not allow
+    it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count:
         pytest.skip(f"the machine allows {hard} open files, this test needs {count}")
@@ -158,14 +173,17 @@ def allow_files(count: int) -> None:
 async def quiet_agent() -> AsyncIterator[int]:
     """Run an agent that answers each request with a message; yield its port."""
     answer = (
-        b'{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}}'
+        b'{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a",'
+        b'"role":"ROLE_AGENT","parts":[{"text":"hi"}]}}}'
     )
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+                await reader.readexactly(
+                    int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+                )
                 fields = b"Content-Type: application/json\r\nContent-Length: %d" % len(answer)
                 writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n%b" % (fields, answer))
         writer.close()
@@ -185,6 +203,9 @@ async def all_closed(between: Proxy, connections: int) -> None:
     async with asyncio.timeout(SECONDS):
         while True:
             with Recording(between.recording) as stored:
-                if sum(1 for row in stored.read_connections() if row.connection.closed) == connections:
+                if (
+                    sum(1 for row in stored.read_connections() if row.connection.closed)
+                    == connections
+                ):
                     return
             await asyncio.sleep(0.1)

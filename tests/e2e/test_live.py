@@ -1,8 +1,9 @@
-"""Live streams with the real proxy between grpc.aio peers: relayed without delay, decoded, and checked correctly.
+"""Live streams with the real proxy between grpc.aio peers: relayed without delay, decoded, and
+checked correctly.
 
-Every story of `tests/peers/live` runs once, all through one proxy. In a story the client continues only when the agent
-has received its message, so that a proxy that held data back would stop it. The expected findings are declared beside
-each story.
+Every story of `tests/peers/live` runs once, all through one proxy. In a story the client continues
+only when the agent has received its message, so that a proxy that held data back would stop it. The
+expected findings are declared beside each story.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 
 async def tell(folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """Run the stories, the longest one alone; return the console lines about exchanges and the number of omitted
-    lines."""
+    """Run the stories, the longest one alone; return the console lines about exchanges and the
+    number of omitted lines."""
     agent = LiveAgent(parts([*DECLARED, LONG]), card(streaming=True, bidiStreaming=True))
     bare = LiveAgent(parts(BARE), card(streaming=True))
     one, other = await agent.start(), await bare.start()
@@ -124,7 +125,9 @@ def _noticed(path: Path) -> bool:
 def _by_story(recording: Recording) -> dict[str, Told]:
     found: dict[str, Told] = {}
     for row in recording.read_exchanges():
-        names = [value.decode() for name, value in row.exchange.request_headers if name == STORY.encode()]
+        names = [
+            value.decode() for name, value in row.exchange.request_headers if name == STORY.encode()
+        ]
         told = found.setdefault(names[0], Told())
         told.exchanges.append(row.exchange)
         told.frames.append([each.frame for each in recording.read_frames(row.key)])
@@ -141,11 +144,12 @@ def _place(frames: list[Frame], seq: int) -> str:
     return f"{'<' if direction else '>'}{number}"
 
 
-# --- findings -----------------------------------------------------------------------------------------------------
+# --- findings
 
 
 def of_the_agent(finding: Finding) -> bool:
-    """Return the findings without those of rules about latency, which a machine that stops for half a second causes."""
+    """Return the findings without those of rules about latency, which a machine that stops for half
+    a second causes."""
     return not finding.rule.startswith("A2A-LAT-")
 
 
@@ -168,12 +172,14 @@ def test_connections_and_cards_have_no_findings(account: Account) -> None:
         everything = [row.finding for row in recording.read_findings()]
         (session,) = recording.read_sessions()
         again = list(recheck_session(recording, session))
-    assert sum(map(of_the_agent, everything)) == sum(each.times for story in EVERY for each in story.finds)
+    assert sum(map(of_the_agent, everything)) == sum(
+        each.times for story in EVERY for each in story.finds
+    )
     assert Counter(map(repr, again)) == Counter(map(repr, everything))
     assert (session.how, session.complete) == ("clean", "complete")
 
 
-# --- decoding -----------------------------------------------------------------------------------------------------
+# --- decoding
 
 _ASK, _WORK = "INPUT_REQUIRED", "WORKING"
 LOOP = [
@@ -213,14 +219,23 @@ def test_the_approval_loop(account: Account, name: str) -> None:
     told = account.stories[name]
     assert timeline(told.frames[0]) == [*LOOP, *RESULT]
     (exchange,) = told.exchanges
-    passed = ["submitted", "working", "input-required", "working", "auth-required", "working", "completed"]
+    passed = [
+        "submitted",
+        "working",
+        "input-required",
+        "working",
+        "auth-required",
+        "working",
+        "completed",
+    ]
     assert list(exchange.states) == passed
     assert (exchange.half_close, exchange.how, exchange.grpc_status) == ("agent", "complete", 0)
     assert (exchange.requests, exchange.events, exchange.request_ended) == (3, 9, 0)
 
 
 def test_the_client_half_closes_first(account: Account) -> None:
-    """Its end is between its last message and the agent's next message, or among the agent's messages."""
+    """Its end is between its last message and the agent's next message, or among the agent's
+    messages."""
     told = account.stories["approval-closed"]
     line = timeline(told.frames[0])
     ended = line.index(("to agent", "END", ""))
@@ -236,30 +251,57 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
             assert [frame.at for frame in frames] == sorted(frame.at for frame in frames), name
             assert [frame.seq for frame in frames] == list(range(len(frames)))
             assert not [frame for frame in frames if frame.kind is FrameKind.UNDECODABLE]
-            schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
-            if exchange.operation == "SendLiveMessage" and name not in ("talk", "gap", "mixed", "uplink"):
+            schemas = {
+                frame.schema
+                for frame in frames
+                if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)
+            }
+            if exchange.operation == "SendLiveMessage" and name not in (
+                "talk",
+                "gap",
+                "mixed",
+                "uplink",
+            ):
                 assert exchange.live_payload == "bidi"
                 assert schemas <= {"lf.a2a.v1.SendMessageRequest", "lf.a2a.v1.StreamResponse"}
 
 
 def test_proposals_are_recognised_by_their_bytes(account: Account) -> None:
-    """The bytes decide: from the first message on, or when the agent first sends a message of only one proposal."""
+    """The bytes decide: from the first message on, or when the agent first sends a message of only
+    one proposal."""
     schemas = {
         name: [
-            [frame.schema.rpartition(".")[2] for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
+            [
+                frame.schema.rpartition(".")[2]
+                for frame in frames
+                if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)
+            ]
             for frames in account.stories[name].frames
         ]
         for name in ("talk", "uplink")
     }
-    payloads = {name: [each.live_payload for each in account.stories[name].exchanges] for name in schemas}
+    payloads = {
+        name: [each.live_payload for each in account.stories[name].exchanges] for name in schemas
+    }
     assert payloads == {"talk": ["1975"], "uplink": ["2153", "2153"]}
     assert set(schemas["talk"][0]) == {"LiveRequest@live-1975", "LiveResponse@live-1975"}
     stream, short = schemas["uplink"]
-    assert stream == ["SendMessageRequest", *["StreamResponse"] * 2, *["StreamResponse@live-2153"] * 3]
+    assert stream == [
+        "SendMessageRequest",
+        *["StreamResponse"] * 2,
+        *["StreamResponse@live-2153"] * 3,
+    ]
     assert short == ["StreamRequest@live-2153", "StreamResponse@live-2153"]
     talked = account.stories["talk"].frames[0]
-    assert [TaskState(frame.state).name for frame in talked if frame.state] == ["SUBMITTED", "WORKING", "COMPLETED"]
-    assert account.stories["uplink"].exchanges[1].task_id == account.stories["uplink"].exchanges[0].task_id
+    assert [TaskState(frame.state).name for frame in talked if frame.state] == [
+        "SUBMITTED",
+        "WORKING",
+        "COMPLETED",
+    ]
+    assert (
+        account.stories["uplink"].exchanges[1].task_id
+        == account.stories["uplink"].exchanges[0].task_id
+    )
 
 
 ENDS = {
@@ -282,7 +324,9 @@ ENDS = {
 @pytest.mark.parametrize("name", ENDS)
 def test_the_end_of_each_stream_is_recorded(account: Account, name: str) -> None:
     """Its end, the side that half-closed first, and the status."""
-    ended = [(each.how, each.half_close, each.grpc_status) for each in account.stories[name].exchanges]
+    ended = [
+        (each.how, each.half_close, each.grpc_status) for each in account.stories[name].exchanges
+    ]
     assert ended == ENDS[name]
 
 
@@ -297,13 +341,17 @@ def test_a_cancel_ends_the_stream(account: Account) -> None:
 
 
 def test_two_streams_show_the_same_task(account: Account) -> None:
-    """Multiplexed, and beside a subscription: one task with both exchanges, and each event once in its history."""
+    """Multiplexed, and beside a subscription: one task with both exchanges, and each event once in
+    its history."""
     with Recording(account.path) as recording:
         for name in ("shared", "watched"):
             told = account.stories[name]
             (row,) = recording.read_task(told.exchanges[0].task_id)
             assert set(row.task.exchanges) == {exchange.id for exchange in told.exchanges}
-            said = [[frame.payload for frame in frames if frame.event is EventKind.ARTIFACT] for frames in told.frames]
+            said = [
+                [frame.payload for frame in frames if frame.event is EventKind.ARTIFACT]
+                for frames in told.frames
+            ]
             assert len(said[0]) == 2
             assert said[0] == said[1]
             assert [artifact.chunks for artifact in row.task.artifacts] == [2]
@@ -313,7 +361,9 @@ def test_compressed_messages(account: Account) -> None:
     """They are recorded decompressed, with the encoding on the wire."""
     frames = account.stories["packed"].frames[0]
     messages = [frame for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
-    packed = [frame for frame in messages if frame.framing == "gzip"]  # gRPC does not compress small messages
+    packed = [
+        frame for frame in messages if frame.framing == "gzip"
+    ]  # gRPC does not compress small messages
     assert {frame.direction.name for frame in packed} == {"TO_AGENT", "TO_CLIENT"}
     assert any(frame.size > 2 * (frame.end - frame.start) for frame in packed)
     assert timeline(frames)[1:4] == LOOP[1:4]
@@ -325,10 +375,12 @@ def test_ten_thousand_events(account: Account) -> None:
     (exchange,) = account.stories["many"].exchanges
     assert exchange.events == MANY
     artifacts = [frame.payload for frame in frames if frame.event is EventKind.ARTIFACT]
-    assert [int(payload.rpartition(b"\n")[2][1:].split()[0]) for payload in artifacts] == list(range(MANY - 3))
+    assert [int(payload.rpartition(b"\n")[2][1:].split()[0]) for payload in artifacts] == list(
+        range(MANY - 3)
+    )
 
 
-# --- output -------------------------------------------------------------------------------------------------------
+# --- output
 
 
 def test_show_of_a_live_stream(account: Account) -> None:
@@ -345,16 +397,25 @@ def test_show_of_a_live_stream(account: Account) -> None:
         "client half-closed",
     ]
     assert lines[-1].endswith("<-- agent half-closed (OK)")
-    lost = inspect(account.folder, "show", account.path, account.stories["lost"].exchanges[0].task_id).splitlines()
+    lost = inspect(
+        account.folder, "show", account.path, account.stories["lost"].exchanges[0].task_id
+    ).splitlines()
     assert any(line.endswith("--> client broke off: rst_stream cancel") for line in lost)
     assert any(" --> reconnect for task " in line for line in lost)
-    refused = inspect(account.folder, "show", account.path, str(account.stories["refused"].exchanges[1].id))
-    assert refused.rstrip().endswith("agent half-closed (FAILED_PRECONDITION: the task has a live stream)")
+    refused = inspect(
+        account.folder, "show", account.path, str(account.stories["refused"].exchanges[1].id)
+    )
+    assert refused.rstrip().endswith(
+        "agent half-closed (FAILED_PRECONDITION: the task has a live stream)"
+    )
 
 
 def test_console_lines_of_live_streams(account: Account) -> None:
-    """The same facts as JSON, as far as the recorder had time to print them, and the number of omitted lines."""
-    recorded = {exchange.id: exchange for told in account.stories.values() for exchange in told.exchanges}
+    """The same facts as JSON, as far as the recorder had time to print them, and the number of
+    omitted lines."""
+    recorded = {
+        exchange.id: exchange for told in account.stories.values() for exchange in told.exchanges
+    }
     said = {each["id"]: each for each in account.console if not each["live"]}
     assert len(said) >= len(recorded) - account.skipped
     for number, each in said.items():
@@ -362,12 +423,12 @@ def test_console_lines_of_live_streams(account: Account) -> None:
         assert each["half_close"] == (recorded[number].half_close or None)
 
 
-# --- options ------------------------------------------------------------------------------------------------------
+# --- options
 
 
 def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
-    """`--live 1975` for a stream of another proposal: it is relayed unchanged, and recorded with the schema in the
-    option."""
+    """`--live 1975` for a stream of another proposal: it is relayed unchanged, and recorded with
+    the schema in the option."""
     asyncio.run(_forced(tmp_path))
     with Recording(tmp_path / "recording.a2a") as recording:
         (session,) = recording.read_sessions()
@@ -379,7 +440,10 @@ def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
     assert row.exchange.live_payload == "1975"
     assert frames[0].kind is FrameKind.UNDECODABLE
     words = "looks like `bidi`, read as `--live 1975`"
-    assert [words in finding.summary for finding in found if finding.rule == "UNDECODABLE"] == [True, True]
+    assert [words in finding.summary for finding in found if finding.rule == "UNDECODABLE"] == [
+        True,
+        True,
+    ]
     shown = inspect(tmp_path, "show", tmp_path / "recording.a2a")
     assert "live:1975" in shown
     assert words in shown

@@ -1,4 +1,5 @@
-"""Each fault with real SDK clients and a real agent, over SSE and gRPC: what the client gets, and what is recorded."""
+"""Each fault with real SDK clients and a real agent, over SSE and gRPC: what the client gets, and
+what is recorded."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ def calls_of(entries: list[Any]) -> list[list[Any]]:
 
 def shapes(call: list[Any]) -> list[str]:
     """Return the events of a call without ids."""
-    return [str(each.event.get("artifact") or each.event.get("state") or each.event["kind"]) for each in call[:-1]]
+    return [
+        str(each.event.get("artifact") or each.event.get("state") or each.event["kind"])
+        for each in call[:-1]
+    ]
 
 
 @pytest.mark.peers
@@ -57,10 +61,16 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
         proxy(tmp_path, far.base_url, far.grpc_target, *options) as between,
     ):
         target = f"127.0.0.1:{between.port}"
-        (seen,) = asyncio.run(run_client(kind, binding, ["streaming"] * CALLS, between.base_url, target))
+        (seen,) = asyncio.run(
+            run_client(kind, binding, ["streaming"] * CALLS, between.base_url, target)
+        )
         entries = calls_of(seen.entries)
         with finished(between) as recording:
-            rows = [row for row in recording.read_exchanges() if row.exchange.operation == "SendStreamingMessage"]
+            rows = [
+                row
+                for row in recording.read_exchanges()
+                if row.exchange.operation == "SendStreamingMessage"
+            ]
             exchanges = [row.exchange for row in rows]
             frames = [each.frame for row in rows for each in recording.read_frames(row.key)]
             notes = [frame.note for frame in frames if FAULT_MARK in frame.note]
@@ -87,13 +97,23 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
     assert [each.how for each in exchanges] == [
         *["complete"] * 6, "cut by --fault", "refused", "cut by --fault", "complete",
     ]  # fmt: skip
-    assert [len([note for note in notes if fault in note]) > 0 for fault in FAULTS] == [True] * 9 + [False]
+    assert [len([note for note in notes if fault in note]) > 0 for fault in FAULTS] == [
+        True
+    ] * 9 + [False]
     assert f"this fault never happened: {FAULTS[9]} (no event fits)" in between.text
     assert "faults on purpose: drop status 2" in shown
     faulted = {each.id for each in exchanges[:9]}
-    assert [each for each in findings if each.exchange in faulted and each.evidence.get("actor") != "agent"] == []
+    assert [
+        each
+        for each in findings
+        if each.exchange in faulted and each.evidence.get("actor") != "agent"
+    ] == []
     clean = {each.rule for each in findings if each.exchange == exchanges[9].id}
-    assert {each.rule for each in findings if each.exchange in faulted and not each.rule.startswith("A2A-LAT")} <= clean
+    assert {
+        each.rule
+        for each in findings
+        if each.exchange in faulted and not each.rule.startswith("A2A-LAT")
+    } <= clean
 
 
 @pytest.mark.peers

@@ -1,4 +1,5 @@
-"""Two agents behind one origin are two agents everywhere: real servers, the real proxy, its recording and commands."""
+"""Two agents behind one origin are two agents everywhere: real servers, the real proxy, its
+recording and commands."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class Caller:
 
     def __init__(self, base_url: str, forward: str = "") -> None:
         self.base_url = base_url
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": forward} if forward else {}))
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({"http": forward} if forward else {})
+        )
 
     def fetch(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         """Return the answer to a GET, or to a JSON-RPC call."""
@@ -40,8 +43,15 @@ class Caller:
 
     def send(self, name: str, method: str, text: str) -> bytes:
         """Send a text to an agent, in the context of all messages."""
-        message = {"messageId": f"{name} {method}", "contextId": "one", "role": "ROLE_USER", "parts": [{"text": text}]}
-        path = json.loads(self.fetch(f"/a2a/{name}{CARD}"))["supportedInterfaces"][0]["url"].partition("/a2a/")[2]
+        message = {
+            "messageId": f"{name} {method}",
+            "contextId": "one",
+            "role": "ROLE_USER",
+            "parts": [{"text": text}],
+        }
+        path = json.loads(self.fetch(f"/a2a/{name}{CARD}"))["supportedInterfaces"][0][
+            "url"
+        ].partition("/a2a/")[2]
         return self.fetch(f"/a2a/{path}", {"method": method, "params": {"message": message}})
 
     def talk(self, *, asks: bool) -> None:
@@ -64,21 +74,27 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Proxy,
     with agent(kind) as far:
         way = ("", "", "--forward", "127.0.0.1:0") if by_forward else (f"127.0.0.1:{far.http}",)
         with proxy(tmp_path, *way) as between:
-            caller = Caller(far.base_url, between.base_url) if by_forward else Caller(between.base_url)
+            caller = (
+                Caller(far.base_url, between.base_url) if by_forward else Caller(between.base_url)
+            )
             caller.talk(asks=asks)
             between.stop()
             yield between, f"127.0.0.1:{far.http}", asks
 
 
 def test_two_agents_behind_one_origin(run: tuple[Proxy, str, bool]) -> None:
-    """Tasks, segments, spans, filters and names tell them apart, the hand-off is seen, and no finding is false."""
+    """Tasks, segments, spans, filters and names tell them apart, the hand-off is seen, and no
+    finding is false."""
     between, upstream, asks = run
     alpha, beta = (f"{upstream}/a2a/{name}" for name in NAMES)
     with Recording(between.recording) as recording:
         exchanges = [row.exchange for row in recording.read_exchanges()]
         findings = [row.finding for row in recording.read_findings()]
         tasks = {row.task.agent for row in recording.read_tasks()}
-        handoffs = {(row.handoff.agent, row.handoff.to_agent, row.handoff.kind) for row in recording.read_handoffs()}
+        handoffs = {
+            (row.handoff.agent, row.handoff.to_agent, row.handoff.kind)
+            for row in recording.read_handoffs()
+        }
         (session,) = recording.read_sessions()
         spans = SpanReader(recording, session)
         services = {each.agent: spans.service_name(each) for each in exchanges}
@@ -93,7 +109,11 @@ def test_two_agents_behind_one_origin(run: tuple[Proxy, str, bool]) -> None:
     assert ((alpha, beta, "delegation") in handoffs) == asks
     replay = Replay(between.folder / "replay", between.recording)
     for name in reversed(NAMES):  # the requests are equal
-        assert f"{name} says hello".encode() in Caller(replay.url).send(name, "SendMessage", "hello")
+        assert f"{name} says hello".encode() in Caller(replay.url).send(
+            name, "SendMessage", "hello"
+        )
     assert replay.stop() == 0
     lines = inspect(between.state, "segments", between.recording).splitlines()
-    assert {line.rpartition("  agent ")[2] for line in lines if line.lstrip().startswith("task ")} == set(NAMES)
+    assert {
+        line.rpartition("  agent ")[2] for line in lines if line.lstrip().startswith("task ")
+    } == set(NAMES)

@@ -1,6 +1,8 @@
-"""An agent with HTTP and gRPC on one port: SDK clients that follow its card through the proxy stay on the proxy.
+"""An agent with HTTP and gRPC on one port: SDK clients that follow its card through the proxy stay
+on the proxy.
 
-A front that the tests control listens on the port: it recognises HTTP/2 by its preface, and counts every connection.
+A front that the tests control listens on the port: it recognises HTTP/2 by its preface, and counts
+every connection.
 """
 
 from __future__ import annotations
@@ -15,13 +17,31 @@ import pytest
 
 from a2a_proxy.recording.read.reader import Recording
 from support_account import Line, Told, lines, match, told
-from support_peers import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Forwarder, Transcript, agent, normalise, require_peers
+from support_peers import (
+    CLIENT_TO_SERVER,
+    SERVER_TO_CLIENT,
+    Forwarder,
+    Transcript,
+    agent,
+    normalise,
+    require_peers,
+)
 from support_peers import run_client as run
 from support_proxy import Proxy
 from support_thin import thin
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
-SCENARIOS = ["card", "unary", "streaming", "parts", "input", "cancel", "push", "errors", "concurrent"]
+SCENARIOS = [
+    "card",
+    "unary",
+    "streaming",
+    "parts",
+    "input",
+    "cancel",
+    "push",
+    "errors",
+    "concurrent",
+]
 PAIRS = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03"), ("sdk03", "js")]
 CHANGED = frozenset({"append", "name"})
 """Members that the JS SDK omits when it reads the protobuf form of 0.3."""
@@ -36,7 +56,9 @@ class OnePort(Forwarder):
         self.ports = {"http/1.1": 0, "h2c": 0}
         self.came: Counter[str] = Counter()
 
-    async def _pair(self, conn: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pair(
+        self, conn: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             begun = await reader.readexactly(4)
         except (OSError, asyncio.IncompleteReadError):
@@ -61,20 +83,24 @@ class OnePort(Forwarder):
 
 @dataclass(frozen=True)
 class Talk:
-    """The transcripts of a pair's clients, directly and through the proxy, with the card followed both times."""
+    """The transcripts of a pair's clients, directly and through the proxy, with the card followed
+    both times."""
 
     direct: Seen
     followed: Seen
     front: str
     came: Counter[str]
-    """Connections that reached the agent while only the proxy's address was passed to the clients."""
+    """Connections that reached the agent while only the proxy's address was passed to the
+    clients."""
     recording: Recording
     account: list[Line]
     strangers: list[list[Told]]
 
 
 @pytest.fixture(scope="module", params=thin(PAIRS, 4), ids="-to-".join)
-def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+def talk(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Talk]:
     """Run a pair once for all tests."""
     far, client = request.param
     require_peers(far, client)
@@ -121,18 +147,30 @@ async def run_all(client: str, address: str) -> Seen:
 def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
     """Every scenario of every binding is equal, and none failed."""
     for binding in BINDINGS:
-        broken = [one.scenario for one in talk.direct[binding] if any(e.event["kind"] == "broken" for e in one.entries)]
+        broken = [
+            one.scenario
+            for one in talk.direct[binding]
+            if any(e.event["kind"] == "broken" for e in one.entries)
+        ]
         assert broken == []
         assert normalise(talk.followed[binding]) == normalise(talk.direct[binding])
 
 
 @pytest.mark.peers
 def test_every_call_is_recorded(talk: Talk) -> None:
-    """The recording contains each stream of each client from beginning to end: no call bypassed the proxy."""
+    """The recording contains each stream of each client from beginning to end: no call bypassed the
+    proxy."""
     spoken = Counter(row.exchange.binding.value for row in talk.recording.read_exchanges())
     assert {binding: spoken[binding] > 10 for binding in BINDINGS} == dict.fromkeys(BINDINGS, True)
-    untold = {(line.binding, line.scenario, line.stream): line.untold for line in talk.account if line.untold}
-    assert (untold, [(said[0].exchange.id, [one.event for one in said]) for said in talk.strangers]) == ({}, [])
+    untold = {
+        (line.binding, line.scenario, line.stream): line.untold
+        for line in talk.account
+        if line.untold
+    }
+    assert (
+        untold,
+        [(said[0].exchange.id, [one.event for one in said]) for said in talk.strangers],
+    ) == ({}, [])
 
 
 @pytest.mark.peers

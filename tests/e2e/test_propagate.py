@@ -1,4 +1,5 @@
-"""`--propagate` through a real proxy: the caller's span that an agent receives is a span that the export sends."""
+"""`--propagate` through a real proxy: the caller's span that an agent receives is a span that the
+export sends."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:  # the interface
         self.rfile.read(int(self.headers["Content-Length"]))
-        said = b'{"jsonrpc":"2.0","id":1,"result":{"id":"%s"}}' % ",".join(self.headers.get_all("traceparent")).encode()
+        said = (
+            b'{"jsonrpc":"2.0","id":1,"result":{"id":"%s"}}'
+            % ",".join(self.headers.get_all("traceparent")).encode()
+        )
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(said)))
@@ -41,12 +45,15 @@ class Echo(BaseHTTPRequestHandler):
 
 class GrpcEcho(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        told = ",".join(str(value) for name, value in details.invocation_metadata if name == "traceparent").encode()
+        told = ",".join(
+            str(value) for name, value in details.invocation_metadata if name == "traceparent"
+        ).encode()
         return grpc.unary_unary_rpc_method_handler(lambda request, context: told)
 
 
 def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
-    """Client, SERVER, CLIENT, agent: over JSON-RPC and gRPC, with a trace of the client's and without one."""
+    """Client, SERVER, CLIENT, agent: over JSON-RPC and gRPC, with a trace of the client's and
+    without one."""
     agent = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=agent.serve_forever, daemon=True).start()
     server = grpc.server(futures.ThreadPoolExecutor(2))
@@ -60,7 +67,8 @@ def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
             with grpc.insecure_channel(running.address) as channel:
                 call = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
                 told += [
-                    call(b"", metadata=metadata, timeout=60).decode() for metadata in ((), (("traceparent", CAME),))
+                    call(b"", metadata=metadata, timeout=60).decode()
+                    for metadata in ((), (("traceparent", CAME),))
                 ]
             recording = finished(running)
     finally:
@@ -73,9 +81,14 @@ def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
         backend.close()
         calls = [row.exchange for row in recording.read_exchanges()]
         (session,) = recording.read_sessions()
-        found = [row.exchange.sent_traceparent for row in recording.find_exchanges(f"trace:{told[0][3:35]}")]
+        found = [
+            row.exchange.sent_traceparent
+            for row in recording.find_exchanges(f"trace:{told[0][3:35]}")
+        ]
     assert [call.sent_traceparent for call in calls] == told
-    assert [call.traceparent for call in calls] == ["", CAME, "", CAME], "the captured copy is the client's"
+    assert [call.traceparent for call in calls] == ["", CAME, "", CAME], (
+        "the captured copy is the client's"
+    )
     assert session.edits == len(told)
     assert found == told[:1]
     spans = {span.span_id.hex(): span for span in received.spans()}
@@ -86,7 +99,9 @@ def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
         above = spans[client.parent_span_id.hex()]
         assert {client.trace_id.hex(), above.trace_id.hex()} == {trace}
         assert (client.kind, above.kind) == (client.SPAN_KIND_CLIENT, client.SPAN_KIND_SERVER)
-        assert (above.parent_span_id.hex(), flags) == ((SPAN, "00") if call.traceparent else ("", "01"))
+        assert (above.parent_span_id.hex(), flags) == (
+            (SPAN, "00") if call.traceparent else ("", "01")
+        )
         assert (trace == TRACE) == bool(call.traceparent)
 
 

@@ -1,5 +1,6 @@
-"""The proxy causes no gap: however the bytes are split, whichever side half-closes and however often the recorder is
-killed, the client receives the agent's bytes, and no gap is reported if the agent sent all events."""
+"""The proxy causes no gap: however the bytes are split, whichever side half-closes and however
+often the recorder is killed, the client receives the agent's bytes, and no gap is reported if the
+agent sent all events."""
 
 from __future__ import annotations
 
@@ -41,12 +42,18 @@ def conversation(number: int, chance: random.Random) -> Conversation:
     """Generate a stream that reports every change of a task of its own."""
     name, events = f"conversation-{number:03}", chance.randint(3, 30)
     about: dict[str, Any] = {"taskId": f"t-{name}", "contextId": f"c-{name}"}
-    said: list[Json] = [snapshot("SUBMITTED", id=about["taskId"], contextId=about["contextId"], generation="1")]
+    said: list[Json] = [
+        snapshot("SUBMITTED", id=about["taskId"], contextId=about["contextId"], generation="1")
+    ]
     for change in range(2, events):
         numbered = about | {"generation": str(change)}
         if change == 2 or chance.random() < 0.3:
             state = "WORKING" if change % 2 == 0 else "INPUT_REQUIRED"
-            asks = reply("which?" * chance.randint(1, 50), id=f"r-{name}-{change}", contextId=about["contextId"])
+            asks = reply(
+                "which?" * chance.randint(1, 50),
+                id=f"r-{name}-{change}",
+                contextId=about["contextId"],
+            )
             said.append(status(state, message=asks, **numbered))
         else:
             said.append(chunk("word " * chance.randint(1, 2000), id=f"a{change}", **numbered))
@@ -54,7 +61,9 @@ def conversation(number: int, chance: random.Random) -> Conversation:
     script = over(chance.choice(BINDINGS), *said, params=send(name, id=f"m-{name}"))
     request, response = (
         b"".join(
-            each.data for each in script.make_chunks() if each.kind is ChunkKind.DATA and each.direction is direction
+            each.data
+            for each in script.make_chunks()
+            if each.kind is ChunkKind.DATA and each.direction is direction
         )
         for direction in (Direction.TO_AGENT, Direction.TO_CLIENT)
     )
@@ -110,7 +119,8 @@ async def talk_to(host: str, port: int, talk: Conversation, seed: int) -> None:
 
 
 async def all_of(running: Proxy, talks: list[Conversation], seed: int) -> int:
-    """Run conversations at the same time while the recorder is killed now and then; return the number of recorders."""
+    """Run conversations at the same time while the recorder is killed now and then; return the
+    number of recorders."""
     room, over_now, kills = asyncio.Semaphore(AT_ONCE), 0, 0
 
     async def one(talk: Conversation) -> None:
@@ -151,11 +161,19 @@ def test_the_proxy_causes_no_gap(seed: int, tmp_path: Path) -> None:
         return kills
 
     assert asyncio.run(play()) == KILLS
-    assert [talk.number for talk in talks if (talk.asked, talk.answered) != (talk.request, talk.response)] == []
+    assert [
+        talk.number
+        for talk in talks
+        if (talk.asked, talk.answered) != (talk.request, talk.response)
+    ] == []
     with Recording(tmp_path / "recording.a2a") as recording:
         (session,) = recording.read_sessions()
         tasks = {row.task.task_id: row.task for row in recording.read_tasks()}
-        found = [row.finding for row in recording.read_findings() if row.finding.rule.startswith("A2A-GEN-")]
+        found = [
+            row.finding
+            for row in recording.read_findings()
+            if row.finding.rule.startswith("A2A-GEN-")
+        ]
     assert (session.complete, found) == ("complete", [])
     for talk in talks:
         task = tasks[f"t-conversation-{talk.number:03}"]

@@ -1,8 +1,9 @@
-"""Real agents and clients with the real proxy between them: they behave as without it, and the recording is complete.
+"""Real agents and clients with the real proxy between them: they behave as without it, and the
+recording is complete.
 
-Every client of a pair runs its scenarios, one process per binding, all at the same time through one port, and once more
-without the proxy. The recording must match the transcript of its SDK: each event once, in order, with its task,
-context, state, artifact and time, and nothing else.
+Every client of a pair runs its scenarios, one process per binding, all at the same time through one
+port, and once more without the proxy. The recording must match the transcript of its SDK: each
+event once, in order, with its task, context, state, artifact and time, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from support_proxy import proxy
 
 ALL = ("jsonrpc", "rest", "grpc")
 CLOCKS_NS = 5_000_000
-"""Maximum difference between the clocks of two processes: the proxy's clock is monotonic, theirs may be set
-meanwhile."""
+"""Maximum difference between the clocks of two processes: the proxy's clock is monotonic, theirs
+may be set meanwhile."""
 SOON_NS = 5_000_000_000
 
 STREAMS = ["streaming", "failures", "errors", "concurrent"]
@@ -41,7 +42,8 @@ SCENARIOS = {
     "sdk1": [*TASKS, "webhook", "malformed"],
     "sdk03": [*TASKS, "webhook", "malformed"],
     "js": TASKS,
-    # 1.0.3 answers a second CancelTask with the task or an error, depending on which of its own coroutines is faster.
+    # 1.0.3 answers a second CancelTask with the task or an error, depending on which of its own
+    # coroutines is faster.
     "sdk1.0": [each for each in [*TASKS, "webhook", "malformed"] if each != "cancel"],
     "sdk1.1": [*TASKS, "webhook", "malformed"],
     "0_1": COMMON,
@@ -81,8 +83,8 @@ ENDINGS = {
     "failures": {"client gone", "agent gone"},
     "errors": {"client gone", "agent gone"},
 }
-"""Ends of an exchange other than complete: a client gives up, or leaves directly after an error or the only message; or
-a 0.3 agent aborts a stream (1.6)."""
+"""Ends of an exchange other than complete: a client gives up, or leaves directly after an error or
+the only message; or a 0.3 agent aborts a stream (1.6)."""
 
 
 @dataclass(frozen=True)
@@ -151,17 +153,20 @@ class Talk:
 
 
 BY_COMMAND = {"sdk03-to-sdk1-compat", "js-to-sdk03", "sdk1.0-to-sdk1.0", "sdk1.1-to-sdk1.1"}
-"""CI tests the dialects of these pairs with other partners or versions; `tests/run -m "soak or not soak"
-tests/e2e/test_real_peers.py` tests these pairs too."""
+"""CI tests the dialects of these pairs with other partners or versions; `tests/run -m "soak or not
+soak" tests/e2e/test_real_peers.py` tests these pairs too."""
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.name in BY_COMMAND else ()) for pair in PAIRS
+        pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.name in BY_COMMAND else ())
+        for pair in PAIRS
     ],
 )
-def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+def talk(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Talk]:
     """Run a pair once for all tests."""
     pair: Pair = request.param
     kind, *options = pair.agent.split()
@@ -174,11 +179,16 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     for binding, seen in relayed.items():
         account += lines(binding, seen, pair.changed if binding != "jsonrpc" else frozenset())
     with Recording(folder / "recording.a2a") as recording:
-        yield Talk(pair, direct, relayed, summary, recording, account, match(told(recording), account))
+        yield Talk(
+            pair, direct, relayed, summary, recording, account, match(told(recording), account)
+        )
 
 
-def through_proxy(pair: Pair, far: Agent, folder: Path) -> tuple[dict[str, list[Transcript]], dict[str, Any]]:
-    """Run the pair's clients through a proxy of their own; return their transcripts and the proxy's summary."""
+def through_proxy(
+    pair: Pair, far: Agent, folder: Path
+) -> tuple[dict[str, list[Transcript]], dict[str, Any]]:
+    """Run the pair's clients through a proxy of their own; return their transcripts and the proxy's
+    summary."""
     with proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
         seen = asyncio.run(run_all(pair, between.base_url, between.address if far.grpc else ""))
         return seen, between.stop()
@@ -187,27 +197,41 @@ def through_proxy(pair: Pair, far: Agent, folder: Path) -> tuple[dict[str, list[
 async def run_all(pair: Pair, base_url: str, grpc: str) -> dict[str, list[Transcript]]:
     """Run the pair's clients, one process per binding."""
     scenarios = SCENARIOS[pair.client]
-    seen = await asyncio.gather(*(run_client(pair.client, each, scenarios, base_url, grpc) for each in pair.bindings))
+    seen = await asyncio.gather(
+        *(run_client(pair.client, each, scenarios, base_url, grpc) for each in pair.bindings)
+    )
     return dict(zip(pair.bindings, seen, strict=True))
 
 
 @pytest.mark.peers
 def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
-    """Each client's transcript is the same through the proxy and without it, in every scenario, and no scenario
-    failed."""
+    """Each client's transcript is the same through the proxy and without it, in every scenario, and
+    no scenario failed."""
     for binding in talk.pair.bindings:
-        broken = [one.scenario for one in talk.direct[binding] if any(e.event["kind"] == "broken" for e in one.entries)]
+        broken = [
+            one.scenario
+            for one in talk.direct[binding]
+            if any(e.event["kind"] == "broken" for e in one.entries)
+        ]
         assert broken == []
         assert normalise(talk.direct[binding]) == normalise(talk.relayed[binding])
 
 
 @pytest.mark.peers
 def test_every_event_is_recorded_exactly_once(talk: Talk) -> None:
-    """The recording contains each stream of each client from beginning to end, and nothing that no client received."""
-    assert {(line.binding, line.scenario, line.stream): line.untold for line in talk.account if line.untold} == {}
+    """The recording contains each stream of each client from beginning to end, and nothing that no
+    client received."""
+    assert {
+        (line.binding, line.scenario, line.stream): line.untold
+        for line in talk.account
+        if line.untold
+    } == {}
     assert [(said[0].exchange.id, [one.event for one in said]) for said in talk.strangers] == []
     swallowed = {line.scenario for line in talk.account if line.swallowed}
-    assert swallowed <= {"tricky", "cancel"}  # after a U+2028 that its SDK cannot read, or after it had left
+    assert swallowed <= {
+        "tricky",
+        "cancel",
+    }  # after a U+2028 that its SDK cannot read, or after it had left
 
 
 @pytest.mark.peers
@@ -237,8 +261,8 @@ def state_of(frame: Frame) -> str:
 
 @pytest.mark.peers
 def test_times_lie_between_the_request_and_the_receipt(talk: Talk) -> None:
-    """No event is recorded before its request began, nor after the client received it; the median is not seconds
-    earlier, because a busy machine delays clients now and then."""
+    """No event is recorded before its request began, nor after the client received it; the median
+    is not seconds earlier, because a busy machine delays clients now and then."""
     late, early, waits = [], [], []
     for line, event, at, one in talk.pairs():
         where = (line.binding, line.scenario, line.stream, event["kind"], one.exchange.id)
@@ -257,11 +281,14 @@ def test_times_lie_between_the_request_and_the_receipt(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
-    """Nothing is missing or still open, and only deliberately malformed messages could not be decoded."""
+    """Nothing is missing or still open, and only deliberately malformed messages could not be
+    decoded."""
     (session,) = talk.recording.read_sessions()
     exchanges = [row.exchange for row in talk.recording.read_exchanges()]
     undecodable = [
-        row.frame.exchange for row in talk.recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE
+        row.frame.exchange
+        for row in talk.recording.frames_after(0)
+        if row.frame.kind is FrameKind.UNDECODABLE
     ]
     malformed = {one.exchange.id for line in talk.lines("malformed") for _, one in line.told}
 
@@ -279,31 +306,45 @@ def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
         if one.exchange.how not in {"complete"} | ENDINGS.get(line.scenario, set())
     }
     assert endings == set()
-    own = [row.finding for row in talk.recording.read_findings() if row.finding.rule == "UNDECODABLE"]
+    own = [
+        row.finding for row in talk.recording.read_findings() if row.finding.rule == "UNDECODABLE"
+    ]
     assert {finding.exchange for finding in own} == set(undecodable)
     assert set(undecodable) <= malformed
-    assert all(row.connection.closed and not row.connection.lost_bytes for row in talk.recording.read_connections())
+    assert all(
+        row.connection.closed and not row.connection.lost_bytes
+        for row in talk.recording.read_connections()
+    )
 
 
 @pytest.mark.peers
 def test_every_error_finding_is_a_documented_fault(talk: Talk) -> None:
-    """No false alarm: the errors that rules find in this pair's traffic are those in the manual's table, and no
-    others."""
-    found = {row.finding.rule for row in talk.recording.read_findings() if row.finding.severity is Severity.ERROR}
+    """No false alarm: the errors that rules find in this pair's traffic are those in the manual's
+    table, and no others."""
+    found = {
+        row.finding.rule
+        for row in talk.recording.read_findings()
+        if row.finding.severity is Severity.ERROR
+    }
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
 def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
     """`check` reports the findings of the live run again, in the same order."""
-    live = [row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")]
+    live = [
+        row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")
+    ]
     (session,) = talk.recording.read_sessions()
-    assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
+    assert [
+        each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")
+    ] == live
 
 
 @pytest.mark.peers
 def test_every_call_has_its_operation(talk: Talk) -> None:
-    """Operation, binding and dialect of every call are those of the client, whatever else shares the port."""
+    """Operation, binding and dialect of every call are those of the client, whatever else shares
+    the port."""
     for line, event, _, one in talk.pairs():
         exchange = one.exchange
         where = (line.binding, line.scenario, exchange.id)
@@ -319,8 +360,8 @@ def test_every_call_has_its_operation(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_tasks_are_joined_over_exchanges(talk: Talk) -> None:
-    """A follow-up belongs to the task that requested it, a subscription and a cancellation to the task that they
-    name."""
+    """A follow-up belongs to the task that requested it, a subscription and a cancellation to the
+    task that they name."""
     for line in talk.lines("input"):
         for asking, answering in two_and_two(line):
             task = talk.task(asking.task_id)
@@ -331,7 +372,11 @@ def test_tasks_are_joined_over_exchanges(talk: Talk) -> None:
             ]
     for scenario, streams in (("subscribe", {"first", "second"}), ("cancel", {"first", "main"})):
         for binding in talk.pair.bindings:
-            joined = [line for line in talk.lines(scenario) if line.binding == binding and line.stream in streams]
+            joined = [
+                line
+                for line in talk.lines(scenario)
+                if line.binding == binding and line.stream in streams
+            ]
             ids = {one.exchange.id for line in joined for _, one in line.told}
             named = {one.exchange.task_id for line in joined for _, one in line.told}
             assert len(named) == (1 if joined else 0)

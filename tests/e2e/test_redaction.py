@@ -1,4 +1,5 @@
-"""Canary secrets in every place that holds credentials: no file and no output of the real proxy contains one."""
+"""Canary secrets in every place that holds credentials: no file and no output of the real proxy
+contains one."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from a2a_proxy.recording.tools.scan import scan_recording
 from a2a_proxy.redaction.policy import DEFAULT
 from support_hostile_hellos import real_hello
 from support_proxy import Proxy, environment, inspect, program, proxy
-from support_secrets import CALLS, Canaries, Forwarded, OtherProxy, SecretAgent, SecretClient, everything
+from support_secrets import (
+    CALLS,
+    Canaries,
+    Forwarded,
+    OtherProxy,
+    SecretAgent,
+    SecretClient,
+    everything,
+)
 
 SECONDS = 120
 KEPT = (
@@ -38,7 +47,8 @@ class Leak:
     canary: Canaries
     between: Proxy
     while_recording: list[str]
-    """Places whose secret could be read from the files of the recording before the proxy was stopped."""
+    """Places whose secret could be read from the files of the recording before the proxy was
+    stopped."""
     calls: int = CALLS
     """Number of exchanges that were made."""
     findings: frozenset[str] = frozenset()
@@ -53,7 +63,9 @@ async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
         with proxy(folder, upstream, grpc, *extra, log_format=log_format) as between:
             await SecretClient(canary, between.address).run()
             await asyncio.to_thread(wait_for_calls, between.recording)
-            early = canary.found_in(b"".join(path.read_bytes() for path in folder.glob("recording*")))
+            early = canary.found_in(
+                b"".join(path.read_bytes() for path in folder.glob("recording*"))
+            )
             await asyncio.to_thread(between.stop)
     return Leak(canary, between, early)
 
@@ -69,23 +81,46 @@ async def talk_through_forward_proxy(folder: Path, *extra: str) -> Leak:
     presented.private_key_and_cert_chain_pem.write_to_path(str(folder / "presented.pem"))
     user = f"http://user:{canary.plain('credentials for --upstream-proxy')}@127.0.0.1"
     async with OtherProxy() as other, SecretAgent(canary, certificate) as agent, plain_agent:
-        words = ("--forward", "127.0.0.1:0", "--intercept", "*.test", "--upstream-ca", str(folder / "ca.pem"))
-        words += ("--upstream-cert", str(folder / "presented.pem"), "--upstream-proxy", f"{user}:{other.port}")
+        words = (
+            "--forward",
+            "127.0.0.1:0",
+            "--intercept",
+            "*.test",
+            "--upstream-ca",
+            str(folder / "ca.pem"),
+        )
+        words += (
+            "--upstream-cert",
+            str(folder / "presented.pem"),
+            "--upstream-proxy",
+            f"{user}:{other.port}",
+        )
         with proxy(folder, "", "", *words, *extra) as between:
             way = Forwarded(canary, between.address, (between.state / "ca" / "ca.pem").read_text())
-            await SecretClient(canary, f"{name}:{agent.http_port}", f"{name}:{agent.grpc_port}", way).run()
+            await SecretClient(
+                canary, f"{name}:{agent.http_port}", f"{name}:{agent.grpc_port}", way
+            ).run()
             query = f"?token={canary.plain('absolute-form query')}"
-            found = await way.ask(f"http://{unread}:{plain_agent.http_port}/.well-known/agent.json{query}")
+            found = await way.ask(
+                f"http://{unread}:{plain_agent.http_port}/.well-known/agent.json{query}"
+            )
             assert found.startswith(b"HTTP/1.1 200 ")
             refused = f"http://bob:{canary.plain('absolute-form user info')}@{unread}/{query}"
             assert (await way.ask(refused)).startswith(b"HTTP/1.1 400 ")
             assert (await way.ask(f"https://{unknown}:1/")).startswith(b"HTTP/1.1 502 ")
-            for host in (name, unread):  # the first client ends its handshake, the second is not opened
+            for host in (
+                name,
+                unread,
+            ):  # the first client ends its handshake, the second is not opened
                 tunnel = f"CONNECT {host}:{agent.http_port} HTTP/1.1\r\n\r\n"
                 await way.send(tunnel.encode() + real_hello(host))
             await asyncio.to_thread(wait_for_calls, between.recording, CALLS + 2)
-            early = canary.found_in(b"".join(path.read_bytes() for path in folder.glob("recording*")))
-            journal = b"".join(path.read_bytes() for path in between.state.glob("journals/*/*.a2aj"))
+            early = canary.found_in(
+                b"".join(path.read_bytes() for path in folder.glob("recording*"))
+            )
+            journal = b"".join(
+                path.read_bytes() for path in between.state.glob("journals/*/*.a2aj")
+            )
             assert canary.at["authorization"].encode() in journal
             for place in ("Proxy-Authorization", "credentials for --upstream-proxy"):
                 assert place not in canary.found_in(journal)
@@ -138,7 +173,9 @@ def test_no_file_holds_a_secret(leak: Leak) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
 
     assert leak.between.recording in files
-    assert {str(path): hits for path in files if (hits := leak.canary.found_in(path.read_bytes()))} == {}
+    assert {
+        str(path): hits for path in files if (hits := leak.canary.found_in(path.read_bytes()))
+    } == {}
 
 
 def test_no_row_or_payload_holds_a_secret(leak: Leak) -> None:
@@ -170,7 +207,9 @@ def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
 @pytest.mark.parametrize("words", [["jsonl"], ["otlp", "--content", "--frames"]], ids=" ".join)
 def test_no_export_holds_a_secret(leak: Leak, tmp_path: Path, words: list[str]) -> None:
     """The cassette and the spans with their log records hold none."""
-    inspect(leak.between.state, "export", *words, leak.between.recording, "-o", tmp_path / "exported")
+    inspect(
+        leak.between.state, "export", *words, leak.between.recording, "-o", tmp_path / "exported"
+    )
     written = (tmp_path / "exported").read_bytes()
 
     assert b"redacted-" in written
@@ -185,13 +224,17 @@ def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
         assert part in stored
     with Recording(leak.between.recording) as recording:
         assert recording.count_rows().exchanges == leak.calls
-        found = {row.finding.rule for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")}
+        found = {
+            row.finding.rule
+            for row in recording.read_findings()
+            if not row.finding.rule.startswith("A2A-")
+        }
     assert found == leak.findings
 
 
 def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:
-    """With --keep-secrets the recording has every secret as it was sent, so the tests above searched for real
-    secrets."""
+    """With --keep-secrets the recording has every secret as it was sent, so the tests above
+    searched for real secrets."""
     missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
 
     assert missing == set()
@@ -204,7 +247,8 @@ def test_the_scan_finds_all_kept_secrets(kept: Leak, leak: Leak) -> None:
 
 
 def scan_of(of: Leak) -> bytes:
-    """Return all secrets that a scan of its recording finds; a plus may be a blank, as in a query."""
+    """Return all secrets that a scan of its recording finds; a plus may be a blank, as in a
+    query."""
     with Recording(of.between.recording) as recording:
         found = b"\n".join(each.secret for each in scan_recording(recording, DEFAULT).secrets)
     return found + found.replace(b" ", b"+")
@@ -212,8 +256,16 @@ def scan_of(of: Leak) -> bytes:
 
 def test_user_info_of_an_upstream_is_not_repeated(tmp_path: Path) -> None:
     """An upstream with a password is refused, and the error does not contain the password."""
-    line = [program("a2a-proxy"), "--listen", ":0", "--upstream", "http://me:cAnary7f3Qx9Zk@127.0.0.1:9"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environment(tmp_path))
+    line = [
+        program("a2a-proxy"),
+        "--listen",
+        ":0",
+        "--upstream",
+        "http://me:cAnary7f3Qx9Zk@127.0.0.1:9",
+    ]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=SECONDS, env=environment(tmp_path)
+    )
 
     assert done.returncode == 2
     assert "user information" in done.stderr

@@ -1,8 +1,10 @@
-"""Live conversations replayed to grpc.aio clients: the client's part of each story ends as it did with the agent.
+"""Live conversations replayed to grpc.aio clients: the client's part of each story ends as it did
+with the agent.
 
-The stories are those of `tests/peers/live` in the samples; each is replayed alone. All of them are also run, recorded
-and replayed: the client's transcript must be the same. Then the approval loop with clients that are faster or slower
-than the recorded one, or differ from it: each has a defined outcome, and nothing hangs.
+The stories are those of `tests/peers/live` in the samples; each is replayed alone. All of them are
+also run, recorded and replayed: the client's transcript must be the same. Then the approval loop
+with clients that are faster or slower than the recorded one, or differ from it: each has a defined
+outcome, and nothing hangs.
 """
 
 from __future__ import annotations
@@ -42,7 +44,17 @@ NAMES = {story.name: story for story in EVERY}
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TOLD = {
     "live-bidi": [
-        *("approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched", "answered"),
+        *(
+            "approval",
+            "approval-closed",
+            "configured",
+            "lost",
+            "over",
+            "refused",
+            "shared",
+            "watched",
+            "answered",
+        ),
         *("unknown", "idle", "cancelled", "packed"),
     ],
     "live-1975": ["talk"],
@@ -52,7 +64,8 @@ SECONDS = 60
 
 
 class Absent:
-    """Replaces the agent that the stories' clients wait for: the mock has received every written message."""
+    """Replaces the agent that the stories' clients wait for: the mock has received every written
+    message."""
 
     async def has(self, _bytes: bytes) -> None:
         """Do nothing."""
@@ -76,7 +89,9 @@ def of_story(whole: ReplayScript, story: str) -> ReplayScript:
     return replace(whole, calls=tuple(calls))
 
 
-def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextManager[tuple[MockServer, LiveClient]]:
+def playing(
+    sample: str, story: str, **options: Any
+) -> AbstractAsyncContextManager[tuple[MockServer, LiveClient]]:
     """Run a mock of one story of a sample, and a client of it."""
     return serving(script(sample, story), **options)
 
@@ -98,9 +113,12 @@ async def serving(
         await mock.stop()
 
 
-@pytest.mark.parametrize(("sample", "story"), [(sample, story) for sample in TOLD for story in TOLD[sample]])
+@pytest.mark.parametrize(
+    ("sample", "story"), [(sample, story) for sample in TOLD for story in TOLD[sample]]
+)
 async def test_each_story_ends_as_recorded(sample: str, story: str) -> None:
-    """The client's assertions about states, ids, order and statuses hold; there is no miss, and no call is left."""
+    """The client's assertions about states, ids, order and statuses hold; there is no miss, and no
+    call is left."""
     async with playing(sample, story) as (mock, client):
         await NAMES[story].client(client)
     assert [miss.full_text() for miss in mock.player.misses] == []
@@ -134,21 +152,27 @@ async def telling(folder: Path) -> Transcripts:
 
 
 def plain(transcript: list[list[Any]]) -> Any:
-    """Return the transcript without differences between runs: identifiers become numbers in order of appearance."""
+    """Return the transcript without differences between runs: identifiers become numbers in order
+    of appearance."""
     known: dict[str, str] = {}
-    text = UUID.sub(lambda found: known.setdefault(found[0], f"id-{len(known)}"), json.dumps(transcript))
+    text = UUID.sub(
+        lambda found: known.setdefault(found[0], f"id-{len(known)}"), json.dumps(transcript)
+    )
     return json.loads(text)
 
 
 @pytest.mark.soak
 async def test_a_client_receives_what_the_agent_sent(tmp_path: Path) -> None:
-    """Every story, also those in which the agent breaks rules: contents, order and statuses are equal, and no call is
-    left."""
+    """Every story, also those in which the agent breaks rules: contents, order and statuses are
+    equal, and no call is left."""
     heard = await telling(tmp_path)
     with Recording(tmp_path / "recording.a2a") as recording:
         whole = load_script(recording)
     for story in EVERY:
-        async with serving(of_story(whole, story.name), story.version, keep_times=True) as (mock, client):
+        async with serving(of_story(whole, story.name), story.version, keep_times=True) as (
+            mock,
+            client,
+        ):
             await client.ready()
             await story.client(client)
         assert (story.name, plain(client.transcript)) == (story.name, plain(heard[story.name]))
@@ -165,14 +189,22 @@ async def ending(stream: LiveStream) -> tuple[list[str], grpc.StatusCode]:
 
 
 async def test_a_fast_client() -> None:
-    """The client sends all answers before the questions: the agent's messages arrive in order, none before its
-    question."""
+    """The client sends all answers before the questions: the agent's messages arrive in order, none
+    before its question."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         for text in ("deploy it", *ANSWERS):
             await stream.say(send(text))
         heard, code = await ending(stream)
-    expected = ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "WORKING", "AUTH_REQUIRED", "WORKING", "COMPLETED"]
+    expected = [
+        "SUBMITTED",
+        "WORKING",
+        "INPUT_REQUIRED",
+        "WORKING",
+        "AUTH_REQUIRED",
+        "WORKING",
+        "COMPLETED",
+    ]
     assert (heard, code) == (expected, grpc.StatusCode.OK)
     assert mock.player.misses == []
 
@@ -222,8 +254,8 @@ async def test_a_lenient_mock_serves_a_diverging_client() -> None:
 
 
 async def test_an_early_half_close_ends_the_call_with_a_miss() -> None:
-    """The client can no longer send the message that the agent waits for: the call ends at once with a miss that says
-    so."""
+    """The client can no longer send the message that the agent waits for: the call ends at once
+    with a miss that says so."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -273,14 +305,22 @@ async def _greet_early(requests: AsyncIterator[bytes], context: Any) -> None:
     """Send initial metadata before the client's first message; refuse a call without a message."""
     await context.send_initial_metadata((("x-agent", "early"),))
     async for _ in requests:
-        await context.write(from_dict("1.0", "StreamResponse", status_update("COMPLETED")).SerializeToString())
+        await context.write(
+            from_dict("1.0", "StreamResponse", status_update("COMPLETED")).SerializeToString()
+        )
         return
     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no message")
 
 
 def status_update(state: str) -> dict[str, Any]:
     """Return a status event."""
-    return {"statusUpdate": {"taskId": "t-1", "contextId": "c-1", "status": {"state": f"TASK_STATE_{state}"}}}
+    return {
+        "statusUpdate": {
+            "taskId": "t-1",
+            "contextId": "c-1",
+            "status": {"state": f"TASK_STATE_{state}"},
+        }
+    }
 
 
 async def _call_early(address: str) -> list[Any]:
@@ -288,10 +328,14 @@ async def _call_early(address: str) -> list[Any]:
     seen: list[Any] = []
     async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(SECONDS):
         for says_something in (True, False):
-            call = channel.stream_stream("/lf.a2a.v1.A2AService/SendLiveMessage")(metadata=(("a2a-version", "1.0"),))
+            call = channel.stream_stream("/lf.a2a.v1.A2AService/SendLiveMessage")(
+                metadata=(("a2a-version", "1.0"),)
+            )
             seen.append(dict(await call.initial_metadata()).get("x-agent"))
             if says_something:
-                await call.write(from_dict("1.0", "SendMessageRequest", send("hello")).SerializeToString())
+                await call.write(
+                    from_dict("1.0", "SendMessageRequest", send("hello")).SerializeToString()
+                )
                 seen.append(await call.read())
             await call.done_writing()
             seen.append(await call.code())
@@ -299,11 +343,16 @@ async def _call_early(address: str) -> list[Any]:
 
 
 async def test_initial_metadata_comes_before_the_first_message(tmp_path: Path) -> None:
-    """A client that waits for it is served, and a half-close without a message finds its recorded status."""
+    """A client that waits for it is served, and a half-close without a message finds its recorded
+    status."""
     agent = grpc.aio.server()
     handler = grpc.stream_stream_rpc_method_handler(_greet_early)
     agent.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("lf.a2a.v1.A2AService", {"SendLiveMessage": handler}),)
+        (
+            grpc.method_handlers_generic_handler(
+                "lf.a2a.v1.A2AService", {"SendLiveMessage": handler}
+            ),
+        )
     )
     port = agent.add_insecure_port("127.0.0.1:0")
     await agent.start()
@@ -315,7 +364,12 @@ async def test_initial_metadata_comes_before_the_first_message(tmp_path: Path) -
     finally:
         await asyncio.to_thread(between.kill)
         await agent.stop(None)
-    assert [seen[0], *seen[2:]] == ["early", grpc.StatusCode.OK, "early", grpc.StatusCode.INVALID_ARGUMENT]
+    assert [seen[0], *seen[2:]] == [
+        "early",
+        grpc.StatusCode.OK,
+        "early",
+        grpc.StatusCode.INVALID_ARGUMENT,
+    ]
     with Recording(tmp_path / "recording.a2a") as recording:
         mock = MockServer(load_script(recording), ReplayOptions(keep_times=True))
     await mock.start()

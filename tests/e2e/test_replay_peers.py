@@ -1,7 +1,8 @@
 """Real agents, recorded once and replayed to the real clients, whose transcripts do not change.
 
-A client of each SDK runs its scenarios against its agent through the proxy, and then against the recording: on the same
-binding and on another one. The transcripts must be equal: kinds, states, contents, errors, order.
+A client of each SDK runs its scenarios against its agent through the proxy, and then against the
+recording: on the same binding and on another one. The transcripts must be equal: kinds, states,
+contents, errors, order.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class Recorded:
 
     def record(self, kind: str, *options: str) -> Recorded:
         """Run the client against the agent through the proxy."""
-        with agent(kind, *options) as far, proxy(self.folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+        with (
+            agent(kind, *options) as far,
+            proxy(self.folder, f"127.0.0.1:{far.http}", far.grpc_target) as between,
+        ):
             grpc = between.address if far.grpc else ""
             self.seen = self.run(self.binding, between.base_url, grpc)
             between.stop()
@@ -69,7 +73,9 @@ class Recorded:
 
     def replayed(self, binding: str, *options: str) -> tuple[list[Transcript], Replay]:
         """Run the client against the recording."""
-        with replaying(self.folder / f"replay-{binding}", self.folder / "recording.a2a", *LABELS, *options) as mock:
+        with replaying(
+            self.folder / f"replay-{binding}", self.folder / "recording.a2a", *LABELS, *options
+        ) as mock:
             seen = self.run(binding, mock.url, mock.address)
             mock.stop()
             return seen, mock
@@ -81,8 +87,9 @@ APART = {
     "sdk1": {"tricky", "failures"},
     "sdk03": {"tricky", "failures", "errors", "cancel", "push", "parts"},
 }
-"""Scenarios whose transcripts differ between bindings: characters at which an event stream reader fails, errors with
-the class of each transport of the SDK; in 0.3 also files, which are in base64 twice in its protobuf."""
+"""Scenarios whose transcripts differ between bindings: characters at which an event stream reader
+fails, errors with the class of each transport of the SDK; in 0.3 also files, which are in base64
+twice in its protobuf."""
 LABELS = ("--allow-redacted",)
 """Tokens of push configurations are recorded as labels and replayed as such."""
 
@@ -91,18 +98,24 @@ def shown(seen: list[Transcript]) -> Seen:
     """Return the transcript without differences between runs."""
     found: Seen = json.loads(AT.sub("somewhere", json.dumps(normalise(seen))))
     for streams in found.values():
-        for event in (event for events in streams.values() for event in events if event["kind"] == "http"):
+        for event in (
+            event for events in streams.values() for event in events if event["kind"] == "http"
+        ):
             with contextlib.suppress(ValueError):
                 event["body"] = json.loads(event["body"])  # the order of members has no meaning
     return found
 
 
-def recorded(pair: tuple[str, str, str], folder: Path, scenarios: list[str] | None = None) -> Recorded:
+def recorded(
+    pair: tuple[str, str, str], folder: Path, scenarios: list[str] | None = None
+) -> Recorded:
     """Return a pair's recording; skip the test if a peer is missing."""
     kind, client, binding = pair
     agent_kind, *options = kind.split()
     require_peers(agent_kind, client)
-    return Recorded(client, binding, scenarios or SCENARIOS[client], folder).record(agent_kind, *options)
+    return Recorded(client, binding, scenarios or SCENARIOS[client], folder).record(
+        agent_kind, *options
+    )
 
 
 def name(pair: tuple[str, str, str]) -> str:
@@ -111,8 +124,8 @@ def name(pair: tuple[str, str, str]) -> str:
 
 
 def same(talk: Recorded, binding: str, apart: set[str]) -> None:
-    """Check that the transcripts of a replay equal those of the recording, scenario by scenario, with no miss and no
-    call left; scenarios in `apart` differ on another binding."""
+    """Check that the transcripts of a replay equal those of the recording, scenario by scenario,
+    with no miss and no call left; scenarios in `apart` differ on another binding."""
     seen, mock = talk.replayed(binding)
     before, after = shown(talk.seen), shown(seen)
     for scenario in (each for each in talk.scenarios if each not in apart):
@@ -124,7 +137,11 @@ def same(talk: Recorded, binding: str, apart: set[str]) -> None:
 @pytest.mark.peers
 def test_some_scenarios_are_replayed(tmp_path: Path) -> None:
     """The part that CI runs: one client, on the binding of the recording and on another one."""
-    talk = recorded(("sdk1", "sdk1", "jsonrpc"), tmp_path, ["card", "streaming", "unary", "input", "errors", "cancel"])
+    talk = recorded(
+        ("sdk1", "sdk1", "jsonrpc"),
+        tmp_path,
+        ["card", "streaming", "unary", "input", "errors", "cancel"],
+    )
     same(talk, "jsonrpc", set())
     same(talk, "grpc", set())
 
@@ -141,7 +158,9 @@ def test_the_client_gets_the_recorded_responses(pair: tuple[str, str, str], tmp_
 @pytest.mark.soak
 @pytest.mark.parametrize("to", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2], PAIRS[6], PAIRS[8]], ids=name)
-def test_the_client_gets_the_same_on_another_binding(pair: tuple[str, str, str], to: str, tmp_path: Path) -> None:
+def test_the_client_gets_the_same_on_another_binding(
+    pair: tuple[str, str, str], to: str, tmp_path: Path
+) -> None:
     """Except in scenarios whose transcripts differ between bindings."""
     if to == pair[2]:
         pytest.skip("that is the recorded one")

@@ -1,4 +1,5 @@
-"""The sample recordings are complete, exact, small, anonymous, and contain what their names promise."""
+"""The sample recordings are complete, exact, small, anonymous, and contain what their names
+promise."""
 
 from __future__ import annotations
 
@@ -12,7 +13,11 @@ import pytest
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    open_recording_or_cassette,
+    read_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.read.reader import Recording
 from support_faults import explained
 from support_proxy import inspect
@@ -24,7 +29,13 @@ MOST_BYTES = 150_000
 PLACES = re.compile(rb"/(?:tmp|home|root|work|Users|var|opt|usr)/|\.venv|\.peers|site-packages")
 ADDRESS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 HOST = re.compile(rb"https?://([^/:\"\\]+)")
-HOSTS = {b"127.0.0.1", b"example.com", b"developer.mozilla.org", b"google.github.io", b"langchain.com"}
+HOSTS = {
+    b"127.0.0.1",
+    b"example.com",
+    b"developer.mozilla.org",
+    b"google.github.io",
+    b"langchain.com",
+}
 DIALECTS = {
     "demo": {"1.0"},
     "lossy": {"1.0", "1.1"},
@@ -64,13 +75,18 @@ PEERS = {
     "beeai.": "beeai-to-beeai",
     "beeai-jsonrpc": "calls-to-beeai-jsonrpc",
     "handler": "handler-to-sdk1-first HTTP+JSON",
-    **{f"{name}.": f"calls-to-{name}" for name in ("fasta2a", "adk", "agno", "js03", "langgraph", "pythona2a")},
+    **{
+        f"{name}.": f"calls-to-{name}"
+        for name in ("fasta2a", "adk", "agno", "js03", "langgraph", "pythona2a")
+    },
     "a2akit.": "calls-to-a2akit",
     "a2akit-rest": "calls-to-a2akit-rest",
 }
 """The peers, as named in the manual's table of faults."""
 
-every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+every = pytest.mark.parametrize(
+    "sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl")
+)
 
 
 def exchanges(sample: Path) -> list[Exchange]:
@@ -81,7 +97,8 @@ def exchanges(sample: Path) -> list[Exchange]:
 
 @every
 def test_samples_round_trip_byte_for_byte(sample: Path, tmp_path: Path) -> None:
-    """A cassette is converted to a recording, with its digest checked, and back to the same bytes."""
+    """A cassette is converted to a recording, with its digest checked, and back to the same
+    bytes."""
     read_cassette(sample, tmp_path / "sample.a2a")
     with Recording(tmp_path / "sample.a2a") as recording:
         write_cassette(recording, tmp_path / sample.name)
@@ -104,10 +121,13 @@ def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
 
 @every
 def test_samples_are_complete_recordings(sample: Path) -> None:
-    """They are completely captured, every call is closed and every byte decoded, in the dialect of their names."""
+    """They are completely captured, every call is closed and every byte decoded, in the dialect of
+    their names."""
     with open_recording_or_cassette(sample) as recording:
         (session,) = recording.read_sessions()
-        undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
+        undecodable = [
+            row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE
+        ]
         findings = [row.finding for row in recording.read_findings()]
     (dialects,) = [found for name, found in DIALECTS.items() if sample.name.startswith(name)]
     calls = exchanges(sample)
@@ -119,10 +139,14 @@ def test_samples_are_complete_recordings(sample: Path) -> None:
     assert all(finding.rule.startswith("A2A-") for finding in findings)
     meant = MEANT.get(sample.name.removesuffix(".a2a.jsonl"), set())
     pair = next((pair for name, pair in PEERS.items() if sample.name.startswith(name)), "")
-    assert {finding.rule for finding in findings if finding.severity is Severity.ERROR} <= explained(pair) | meant
+    assert {
+        finding.rule for finding in findings if finding.severity is Severity.ERROR
+    } <= explained(pair) | meant
 
 
-@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+@pytest.mark.parametrize(
+    "sample", thin(SAMPLES, 4), ids=lambda path: path.name.removesuffix(".a2a.jsonl")
+)
 def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
     """`a2a-inspect` accepts a cassette in place of a recording."""
     calls = exchanges(sample)
@@ -134,10 +158,17 @@ def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
 
 
 def test_samples_cover_every_binding_and_story() -> None:
-    """They cover every binding, and input-required, subscription, cancellation, push, errors and aborted streams."""
+    """They cover every binding, and input-required, subscription, cancellation, push, errors and
+    aborted streams."""
     calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
 
-    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card", "stdio"}
+    assert {exchange.binding.value for exchange in calls} >= {
+        "grpc",
+        "jsonrpc",
+        "rest",
+        "card",
+        "stdio",
+    }
     assert {exchange.operation for exchange in calls} >= {
         "SendMessage",
         "SendStreamingMessage",
@@ -165,6 +196,8 @@ def test_the_readme_names_every_sample() -> None:
     """The content of each cassette is described without opening it."""
     text = (FOLDER / "README.md").read_text()
     named = set(re.findall(r"`([a-z0-9.-]+)`", text.partition("The credentials")[0]))
-    full = named | {f"sdk-{line}{binding}" for line in ("1.x", "0.3") for binding in ("-rest", "-grpc")}
+    full = named | {
+        f"sdk-{line}{binding}" for line in ("1.x", "0.3") for binding in ("-rest", "-grpc")
+    }
 
     assert {path.name.removesuffix(".a2a.jsonl") for path in SAMPLES} <= full

@@ -1,5 +1,5 @@
-"""The screen in headless Chromium, through the real server: operated by keys, and unreachable for a page of another
-origin."""
+"""The screen in headless Chromium, through the real server: operated by keys, and unreachable for a
+page of another origin."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Person:
         self._read = 0
 
     async def sees(self, *words: str) -> None:
-        """Wait until the text drawn since the last call contains all of these words. Only changes are drawn."""
+        """Wait until the text drawn since the last call contains all of these words. Only changes
+        are drawn."""
         await until(lambda: all(word in self._drawn() for word in words), f"{words} did not come")
         self._read = len(self._page.received)
 
@@ -65,8 +66,8 @@ async def differs(page: Page, before: bytes) -> bool:
 
 
 async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> None:
-    """The finding and its rule are reached with keys alone and copied to the browser's clipboard; nothing is loaded
-    from elsewhere or written."""
+    """The finding and its rule are reached with keys alone and copied to the browser's clipboard;
+    nothing is loaded from elsewhere or written."""
     async with browsing() as browser:
         page = await browser.page()
         await page.ask("Page.addScriptToEvaluateOnNewDocument", source=SPY)
@@ -91,28 +92,38 @@ async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> 
         await person.sees("Copy", "JSON")
         await person.types("i")
         await person.sees("passed to the browser")
-        await until_true(lambda: page.run("String(window.copied).includes('task')"), "nothing was copied")
+        await until_true(
+            lambda: page.run("String(window.copied).includes('task')"), "nothing was copied"
+        )
         await person.types("x")
         await person.sees("read-only")
         origin = address.rsplit("/", 2)[0]
-        assert {each.partition("://")[2].partition("/")[0] for each in page.requests} == {origin.partition("://")[2]}
+        assert {each.partition("://")[2].partition("/")[0] for each in page.requests} == {
+            origin.partition("://")[2]
+        }
         assert not [line for line in page.log if "Content Security Policy" in line]
         await person.types("q")
-        await page.run("new Promise(done => setInterval(() => document.body.matches('.-closed') && done(), 20))")
+        await page.run(
+            "new Promise(done => setInterval("
+            "() => document.body.matches('.-closed') && done(), 20))"
+        )
         assert not list(tmp_path.glob("*.jsonl"))
 
 
 ATTACK = """(async () => {
   const seen = {};
-  const say = (name, promise) => promise.then(() => seen[name] = "reached", () => seen[name] = "refused");
+  const say = (name, promise) =>
+    promise.then(() => seen[name] = "reached", () => seen[name] = "refused");
   await say("fetch", fetch("ADDRESS"));
   await say("post", fetch("ADDRESS", {method: "POST", body: "x"}));
   await say("script", new Promise((yes, no) => {
     const made = document.createElement("script");
-    made.src = "ADDRESSstatic/js/textual.js"; made.onload = yes; made.onerror = no; document.head.append(made);
+    made.src = "ADDRESSstatic/js/textual.js"; made.onload = yes; made.onerror = no;
+    document.head.append(made);
   }));
   await say("socket", new Promise((yes, no) => {
-    const made = new WebSocket("ADDRESSws".replace("http", "ws")); made.onopen = yes; made.onerror = no;
+    const made = new WebSocket("ADDRESSws".replace("http", "ws"));
+    made.onopen = yes; made.onerror = no;
   }));
   const frame = document.createElement("iframe");
   frame.src = "ADDRESS"; document.body.append(frame);
@@ -126,7 +137,9 @@ async def elsewhere() -> AsyncIterator[str]:
     """Serve a page on another port of this machine, which is another origin of the same site."""
 
     async def answer(_request: web.Request) -> web.Response:
-        return web.Response(text="<!DOCTYPE html><title>elsewhere</title>", content_type="text/html")
+        return web.Response(
+            text="<!DOCTYPE html><title>elsewhere</title>", content_type="text/html"
+        )
 
     app = web.Application()
     app.router.add_get("/", answer)
@@ -140,8 +153,8 @@ async def elsewhere() -> AsyncIterator[str]:
 
 
 async def test_a_page_of_another_origin_is_refused(address: str) -> None:
-    """It is refused even with the secret, and so is a request with a foreign host name that resolves to this
-    machine."""
+    """It is refused even with the secret, and so is a request with a foreign host name that
+    resolves to this machine."""
     async with elsewhere() as other, browsing() as browser:
         page = await browser.page()
         await page.go(other)

@@ -32,7 +32,9 @@ def inspect(state: Path, *words: object) -> list[str]:
 
 _README = (SAMPLES.parent / "README.md").read_text()
 _SHOWN = _README.partition("    $ a2a-inspect show 8\n")[2].partition("\n\n")[0]
-_TASK = _README.partition("A long poll is shown as waiting, not as slow:\n\n")[2].partition("\n\n")[0]
+_TASK = _README.partition("A long poll is shown as waiting, not as slow:\n\n")[2].partition("\n\n")[
+    0
+]
 README_OUTPUT = [*_SHOWN.splitlines(), *_TASK.splitlines()]
 """Lines of the README that are output of `a2a-inspect show`."""
 
@@ -49,24 +51,33 @@ def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> No
     window.types("Escape")
     window.sees("FRAME")
     window.types("Enter", "4")
-    window.sees("[4 Findings]", "A2A-GEN-001 frame 4", "Generation gap", "The client missed at least one change")
+    window.sees(
+        "[4 Findings]",
+        "A2A-GEN-001 frame 4",
+        "Generation gap",
+        "The client missed at least one change",
+    )
     window.sees("must act: agent")
     window.types("C-q")
     until(lambda: window.ended)
     shown = without_values(run(tmp_path, "a2a-inspect", "show", "8").out)
     for line in README_OUTPUT:
         pieces = map(without_values, line.strip().split("…"))
-        assert re.search(".*".join(map(re.escape, pieces)), shown), f"the README shows another line: {line}"
+        assert re.search(".*".join(map(re.escape, pieces)), shown), (
+            f"the README shows another line: {line}"
+        )
 
 
 def without_values(text: str) -> str:
     """Return a text of `a2a-inspect show` without times, and without the ids of tasks."""
-    return re.sub(r"task [0-9a-f]{8}[0-9a-f-]*|[+]? *[0-9.:]+ [mu]?s\b|[0-9:]{8}[.][0-9]{3}", "-", text)
+    return re.sub(
+        r"task [0-9a-f]{8}[0-9a-f-]*|[+]? *[0-9.:]+ [mu]?s\b|[0-9:]{8}[.][0-9]{3}", "-", text
+    )
 
 
 def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
-    """Filter, open a frame and a finding with its rule, copy, export the matches, compare, open the help, change the
-    theme."""
+    """Filter, open a frame and a finding with its rule, copy, export the matches, compare, open the
+    help, change the theme."""
     path = tmp_path / "demo.a2a.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     window.start((160, 50), *inspect(tmp_path, path))
@@ -80,7 +91,11 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.types("Enter", "Enter", "2")
     window.sees("[2 Raw]", "00000000")
     window.types("4")
-    window.sees("error A2A-RPC-002 frame 0", "is missing or is not", "examples: a2a-inspect rules A2A-RPC-002")
+    window.sees(
+        "error A2A-RPC-002 frame 0",
+        "is missing or is not",
+        "examples: a2a-inspect rules A2A-RPC-002",
+    )
     window.types("y")
     window.sees("Copy #4.0 as")
     window.types("j")

@@ -1,7 +1,9 @@
-"""SDK clients with nothing but the variables of `a2a-proxy ca env` behave as without the proxy, over three bindings.
+"""SDK clients with nothing but the variables of `a2a-proxy ca env` behave as without the proxy,
+over three bindings.
 
-Through `--tls`, to agents behind nginx with two virtual hosts; through `--forward --intercept`, to the same hosts; and
-through `--forward`, to an agent without TLS: HTTP of Python in absolute form, all other by CONNECT.
+Through `--tls`, to agents behind nginx with two virtual hosts; through `--forward --intercept`, to
+the same hosts; and through `--forward`, to an agent without TLS: HTTP of Python in absolute form,
+all other by CONNECT.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Peers:
-    """A kind of client, two agents, nginx in front of them, and what the client sees of the first agent directly."""
+    """A kind of client, two agents, nginx in front of them, and what the client sees of the first
+    agent directly."""
 
     kind: str
     agents: tuple[Agent, Agent]
@@ -81,7 +84,9 @@ class Peers:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def peers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peers]:
+def peers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Peers]:
     """Run nginx and two agents, and the client without the proxy."""
     kind: str = request.param
     server, hosts = KINDS[kind]
@@ -91,7 +96,8 @@ def peers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
     with contextlib.ExitStack() as stack:
         advertised = [
-            ("--advertise-http", f"https://{host}:{port}", "--advertise-grpc", f"{host}:{port}") for host in hosts
+            ("--advertise-http", f"https://{host}:{port}", "--advertise-grpc", f"{host}:{port}")
+            for host in hosts
         ]
         one, two = (stack.enter_context(agent(server, *words)) for words in advertised)
         blocks = []
@@ -101,9 +107,13 @@ def peers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             leaf.private_key_and_cert_chain_pem.write_to_path(str(folder / f"{names[0]}.pem"))
             blocks.append(virtual_host(folder, port, names, far, first=far is two))
         stack.enter_context(nginx(folder, port, "".join(blocks)))
-        seen = run_calls(kind, [Call((0, each), one.base_url, one.grpc_target, {}) for each in BINDINGS])
+        seen = run_calls(
+            kind, [Call((0, each), one.base_url, one.grpc_target, {}) for each in BINDINGS]
+        )
         places = {f"{host}:{port}" for host in hosts}
-        direct = {binding: as_seen(transcripts, places) for (_, binding), transcripts in seen.items()}
+        direct = {
+            binding: as_seen(transcripts, places) for (_, binding), transcripts in seen.items()
+        }
         yield Peers(kind, (one, two), folder, port, hosts, direct)
 
 
@@ -113,7 +123,14 @@ def run_calls(kind: str, calls: list[Call]) -> Seen:
     async def run_all() -> list[list[Transcript]]:
         return await asyncio.gather(
             *(
-                run_client(kind, call.key[1], SCENARIOS, call.base_url, call.target, variables=call.variables)
+                run_client(
+                    kind,
+                    call.key[1],
+                    SCENARIOS,
+                    call.base_url,
+                    call.target,
+                    variables=call.variables,
+                )
                 for call in calls
             )
         )
@@ -146,17 +163,28 @@ def check_transcripts(peers: Peers, seen: Seen, places: set[str]) -> None:
 
 def check_recording(path: Path, seen: Seen) -> None:
     """Each event that a client received is recorded once, and nothing is lost."""
-    account = [line for (_, binding), transcripts in seen.items() for line in lines(binding, transcripts, frozenset())]
+    account = [
+        line
+        for (_, binding), transcripts in seen.items()
+        for line in lines(binding, transcripts, frozenset())
+    ]
     with Recording(path) as recording:
         (session,) = recording.read_sessions()
         assert (session.how, session.complete, session.lost) == ("clean", "complete", 0)
-        assert [row.exchange.id for row in recording.read_exchanges() if not row.exchange.closed] == []
+        assert [
+            row.exchange.id for row in recording.read_exchanges() if not row.exchange.closed
+        ] == []
         match(told(recording), account)
-        assert {(line.binding, line.scenario, line.stream): line.untold for line in account if line.untold} == {}
+        assert {
+            (line.binding, line.scenario, line.stream): line.untold
+            for line in account
+            if line.untold
+        } == {}
 
 
 def check_tls(path: Path, hosts: set[str]) -> None:
-    """Both legs of each connection have TLS, and the upstream's certificate was verified for these hosts."""
+    """Both legs of each connection have TLS, and the upstream's certificate was verified for these
+    hosts."""
     with Recording(path) as recording:
         tls = [row.connection.tls for row in recording.read_connections()]
     assert all(each is not None and each.client is not None for each in tls)
@@ -171,15 +199,24 @@ def test_through_tls_to_two_virtual_hosts(peers: Peers, tmp_path: Path) -> None:
     """Two `--tls` ports, one per virtual host: each client gets the agent of its port."""
     before = peers.requests()
     pairs = [
-        word for name in NAMES for word in ("--listen", "127.0.0.1:0", "--upstream", f"https://{name}:{peers.port}")
+        word
+        for name in NAMES
+        for word in ("--listen", "127.0.0.1:0", "--upstream", f"https://{name}:{peers.port}")
     ]
-    with proxy(tmp_path, "", "", *pairs, "--tls", "--upstream-ca", str(peers.folder / "ca.pem")) as between:
-        ports = [route["listen"][0].rpartition(":")[2] for route in between.said("start")[0]["routes"]]
+    with proxy(
+        tmp_path, "", "", *pairs, "--tls", "--upstream-ca", str(peers.folder / "ca.pem")
+    ) as between:
+        ports = [
+            route["listen"][0].rpartition(":")[2] for route in between.said("start")[0]["routes"]
+        ]
         places = [f"localhost:{port}" for port in ports]
         variables = variables_of(between)
         seen = run_calls(
             peers.kind,
-            [Call(key, f"https://{places[key[0]]}", places[key[0]], variables) for key in TLS_CALLS],
+            [
+                Call(key, f"https://{places[key[0]]}", places[key[0]], variables)
+                for key in TLS_CALLS
+            ],
         )
         between.stop()
     check_transcripts(peers, seen, {*places})
@@ -193,13 +230,23 @@ def test_through_tls_to_two_virtual_hosts(peers: Peers, tmp_path: Path) -> None:
 def test_intercepted_to_two_virtual_hosts(peers: Peers, tmp_path: Path) -> None:
     """The clients name the virtual hosts, and find the proxy by their environment."""
     before = peers.requests()
-    words = ("--forward", "127.0.0.1:0", "--intercept", "private", "--upstream-ca", str(peers.folder / "ca.pem"))
+    words = (
+        "--forward",
+        "127.0.0.1:0",
+        "--intercept",
+        "private",
+        "--upstream-ca",
+        str(peers.folder / "ca.pem"),
+    )
     with proxy(tmp_path, "", "", *words) as between:
         variables = variables_of(between, "--forward", between.address)
         places = [f"{host}:{peers.port}" for host in peers.hosts]
         seen = run_calls(
             peers.kind,
-            [Call(key, f"https://{places[key[0]]}", places[key[0]], variables) for key in INTERCEPTED_CALLS],
+            [
+                Call(key, f"https://{places[key[0]]}", places[key[0]], variables)
+                for key in INTERCEPTED_CALLS
+            ],
         )
         between.stop()
     check_transcripts(peers, seen, {*places})
@@ -215,7 +262,10 @@ def test_forwarded_without_tls(peers: Peers, tmp_path: Path) -> None:
     one = peers.agents[0]
     with proxy(tmp_path, "", "", "--forward", "127.0.0.1:0") as between:
         variables = variables_of(between, "--forward", between.address)
-        seen = run_calls(peers.kind, [Call((0, each), one.base_url, one.grpc_target, variables) for each in BINDINGS])
+        seen = run_calls(
+            peers.kind,
+            [Call((0, each), one.base_url, one.grpc_target, variables) for each in BINDINGS],
+        )
         between.stop()
     check_transcripts(peers, seen, {f"{host}:{peers.port}" for host in peers.hosts})
     check_recording(between.recording, seen)

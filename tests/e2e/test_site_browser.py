@@ -1,4 +1,5 @@
-"""The site of the manual in headless Chromium: at the width of a phone and of a desktop, by day and by night."""
+"""The site of the manual in headless Chromium: at the width of a phone and of a desktop, by day and
+by night."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ pytestmark = pytest.mark.peers
 CONFIG = Path(__file__).parents[2] / "proxy/a2a_proxy/manual/site/mkdocs.yml"
 PAGES = ("index", "learn-lost-event", "deploy", "usage", "rules", "inspect")
 WIDTHS = (390, 1280)
-_SEEN = "[...document.querySelectorAll('article img')].filter(each => each.offsetWidth).map(each => each.src)"
+_SEEN = (
+    "[...document.querySelectorAll('article img')]"
+    ".filter(each => each.offsetWidth).map(each => each.src)"
+)
 _FOUND = "[...document.querySelectorAll('.md-search-result__item a')].map(each => each.pathname)"
 
 
@@ -31,7 +35,15 @@ class _Quiet(SimpleHTTPRequestHandler):
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Build the site and serve it on loopback."""
     folder = tmp_path_factory.mktemp("site")
-    words = [program("mkdocs"), "build", "--strict", "--config-file", str(CONFIG), "--site-dir", str(folder)]
+    words = [
+        program("mkdocs"),
+        "build",
+        "--strict",
+        "--config-file",
+        str(CONFIG),
+        "--site-dir",
+        str(folder),
+    ]
     subprocess.run(words, check=True, capture_output=True, timeout=SECONDS)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -41,7 +53,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 async def open_page(page: Page, address: str, scheme: str) -> None:
-    await page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    await page.ask(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+    )
     await page.go(address)
 
 
@@ -52,7 +66,10 @@ async def test_pages_fit_and_load_nothing_from_elsewhere(address: str) -> None:
             for width in WIDTHS:
                 await page.resize(width, 844)
                 await open_page(page, f"{address}/{name}.html", "light")
-                assert await page.run("document.documentElement.scrollWidth") <= width, (name, width)
+                assert await page.run("document.documentElement.scrollWidth") <= width, (
+                    name,
+                    width,
+                )
         assert page.log == []
         assert {each for each in page.requests if not each.startswith((address, "data:"))} == set()
 

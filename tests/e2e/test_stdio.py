@@ -1,4 +1,5 @@
-"""`a2a-proxy stdio` between a client and its agent: both behave as without it, and everything is recorded."""
+"""`a2a-proxy stdio` between a client and its agent: both behave as without it, and everything is
+recorded."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
 _AS_FAST_SECONDS, _TRIES = 5.0, 4
-"""Seconds and attempts, because the machine may be busy with other tests. A relay that waits for a timer or for its
-recorder is slower in every attempt."""
+"""Seconds and attempts, because the machine may be busy with other tests. A relay that waits for a
+timer or for its recorder is slower in every attempt."""
 
 
 def converse(client: Client) -> None:
@@ -119,7 +120,9 @@ FAULTS = {
 """Rules that these behaviours of agents break; no other rule may report a finding."""
 
 _CASES = pytest.mark.parametrize(
-    ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
+    ("story", "manner", "code", "ends"),
+    [each[1:] for each in STORIES],
+    ids=[each[0] for each in STORIES],
 )
 
 
@@ -127,8 +130,9 @@ _CASES = pytest.mark.parametrize(
 def test_the_proxy_is_invisible_to_client_and_agent(
     tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]
 ) -> None:
-    """Output, errors, exit status and the bytes that the agent received are equal, and the end is as fast; the
-    recording has every byte, every line of the log, every call with its end, and the expected findings."""
+    """Output, errors, exit status and the bytes that the agent received are equal, and the end is
+    as fast; the recording has every byte, every line of the log, every call with its end, and the
+    expected findings."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -136,13 +140,21 @@ def test_the_proxy_is_invisible_to_client_and_agent(
     tries = [proxied.seconds]
     while min(tries) >= bare.seconds + _AS_FAST_SECONDS and len(tries) < _TRIES:
         folder = tmp_path / f"try-{len(tries)}"
-        tries.append(outcome(folder, manner, story, "--record", tmp_path / f"{folder.name}.db", proxied=True).seconds)
+        tries.append(
+            outcome(
+                folder, manner, story, "--record", tmp_path / f"{folder.name}.db", proxied=True
+            ).seconds
+        )
     assert min(tries) < bare.seconds + _AS_FAST_SECONDS
     (row,) = _ended(recording)
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
         assert [each.exchange.how for each in stored.read_exchanges()] == ends
-        found = {each.finding.rule for each in stored.read_findings() if each.finding.severity >= Severity.WARNING}
+        found = {
+            each.finding.rule
+            for each in stored.read_findings()
+            if each.finding.severity >= Severity.WARNING
+        }
         assert found == FAULTS.get(manner, set())
         (connection,) = [each.connection for each in stored.read_connections()]
         assert connection.bytes_to_agent == len(proxied.received)
@@ -150,8 +162,13 @@ def test_the_proxy_is_invisible_to_client_and_agent(
         frames = [each.frame for each in stored.frames_after(0)]
         log = [each.payload for each in frames if each.kind is FrameKind.LOG]
         assert b"".join(log).replace(b"\n", b"") == proxied.err.replace(b"\n", b"")
-        for side, data in ((Direction.TO_AGENT, proxied.received), (Direction.TO_CLIENT, proxied.out)):
-            messages = [each.payload for each in frames if each.kind in _MESSAGES and each.direction is side]
+        for side, data in (
+            (Direction.TO_AGENT, proxied.received),
+            (Direction.TO_CLIENT, proxied.out),
+        ):
+            messages = [
+                each.payload for each in frames if each.kind in _MESSAGES and each.direction is side
+            ]
             assert messages == _contents(data)
 
 
@@ -179,7 +196,8 @@ def _ended(path: Path, count: int = 1) -> list[SessionRow]:
 
 
 def test_eight_proxies_create_one_recording(tmp_path: Path) -> None:
-    """Each of them creates the file, or finds it created by another one, and writes a session of its own."""
+    """Each of them creates the file, or finds it created by another one, and writes a session of
+    its own."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     command = wrapped(agent(), "--record", recording)
     clients = [Client(command, state) for _ in range(8)]
@@ -216,13 +234,15 @@ def test_a_killed_recorder_is_replaced_unnoticed(tmp_path: Path) -> None:
 
 
 def test_the_recorder_does_not_inherit_the_pipes_of_the_client(tmp_path: Path) -> None:
-    """It holds none of them open and has a session of its own: it can neither delay the client nor receive its
-    signals."""
+    """It holds none of them open and has a session of its own: it can neither delay the client nor
+    receive its signals."""
     client = Client(wrapped(agent()), tmp_path / "state")
     client.read()
     recorder = until(lambda: recorder_of(client.process.pid))
     streams = (client.process.stdin, client.process.stdout, client.process.stderr)
-    pipes = {os.readlink(f"/proc/self/fd/{stream.fileno()}") for stream in streams if stream is not None}
+    pipes = {
+        os.readlink(f"/proc/self/fd/{stream.fileno()}") for stream in streams if stream is not None
+    }
     held = set()
     for name in os.listdir(f"/proc/{recorder}/fd"):
         with contextlib.suppress(OSError):
@@ -250,7 +270,8 @@ def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
 
 
 def test_what_passed_before_the_kill_of_the_proxy_is_replayed(tmp_path: Path) -> None:
-    """A client ends its stdio agent by a kill: answered calls are replayed whole, an open stream up to the kill."""
+    """A client ends its stdio agent by a kill: answered calls are replayed whole, an open stream up
+    to the kill."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
 
     def converse(command: list[str]) -> Client:
@@ -280,7 +301,8 @@ def _results(out: bytes | bytearray) -> list[object]:
 
 
 def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> None:
-    """Proxy and recorder are killed at the same time; the next proxy writes nothing about it to its client's pipes."""
+    """Proxy and recorder are killed at the same time; the next proxy writes nothing about it to its
+    client's pipes."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     client = Client(wrapped(agent(), "--record", recording), state)
     client.read()
@@ -298,10 +320,14 @@ def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> N
     (row,) = _ended(recording)
     assert row.how == "unclean"
     with Recording(recording) as stored:
-        assert [each.exchange.operation for each in stored.read_exchanges()] == ["GetExtendedAgentCard"]
+        assert [each.exchange.operation for each in stored.read_exchanges()] == [
+            "GetExtendedAgentCard"
+        ]
 
 
-def test_a_session_being_finished_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_being_finished_is_no_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The agent ends long before its recorder has started."""
     state = tmp_path / "state"
     monkeypatch.setenv("A2A_PROXY_STATE", str(state))

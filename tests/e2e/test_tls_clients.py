@@ -1,5 +1,5 @@
-"""Clients of many kinds through `--tls` and through `--forward --intercept`, with nothing but the variables of
-`a2a-proxy ca env`; JVMs, which read none of them, by `a2a-proxy run --java`.
+"""Clients of many kinds through `--tls` and through `--forward --intercept`, with nothing but the
+variables of `a2a-proxy ca env`; JVMs, which read none of them, by `a2a-proxy run --java`.
 
 Each client says which protocol (ALPN) and which certificate it saw; the recording says the same.
 """
@@ -53,7 +53,10 @@ class Client:
 
 CLIENTS = {
     "curl": Client(
-        ("curl", "-sSv", "-o", os.devnull, "-w", "status: %{http_code}\n%{certs}", "URL"), "http/1.1", "h2", "curl"
+        ("curl", "-sSv", "-o", os.devnull, "-w", "status: %{http_code}\n%{certs}", "URL"),
+        "http/1.1",
+        "h2",
+        "curl",
     ),
     "openssl s_client": Client(
         (
@@ -68,9 +71,13 @@ CLIENTS = {
     "requests": Client((SDK, HTTP, "requests", "URL"), "http/1.1", "http/1.1"),
     "aiohttp": Client((sys.executable, HTTP, "aiohttp", "URL"), "http/1.1", "http/1.1"),
     "grpcio": Client((SDK, str(PROGRAMS / "grpcio_client.py"), "PLACE"), "h2", "h2"),
-    "Node.js 24 fetch": Client((str(NODE24), str(PROGRAMS / "fetch.mjs"), "URL"), "http/1.1", "http/1.1", "node24"),
+    "Node.js 24 fetch": Client(
+        (str(NODE24), str(PROGRAMS / "fetch.mjs"), "URL"), "http/1.1", "http/1.1", "node24"
+    ),
     "grpc-js": Client((str(NODE24), str(PROGRAMS / "grpc_js.mjs"), "PLACE"), "h2", "h2", "node24"),
-    "java.net.http": Client(("java", str(PROGRAMS / "Fetch.java"), "URL"), "http/1.1", "h2", "java", java=True),
+    "java.net.http": Client(
+        ("java", str(PROGRAMS / "Fetch.java"), "URL"), "http/1.1", "h2", "java", java=True
+    ),
 }
 """manual/tls.md lists the same."""
 NO_CERTIFICATE = {"grpcio"}
@@ -98,7 +105,9 @@ class Seen:
     @property
     def certificate(self) -> x509.Certificate:
         """The certificate that the client prints, the first one."""
-        return x509.load_pem_x509_certificate(self.text[self.text.index("-----BEGIN CERTIFICATE-----") :].encode())
+        return x509.load_pem_x509_certificate(
+            self.text[self.text.index("-----BEGIN CERTIFICATE-----") :].encode()
+        )
 
     def _find(self, pattern: str) -> str:
         found = re.search(pattern, self.text, re.MULTILINE)
@@ -119,14 +128,19 @@ def client_missing(client: Client) -> str | None:
     if client.needs not in ("", "node24") and shutil.which(client.needs) is None:
         return f"{client.needs} is not on PATH"
     if client.java:
-        modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
-        return None if "jdk.compiler@" in modules else "java is no JDK, and cannot run a source file"
+        modules = subprocess.run(
+            ["java", "--list-modules"], capture_output=True, text=True, check=False
+        ).stdout
+        return (
+            None if "jdk.compiler@" in modules else "java is no JDK, and cannot run a source file"
+        )
     return None
 
 
 @pytest.fixture(scope="module", params=["tls", "intercept"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Run the clients one after the other: to an agent through `--tls`, or to nginx before it through `--forward`."""
+    """Run the clients one after the other: to an agent through `--tls`, or to nginx before it
+    through `--forward`."""
     way: str = request.param
     require_peers("sdk1", "js", "node24")
     folder = tmp_path_factory.mktemp(way)
@@ -155,34 +169,52 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         succeeded = [name for name, one in done.items() if one.returncode == 0]
         by_name = dict(zip(succeeded, found, strict=True))
         authority = x509.load_pem_x509_certificate((between.state / "ca" / "ca.pem").read_bytes())
-        seen = {name: Seen(one.returncode, one.stdout + one.stderr, by_name.get(name)) for name, one in done.items()}
+        seen = {
+            name: Seen(one.returncode, one.stdout + one.stderr, by_name.get(name))
+            for name, one in done.items()
+        }
         yield Run(way, authority, seen)
 
 
 def serve_nginx(stack: contextlib.ExitStack, folder: Path, far: Agent) -> int:
-    """Run nginx as `https://localhost` in front of an agent; return its port. Its CA is in `ca.pem`."""
+    """Run nginx as `https://localhost` in front of an agent; return its port. Its CA is in
+    `ca.pem`."""
     port = refusing_port()
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
-    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "localhost.pem"))
-    stack.enter_context(nginx(folder, port, virtual_host(folder, port, ("localhost",), far, first=True)))
+    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(folder / "localhost.pem")
+    )
+    stack.enter_context(
+        nginx(folder, port, virtual_host(folder, port, ("localhost",), far, first=True))
+    )
     return port
 
 
 def command_line(client: Client, place: str, forward: str, java: tuple[str, ...]) -> list[str]:
-    """Return the command that runs a client as a user does: in a shell in which `ca env` was evaluated, or JVMs by
-    `run`."""
+    """Return the command that runs a client as a user does: in a shell in which `ca env` was
+    evaluated, or JVMs by `run`."""
     values = {"URL": f"https://{place}/.well-known/agent-card.json", "PLACE": place}
     words = [values.get(word, word) for word in client.words]
     if client.java:
         return [program("a2a-proxy"), "run", "--java", *java, "--", *words]
     env = f"ca env --forward {forward}" if forward else "ca env"
-    return ["/bin/sh", "-c", f'variables=$("$0" {env}) && eval "$variables" && exec "$@"', program("a2a-proxy"), *words]
+    return [
+        "/bin/sh",
+        "-c",
+        f'variables=$("$0" {env}) && eval "$variables" && exec "$@"',
+        program("a2a-proxy"),
+        *words,
+    ]
 
 
 def run_line(between: Proxy, line: list[str]) -> subprocess.CompletedProcess[str]:
     """Run a client without proxy variables of the tests' own environment."""
-    own = {name: value for name, value in environment(between.state).items() if not name.lower().endswith("_proxy")}
+    own = {
+        name: value
+        for name, value in environment(between.state).items()
+        if not name.lower().endswith("_proxy")
+    }
     return subprocess.run(
         line,
         stdin=subprocess.DEVNULL,
@@ -205,8 +237,8 @@ def connections(path: Path) -> list[Connection]:
 @pytest.mark.peers
 @pytest.mark.parametrize("name", CLIENTS)
 def test_each_client_sees_the_certificate_of_the_authority(run: Run, name: str) -> None:
-    """Each agrees on the protocol that fits, and accepts a certificate for `localhost` that the authority has issued;
-    the recording names the same protocol and fingerprint."""
+    """Each agrees on the protocol that fits, and accepts a certificate for `localhost` that the
+    authority has issued; the recording names the same protocol and fingerprint."""
     client = CLIENTS[name]
     if why := client_missing(client):
         pytest.skip(why)
@@ -220,7 +252,11 @@ def test_each_client_sees_the_certificate_of_the_authority(run: Run, name: str) 
     assert tls is not None
     assert tls.client is not None
     assert tls.client.server is not None
-    assert (tls.client.version, tls.client.alpn, tls.client.server_name) == ("TLSv1.3", protocol, "localhost")
+    assert (tls.client.version, tls.client.alpn, tls.client.server_name) == (
+        "TLSv1.3",
+        protocol,
+        "localhost",
+    )
     assert tls.client.server.names == ("localhost",)
     if name not in NO_CERTIFICATE:
         leaf = seen.certificate
@@ -242,6 +278,8 @@ def test_grpcio_refuses_the_certificate_without_the_variables(tmp_path: Path) ->
     """What grpcio does not show: it accepts the certificate because of `ca env`."""
     require_peers("sdk1")
     with proxy(tmp_path, f"127.0.0.1:{refusing_port()}", "", "--tls") as between:
-        done = run_line(between, [SDK, str(PROGRAMS / "grpcio_client.py"), f"localhost:{between.port}"])
+        done = run_line(
+            between, [SDK, str(PROGRAMS / "grpcio_client.py"), f"localhost:{between.port}"]
+        )
         assert done.returncode != 0
         assert "CERTIFICATE_VERIFY_FAILED" in done.stderr

@@ -1,5 +1,5 @@
-"""The proxy changes no byte and delays none: client - forwarder - proxy - forwarder - agent, all real except the two
-forwarders, which record bytes and times."""
+"""The proxy changes no byte and delays none: client - forwarder - proxy - forwarder - agent, all
+real except the two forwarders, which record bytes and times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ ALL = ("jsonrpc", "rest", "grpc")
 EVERY = ["card", "streaming", "unary", "parts", "input", "push", "big", "concurrent"]
 PLAIN = {"sdk1": [*EVERY, "subscribe"], "sdk03": [*EVERY, "subscribe"], "js": [*EVERY, "subscribe"]}
 PLAIN |= {"0_1": EVERY, "0_2": EVERY, "vendor": ["streaming", "concurrent"]}
-"""Scenarios that end normally: if a client aborts, the agent has sent more than the client received."""
+"""Scenarios that end normally: if a client aborts, the agent has sent more than the client
+received."""
 PIECES = tuple(f"piece {n} of 5".encode() for n in range(1, 6))
 PROGRESS = (b"reading", b"thinking", b"writing")
 APART_NS, PROMPT_NS = 200_000_000, 50_000_000
@@ -51,7 +52,9 @@ class Chain:
     async def run(self, client: str, binding: str, scenarios: list[str]) -> None:
         """Run a client against the first forwarder."""
         place = f"127.0.0.1:{self.near.port}"
-        await run_client(client, binding, scenarios, f"http://{place}", place if len(self.far) > 1 else "")
+        await run_client(
+            client, binding, scenarios, f"http://{place}", place if len(self.far) > 1 else ""
+        )
 
 
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
@@ -92,7 +95,9 @@ def talks(*forwarders: Forwarder) -> Counter[tuple[bytes, bytes]]:
     sent: dict[tuple[int, int], list[bytearray]] = {}
     for number, forwarder in enumerate(forwarders):
         for one in forwarder.captured:
-            sent.setdefault((number, one.conn), [bytearray(), bytearray()])[one.direction] += one.data
+            sent.setdefault((number, one.conn), [bytearray(), bytearray()])[one.direction] += (
+                one.data
+            )
     return Counter((bytes(to_server), bytes(to_client)) for to_server, to_client in sent.values())
 
 
@@ -123,7 +128,8 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 async def test_both_sides_receive_the_same_bytes(
     far: Agent, client: str, bindings: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Byte for byte, on every connection and in both directions, also with megabytes and eight streams at once."""
+    """Byte for byte, on every connection and in both directions, also with megabytes and eight
+    streams at once."""
     require_peers(client)
     async with chain(far, tmp_path) as links:
         await asyncio.gather(*(links.run(client, binding, PLAIN[client]) for binding in bindings))
@@ -133,7 +139,9 @@ async def test_both_sides_receive_the_same_bytes(
     assert sizes(near) == sizes(behind)
     assert near == behind
     assert len(near) >= len(bindings)
-    assert sum(to_client for _, to_client in sizes(near)) > (1_048_554 if "big" in PLAIN[client] else 5_000)
+    assert sum(to_client for _, to_client in sizes(near)) > (
+        1_048_554 if "big" in PLAIN[client] else 5_000
+    )
 
 
 @pytest.mark.peers
@@ -152,10 +160,11 @@ async def test_both_sides_receive_the_same_bytes(
 async def test_events_are_not_delayed(
     far: Agent, client: str, binding: str, marks: tuple[bytes, ...], tmp_path: Path
 ) -> None:
-    """Events that an agent sends 200 ms apart leave the proxy shortly after their arrival, each before the next one.
+    """Events that an agent sends 200 ms apart leave the proxy shortly after their arrival, each
+    before the next one.
 
-    The median of the best attempt decides: a busy machine may stop any process for as long, but a proxy that waits is
-    slow in every attempt.
+    The median of the best attempt decides: a busy machine may stop any process for as long, but a
+    proxy that waits is slow in every attempt.
     """
     require_peers(client)
     async with chain(far, tmp_path) as links:
@@ -193,14 +202,19 @@ def times(captured: list[Captured], marks: tuple[bytes, ...]) -> list[int]:
 @pytest.mark.peers
 @pytest.mark.parametrize("far", ["sdk1"], indirect=True)
 async def test_eight_streams_share_one_connection(far: Agent, tmp_path: Path) -> None:
-    """Eight gRPC streams at once on one connection are eight exchanges of that connection, open at the same time."""
+    """Eight gRPC streams at once on one connection are eight exchanges of that connection, open at
+    the same time."""
     async with chain(far, tmp_path) as links:
         await links.run("sdk1", "grpc", ["concurrent"])
         await until(lambda: over(links.near))
         with await asyncio.to_thread(finished, links.between) as recording:
             exchanges = [row.exchange for row in recording.read_exchanges()]
         preface = b"PRI * HTTP/2.0"
-        http2 = {one.conn for one in links.near.captured if one.direction == CLIENT_TO_SERVER and preface in one.data}
+        http2 = {
+            one.conn
+            for one in links.near.captured
+            if one.direction == CLIENT_TO_SERVER and preface in one.data
+        }
 
     streams = [exchange for exchange in exchanges if exchange.operation == "SendStreamingMessage"]
     assert len(http2) == 1
@@ -212,4 +226,7 @@ async def test_eight_streams_share_one_connection(far: Agent, tmp_path: Path) ->
 
 def most_open(exchanges: list[Exchange]) -> int:
     """Return the largest number of exchanges that were open at the same time."""
-    return max(sum(1 for other in exchanges if other.started <= one.started < other.closed) for one in exchanges)
+    return max(
+        sum(1 for other in exchanges if other.started <= one.started < other.closed)
+        for one in exchanges
+    )

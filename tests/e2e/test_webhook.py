@@ -1,5 +1,5 @@
-"""The webhook of a2a-handler with the proxy before it: it receives what it receives without, and each notification is
-recorded and judged with the stream of its task."""
+"""The webhook of a2a-handler with the proxy before it: it receives what it receives without, and
+each notification is recorded and judged with the stream of its task."""
 
 from __future__ import annotations
 
@@ -39,12 +39,20 @@ def test_a_webhook_behind_the_proxy_receives_the_same(binding: str, tmp_path: Pa
         between = Proxy(tmp_path, f"127.0.0.1:{far.http}", far.grpc_target, *more).start()
         try:
             to_agent, to_hook = [route["listen"][0] for route in between.said("start")[0]["routes"]]
-            relayed = anonymous(run_client(f"handler --push-url http://{to_hook}/webhook", f"http://{to_agent}"))
+            relayed = anonymous(
+                run_client(f"handler --push-url http://{to_hook}/webhook", f"http://{to_agent}")
+            )
             with finished(between) as recording:
-                exchanges = [row for row in recording.read_exchanges() if row.exchange.binding is Binding.WEBHOOK]
+                exchanges = [
+                    row
+                    for row in recording.read_exchanges()
+                    if row.exchange.binding is Binding.WEBHOOK
+                ]
                 frames = [row.frame for row in recording.frames_after(0)]
                 errors = {
-                    row.finding.rule for row in recording.read_findings() if row.finding.severity is Severity.ERROR
+                    row.finding.rule
+                    for row in recording.read_findings()
+                    if row.finding.severity is Severity.ERROR
                 }
         finally:
             between.kill()

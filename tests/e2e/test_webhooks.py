@@ -1,4 +1,5 @@
-"""Push notifications with `--webhooks`: SDK clients and agents notice nothing, and each delivery is on its task."""
+"""Push notifications with `--webhooks`: SDK clients and agents notice nothing, and each delivery is
+on its task."""
 
 from __future__ import annotations
 
@@ -45,22 +46,32 @@ def between(folder: Path, far: Agent, *words: str) -> contextlib.AbstractContext
 
 def deliveries(path: Path) -> list[Exchange]:
     with Recording(path) as recording:
-        return [row.exchange for row in recording.read_exchanges() if row.exchange.binding is Binding.WEBHOOK]
+        return [
+            row.exchange
+            for row in recording.read_exchanges()
+            if row.exchange.binding is Binding.WEBHOOK
+        ]
 
 
 def judged_calls(path: Path) -> Counter[tuple[str, Severity]]:
     """Return the rules of the findings about calls, not about deliveries."""
     with Recording(path) as recording:
         rows = recording.read_exchanges()
-        calls = {(row.session, row.exchange.id) for row in rows if row.exchange.binding is not Binding.WEBHOOK}
-        found = [row for row in recording.read_findings() if (row.session, row.finding.exchange) in calls]
+        calls = {
+            (row.session, row.exchange.id)
+            for row in rows
+            if row.exchange.binding is not Binding.WEBHOOK
+        }
+        found = [
+            row for row in recording.read_findings() if (row.session, row.finding.exchange) in calls
+        ]
     return Counter((row.finding.rule, row.finding.severity) for row in found)
 
 
 @pytest.mark.parametrize(("kind", "binding"), PAIRS)
 def test_clients_notice_nothing(kind: str, binding: str, tmp_path: Path) -> None:
-    """Their transcripts, with what their webhooks received, are those without the option; so are the findings about
-    their calls."""
+    """Their transcripts, with what their webhooks received, are those without the option; so are
+    the findings about their calls."""
     require_peers(kind, AGENTS[kind])
 
     scenarios = ["push"] if kind in OLD else ["push", "webhook"]
@@ -82,7 +93,11 @@ def test_clients_notice_nothing(kind: str, binding: str, tmp_path: Path) -> None
     assert {(each.method, each.target, each.status) for each in found} <= {("POST", "/hook", 200)}
     with Recording(one.recording) as recording:
         assert len({row.task.agent for row in recording.read_tasks()}) == 1
-        sent = {row.exchange.task_id for row in recording.read_exchanges() if row.exchange.operation.startswith("Send")}
+        sent = {
+            row.exchange.task_id
+            for row in recording.read_exchanges()
+            if row.exchange.operation.startswith("Send")
+        }
         (session,) = recording.read_sessions()
     assert {each.task_id for each in found} <= sent - {""}
     assert (session.how, session.lost, session.edits >= 3) == ("clean", 0, True)
@@ -99,7 +114,9 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                receiver.posts.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+                receiver.posts.append(
+                    (self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+                )
                 self.send_response(left.pop(0) if len(left) > 1 else left[0])
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -133,8 +150,8 @@ def call(one: Proxy | Agent, method: str, **params: Any) -> Any:
 
 
 def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
-    """A configuration made in one run of the proxy delivers in the next: each delivery is on its task, with the answer
-    of the webhook, first an error. After a Delete nothing is left of it."""
+    """A configuration made in one run of the proxy delivers in the next: each delivery is on its
+    task, with the answer of the webhook, first an error. After a Delete nothing is left of it."""
     require_peers("sdk1")
     words = ("--webhooks", f"127.0.0.1:{free_port()}")
     folder = tmp_path / "state" / "webhooks"
@@ -147,12 +164,21 @@ def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
             assert (made["url"], made["token"]) == (hook.url, "word")
             one.stop()
         said = [line["message"] for line in one.said("warning")]
-        assert [line for line in said if line.startswith("1 push notification configuration still leads here")]
+        assert [
+            line
+            for line in said
+            if line.startswith("1 push notification configuration still leads here")
+        ]
         (path,) = folder.iterdir()
         assert path.stat().st_mode & 0o777 == 0o600
         one.recording.rename(tmp_path / "first.a2a")
         with between(tmp_path, far, *words) as two:
-            more = {"messageId": "m-2", "taskId": task, "role": "ROLE_USER", "parts": [{"text": "input"}]}
+            more = {
+                "messageId": "m-2",
+                "taskId": task,
+                "role": "ROLE_USER",
+                "parts": [{"text": "input"}],
+            }
             call(two, "SendMessage", message=more)
             (listed,) = call(two, "ListTaskPushNotificationConfigs", taskId=task)["configs"]
             assert listed["url"] == hook.url
@@ -161,16 +187,18 @@ def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
         assert [*folder.iterdir()] == []
         assert not [line for line in two.said("warning") if "still lead" in line["message"]]
     assert len(hook.posts) > 1
-    assert {(target, fields["host"], fields["x-a2a-notification-token"]) for target, fields, _ in hook.posts} == {
-        ("/hook?x=1", hook.place, "word")
-    }
+    assert {
+        (target, fields["host"], fields["x-a2a-notification-token"])
+        for target, fields, _ in hook.posts
+    } == {("/hook?x=1", hook.place, "word")}
     found = deliveries(two.recording)
     assert [each.status for each in found] == [500] + [204] * (len(hook.posts) - 1)
     assert {(each.task_id, each.authority) for each in found} == {(task, hook.place)}
 
 
 def test_a_delivery_before_the_answer_is_on_its_task(tmp_path: Path) -> None:
-    """A message whose answer waits for the task: its notifications are the first that the proxy sees of the task."""
+    """A message whose answer waits for the task: its notifications are the first that the proxy
+    sees of the task."""
     require_peers("sdk1")
     with (
         agent("sdk1") as far,
@@ -194,7 +222,14 @@ def test_configurations_are_set_back_at_the_end(tmp_path: Path) -> None:
         with between(tmp_path, far, "--webhooks", "127.0.0.1:0", "--restore") as one:
             message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "input"}]}
             task = call(one, "SendMessage", message=message)["task"]["id"]
-            call(one, "CreateTaskPushNotificationConfig", taskId=task, id="hook-1", url=hook.url, token="word")
+            call(
+                one,
+                "CreateTaskPushNotificationConfig",
+                taskId=task,
+                id="hook-1",
+                url=hook.url,
+                token="word",
+            )
             one.stop()
         assert [line["message"] for line in one.said("note") if "set back" in line["message"]] == [
             "1 push notification configuration was set back to the client's webhook"
@@ -202,7 +237,12 @@ def test_configurations_are_set_back_at_the_end(tmp_path: Path) -> None:
         assert not [line for line in one.said("warning") if "still lead" in line["message"]]
         (listed,) = call(far, "ListTaskPushNotificationConfigs", taskId=task)["configs"]
         assert (listed["id"], listed["url"], listed["token"]) == ("hook-1", hook.url, "word")
-        more = {"messageId": "m-2", "taskId": task, "role": "ROLE_USER", "parts": [{"text": "input"}]}
+        more = {
+            "messageId": "m-2",
+            "taskId": task,
+            "role": "ROLE_USER",
+            "parts": [{"text": "input"}],
+        }
         call(far, "SendMessage", message=more)
     assert hook.posts
     assert deliveries(one.recording) == []

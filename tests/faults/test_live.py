@@ -11,7 +11,10 @@ from a2a_proxy.model.frame import EventKind
 
 STREAM = "SendStreamingMessage"
 STATUS_2, ARTIFACT = EventPattern(2, EventKind.STATUS), EventPattern(1, EventKind.ARTIFACT)
-ASKING, WORKING = EventPattern(state=int(TaskState.INPUT_REQUIRED)), EventPattern(state=int(TaskState.WORKING))
+ASKING, WORKING = (
+    EventPattern(state=int(TaskState.INPUT_REQUIRED)),
+    EventPattern(state=int(TaskState.WORKING)),
+)
 
 
 @pytest.mark.parametrize(
@@ -21,8 +24,10 @@ ASKING, WORKING = EventPattern(state=int(TaskState.INPUT_REQUIRED)), EventPatter
         ("dup  artifact of *", ("dup", "*", 0, (ARTIFACT,))),
         ("swap 2 3 of message/stream", ("swap", STREAM, 0, (EventPattern(2), EventPattern(3)))),
         ("swap status 2 artifact of *", ("swap", "*", 0, (STATUS_2, ARTIFACT))),
-        ("cut last of SendMessage call 3 @ 50%", ("cut", "SendMessage", 3, (EventPattern(last=True),), 50.0)),
-        ("cut last of SendMessage @50%", ("cut", "SendMessage", 0, (EventPattern(last=True),), 50.0)),
+        ("cut last of SendMessage call 3 @ 50%",
+         ("cut", "SendMessage", 3, (EventPattern(last=True),), 50.0)),
+        ("cut last of SendMessage @50%",
+         ("cut", "SendMessage", 0, (EventPattern(last=True),), 50.0)),
         ("stall 5s before input-required of *", ("stall", "*", 0, (ASKING,), 5e9)),
         ("stall 20ms before TASK_STATE_WORKING of *", ("stall", "*", 0, (WORKING,), 2e7)),
         ("gen-1 at 3 of SubscribeToTask", ("gen", "SubscribeToTask", 0, (EventPattern(3),), -1.0)),
@@ -43,7 +48,18 @@ def test_each_form_of_the_manual_is_a_fault() -> None:
     assert {verb: parse_live_fault(text).verb for verb, text in LIVE_EXAMPLES.items()} == {
         verb: verb for verb in LIVE_EXAMPLES
     }
-    assert list(LIVE_EXAMPLES) == ["drop", "dup", "swap", "cut", "stall", "gen", "fail", "reset", "slice", "slow"]
+    assert list(LIVE_EXAMPLES) == [
+        "drop",
+        "dup",
+        "swap",
+        "cut",
+        "stall",
+        "gen",
+        "fail",
+        "reset",
+        "slice",
+        "slow",
+    ]
 
 
 @pytest.mark.parametrize("verb", LIVE_EXAMPLES)
@@ -60,19 +76,24 @@ def test_a_missing_word_is_shown_with_the_verb(verb: str) -> None:
     ("text", "under", "why", "hint"),
     [
         ("dorp 2 of *", "dorp", "this is no fault", "did you mean drop?"),
-        ("explode", "explode", "this is no fault", "drop, dup, swap, cut, stall, gen+2, fail, reset, slice or slow"),
+        ("explode", "explode", "this is no fault",
+         "drop, dup, swap, cut, stall, gen+2, fail, reset, slice or slow"),
         ("DROP 2 of *", "DROP", "this is no fault", "did you mean drop?"),
         ("drop #3.4", "#3.4", "live traffic has no recorded places", "describe the event"),
         ("drop 0 of *", "0", "events are counted from 1", "drop status 2 of SendStreamingMessage"),
-        ("drop status -2 of *", "-2", "events are counted from 1", "drop status 2 of SendStreamingMessage"),
+        ("drop status -2 of *", "-2", "events are counted from 1",
+         "drop status 2 of SendStreamingMessage"),
         ("drop it of *", "it", "expected an event", "an event is a number"),
         ("drop workign of *", "workign", "expected an event", "did you mean working?"),
         ("drop 2", "", 'expected "of"', "drop status 2 of SendStreamingMessage"),
-        ("drop 2 of SendStreamingMesage", "SendStreamingMesage", "an operation", "you mean SendStreamingMessage"),
+        ("drop 2 of SendStreamingMesage", "SendStreamingMesage", "an operation",
+         "you mean SendStreamingMessage"),
         ("drop 2 of GetTask", "GetTask", "GetTask has one answer", "cut 1 of GetTask"),
-        ("drop 2 of message/send", "message/send", "SendMessage has one answer", "cut 1 of SendMessage"),
+        ("drop 2 of message/send", "message/send", "SendMessage has one answer",
+         "cut 1 of SendMessage"),
         ("drop 2 of webhook", "webhook", "can only fail", "fail 503 at webhook"),
-        ("drop 2 of * call zero", "zero", "the number of the call", "call 1; without it every call"),
+        ("drop 2 of * call zero", "zero", "the number of the call",
+         "call 1; without it every call"),
         ("drop 2 of * 3", "3", 'expected "call"', "call 3"),
         ("drop 2 of * call 1 now", "now", "should end here", "drop status 2 of"),
         ("swap 2 2 of *", "2 of", "swapped with itself", "swap 2 3"),
@@ -86,7 +107,8 @@ def test_a_missing_word_is_shown_with_the_verb(verb: str) -> None:
         ("fail 14 at GetTask", "14", "a gRPC status name", "the gRPC status 14: UNAVAILABLE"),
         ("fail -0 at GetTask", "-0", "a JSON-RPC code below 0", ""),
         ("fail OK at GetTask", "OK", "a gRPC status name", "OK is no failure"),
-        ("fail unavailable at GetTask", "unavailable", "a gRPC status name", "did you mean UNAVAILABLE?"),
+        ("fail unavailable at GetTask", "unavailable", "a gRPC status name",
+         "did you mean UNAVAILABLE?"),
         ("fail UNAVAILABLE at webhook", "UNAVAILABLE", "fails with an HTTP status", ""),
         ("slice 0", "0", "a number of bytes, from 1", "slice 7 of SendStreamingMessage"),
         ("slow 0ms every *", "0ms", "a duration must be more than 0", "slow 200ms every"),

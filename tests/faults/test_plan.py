@@ -27,8 +27,15 @@ def matched(faults: CallFaults | None, *events: EventFacts) -> list[list[str]]:
 
 
 def test_events_are_found_by_number_kind_state_and_end() -> None:
-    made = plan(f"drop 2 of {STREAM}", f"dup status 2 of {STREAM}", "cut completed of *", "stall 1s before last of *")
-    found = matched(made.open_call(STREAM, Binding.GRPC), TASK, WORKING, ARTIFACT, COMPLETED, COMPLETED)
+    made = plan(
+        f"drop 2 of {STREAM}",
+        f"dup status 2 of {STREAM}",
+        "cut completed of *",
+        "stall 1s before last of *",
+    )
+    found = matched(
+        made.open_call(STREAM, Binding.GRPC), TASK, WORKING, ARTIFACT, COMPLETED, COMPLETED
+    )
     assert found == [[], ["drop"], [], ["dup", "cut", "stall"], []]
 
 

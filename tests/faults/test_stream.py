@@ -10,7 +10,9 @@ from a2a_proxy.faults.stream import MAX_HELD_BYTES, FaultPiece, StreamFaults
 from a2a_proxy.model.exchange import Binding
 
 
-def stream(*faults: str, events: bytes = b"abcd") -> tuple[FaultPlan, list[FaultPiece], list[tuple[int, str]]]:
+def stream(
+    *faults: str, events: bytes = b"abcd"
+) -> tuple[FaultPlan, list[FaultPiece], list[tuple[int, str]]]:
     plan = FaultPlan([parse_live_fault(each) for each in faults])
     call = plan.open_call("SendStreamingMessage", Binding.REST)
     assert call is not None
@@ -48,7 +50,10 @@ def test_pauses_add_up() -> None:
 
 def test_a_cut_ends_the_response_in_the_middle_of_an_event() -> None:
     _, pieces, _ = stream("cut 2 of * @ 50%", events=b"ab")
-    assert [(piece.data, piece.cut) for piece in pieces] == [(b"aa", ""), (b"b", "cut 2 of * @ 50%")]
+    assert [(piece.data, piece.cut) for piece in pieces] == [
+        (b"aa", ""),
+        (b"b", "cut 2 of * @ 50%"),
+    ]
     _, pieces, _ = stream("cut 2 of *", "swap 1 4 of *", events=b"ab")
     assert [(piece.data, bool(piece.cut)) for piece in pieces] == [(b"aa", False), (b"", True)]
 
@@ -59,6 +64,9 @@ def test_a_swap_that_holds_too_much_is_given_up() -> None:
     assert call is not None
     made = StreamFaults(call, lambda raw, _: raw)
     assert made.feed_event(b"a" * MAX_HELD_BYTES, EventFacts(), 0) == []
-    assert [len(piece.data) for piece in made.feed_event(b"b", EventFacts(), 1)] == [MAX_HELD_BYTES, 1]
+    assert [len(piece.data) for piece in made.feed_event(b"b", EventFacts(), 1)] == [
+        MAX_HELD_BYTES,
+        1,
+    ]
     assert [piece.data for piece in made.feed_event(b"c", EventFacts(), 2)] == [b"c"]
     assert plan.missed

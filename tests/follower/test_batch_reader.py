@@ -38,7 +38,9 @@ SAMPLES = sorted((Path(__file__).parents[2] / "recordings").glob("*.a2a.jsonl"))
 class Walk:
     """Goes through a session batch by batch."""
 
-    def __init__(self, recording: Recording, session: int = 1, wants: frozenset[RowKind] = ALL) -> None:
+    def __init__(
+        self, recording: Recording, session: int = 1, wants: frozenset[RowKind] = ALL
+    ) -> None:
         self._recording, self._session, self._wants = recording, session, wants
         self.cursor = SessionCursor()
         self.seen: list[tuple[RowKind, int, Any]] = []
@@ -48,7 +50,9 @@ class Walk:
         batch = next_batch(self._recording, self._session, self.cursor, self._wants)
         assert batch is not None
         self.cursor = batch.after
-        self.seen += [(item.kind, item.row, read_value(self._recording, item)) for item in batch.items]
+        self.seen += [
+            (item.kind, item.row, read_value(self._recording, item)) for item in batch.items
+        ]
         return bool(batch.items) or batch.more
 
     def all(self) -> list[tuple[RowKind, int, Any]]:
@@ -65,7 +69,10 @@ class Walk:
 def live(path: Path, chunks: list[Chunk], together: int) -> Walk:
     """Follow a recording while it is made, with a look after each commit of so many chunks."""
     observer = Observer(Redactor(KEY))
-    made = Writer(path, facts(1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",)))
+    made = Writer(
+        path,
+        facts(1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",)),
+    )
     made.open()
     walk = Walk(Recording(path))
     for start in range(0, len(chunks), together):
@@ -88,7 +95,8 @@ def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 
 
 def in_order(seen: list[tuple[RowKind, int, Any]]) -> None:
-    """Frames in order of storing; findings after their frame, ends after all frames, nothing twice."""
+    """Frames in order of storing; findings after their frame, ends after all frames, nothing
+    twice."""
     keys = [(kind, row) for kind, row, _ in seen]
     assert len(keys) == len(set(keys))
     frames = [row for kind, row in keys if kind is RowKind.FRAME]
@@ -123,7 +131,9 @@ def test_every_row_of_a_sample_is_read_once_in_order(path: Path) -> None:
             RowKind.HANDOFF: [row.handoff for row in recording.read_handoffs()],
         }
         for kind, values in parts.items():
-            assert sorted(walk.of(kind), key=lambda each: each.id) == [each for each in values if each.ended]
+            assert sorted(walk.of(kind), key=lambda each: each.id) == [
+                each for each in values if each.ended
+            ]
         assert sorted(map(repr, walk.of(RowKind.FINDING))) == sorted(
             repr(row.finding) for row in recording.read_findings()
         )
@@ -159,17 +169,25 @@ def test_following_live_reads_the_same_rows_as_afterwards(
 
 
 def _told(value: Any) -> str:
-    """A value as text; when a segment's stream was closed is known later than that the segment has ended."""
+    """A value as text; when a segment's stream was closed is known later than that the segment has
+    ended."""
     return repr(msgspec.structs.replace(value, closed=0) if isinstance(value, Segment) else value)
 
 
 def test_an_exchange_is_reported_when_it_is_closed(tmp_path: Path) -> None:
-    """Once, also where nothing but its row has changed; the last look finds it as it was in the end."""
+    """Once, also where nothing but its row has changed; the last look finds it as it was in the
+    end."""
     made = writer(tmp_path / "r.db")
-    made.write([request(1), status(1, 1, "x")], changes=changes(exchange(1, closed=0, how="", events=1)))
+    made.write(
+        [request(1), status(1, 1, "x")], changes=changes(exchange(1, closed=0, how="", events=1))
+    )
     walk = Walk(Recording(tmp_path / "r.db"))
     walk.all()
-    assert (len(walk.of(RowKind.FRAME)), walk.of(RowKind.EXCHANGE), len(walk.cursor.open)) == (2, [], 1)
+    assert (len(walk.of(RowKind.FRAME)), walk.of(RowKind.EXCHANGE), len(walk.cursor.open)) == (
+        2,
+        [],
+        1,
+    )
     made.write([], changes=changes(exchange(1, events=2)))
     walk.all()
     assert [(value.id, value.events) for value in walk.of(RowKind.EXCHANGE)] == [(1, 2)]
@@ -205,9 +223,12 @@ def test_rows_of_other_sessions_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("looks_between", "how_many"), [(True, 1), (False, 1), (False, 20)])
-def test_reused_row_numbers_after_pruning_are_read(tmp_path: Path, looks_between: bool, how_many: int) -> None:
-    """Another session of the file, which had the newest frames, is removed: what comes then is not taken for known,
-    whether anybody looked in between or not, and be it less or more than was removed."""
+def test_reused_row_numbers_after_pruning_are_read(
+    tmp_path: Path, looks_between: bool, how_many: int
+) -> None:
+    """Another session of the file, which had the newest frames, is removed: what comes then is not
+    taken for known, whether anybody looked in between or not, and be it less or more than was
+    removed."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
     one.write([request(1)], changes=changes(exchange(1)))
     two.write([request(number) for number in range(1, 9)], changes=changes(exchange(1)))
@@ -226,7 +247,8 @@ def test_reused_row_numbers_after_pruning_are_read(tmp_path: Path, looks_between
 
 
 def test_no_transaction_is_left_open(tmp_path: Path) -> None:
-    """A follower that does not come back hinders no checkpoint: the log can be emptied between two looks."""
+    """A follower that does not come back hinders no checkpoint: the log can be emptied between two
+    looks."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))
     recording = Recording(tmp_path / "r.db")
@@ -235,7 +257,9 @@ def test_no_transaction_is_left_open(tmp_path: Path) -> None:
     assert not recording.db.in_transaction
     made.finish(exchange(1).closed)  # which empties the log
     assert not (tmp_path / "r.db-wal").exists() or not (tmp_path / "r.db-wal").stat().st_size
-    assert [read_value(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME] == [1]
+    assert [
+        read_value(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME
+    ] == [1]
 
 
 def test_an_imported_cassette_reads_the_same(tmp_path: Path) -> None:

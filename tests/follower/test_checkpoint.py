@@ -9,7 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, FollowerState, PendingBatch, SessionCursor
+from a2a_proxy.follower.checkpoint import (
+    CallMark,
+    CheckpointFile,
+    FollowerState,
+    PendingBatch,
+    SessionCursor,
+)
 
 
 @pytest.fixture
@@ -41,7 +47,9 @@ def test_state_and_call_mark_are_restored(file: int) -> None:
     assert (other.load(), other.read_mark()) == (FollowerState(), CallMark(calls=6))
 
 
-def test_a_write_cut_short_keeps_the_previous_state(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_cut_short_keeps_the_previous_state(
+    file: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whichever write is the last, the next process finds the old state or the new one."""
     old = FollowerState(None, {1: SessionCursor(frame=1)})
     new = FollowerState(None, {1: SessionCursor(frame=2, open=list(range(500)))})

@@ -24,7 +24,21 @@ def segment(number: int, over: int = 0) -> Segment:
     at = STARTED + number
     end = STARTED + over if over else 0
     return Segment(
-        number, "agent", "t", "c", "client", 1, 1, 0, 1, 0, at, at, at, ended=end, reason="speaker" * bool(over)
+        number,
+        "agent",
+        "t",
+        "c",
+        "client",
+        1,
+        1,
+        0,
+        1,
+        0,
+        at,
+        at,
+        at,
+        ended=end,
+        reason="speaker" * bool(over),
     )
 
 
@@ -52,7 +66,8 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_late_rows_are_found(table: Table) -> None:
-    """Number 2 is withheld until it is known that it is no half of a unary call; 3 and 4 never come."""
+    """Number 2 is withheld until it is known that it is no half of a unary call; 3 and 4 never
+    come."""
     table.put(segment(1, over=5), segment(5))
     assert table.look() == [1]
     assert table.known.open == [5]

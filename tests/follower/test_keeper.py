@@ -33,7 +33,9 @@ class Kept:
     def __init__(self, name: str, recording: Path, **options: Any) -> None:
         self.told: list[tuple[str, str]] = []
         options.setdefault("timing", KeeperTiming(pause_seconds=(0.01,)))
-        self.keeper = HookKeeper(name, str(recording), lambda *told: self.told.append(told), **options)
+        self.keeper = HookKeeper(
+            name, str(recording), lambda *told: self.told.append(told), **options
+        )
         self.keeper.start()
 
     def ended(self) -> tuple[str, int, int]:
@@ -76,7 +78,11 @@ def test_a_hook_gets_every_call_of_a_finished_recording(
         counts = recording.count_rows()
         (session,) = recording.read_sessions()
     first, *rest, last = noted(hooks)
-    assert (first["method"], first["uuid"], first["recording"]) == ("start", session.facts.uuid, str(tmp_path / "r.db"))
+    assert (first["method"], first["uuid"], first["recording"]) == (
+        "start",
+        session.facts.uuid,
+        str(tmp_path / "r.db"),
+    )
     assert (last["method"], first["pid"] != os.getpid()) == ("close", True)
     names = [call["method"] for call in rest]
     assert names.count("on_frame") == counts.frames
@@ -92,7 +98,8 @@ def test_a_hook_gets_every_call_of_a_finished_recording(
 def test_a_live_recording_is_followed_to_its_end(
     keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
 ) -> None:
-    """What is committed is handed over while the session runs; when it has ended, so does the follower."""
+    """What is committed is handed over while the session runs; when it has ended, so does the
+    follower."""
     made = writer(tmp_path / "r.db")
     made.open()
     one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)
@@ -107,7 +114,9 @@ def test_a_live_recording_is_followed_to_its_end(
     assert not one.told
 
 
-def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_follower_has_the_lowest_priority(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
     """The lowest priority there is, for itself and for its session; no terminal of anybody's."""
     made = writer(tmp_path / "r.db")
     made.open()
@@ -119,14 +128,20 @@ def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: di
     if sys.platform == "linux":
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
         group = Path(f"/proc/{pid}/autogroup")
-        grouped = group.exists() and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
+        grouped = (
+            group.exists()
+            and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
+        )
         assert not grouped or group.read_text().split()[-1] == "19"
         one.keeper.raise_priority()
         assert not grouped or group.read_text().split()[-1] == "0"
 
 
-def test_exceptions_of_a_hook_are_counted_and_logged(keep: Callable[..., Kept], tmp_path: Path) -> None:
-    """Counted, reported once per kind, with the traceback in the log; calls continue, also after `sys.exit`."""
+def test_exceptions_of_a_hook_are_counted_and_logged(
+    keep: Callable[..., Kept], tmp_path: Path
+) -> None:
+    """Counted, reported once per kind, with the traceback in the log; calls continue, also after
+    `sys.exit`."""
     sample(tmp_path / "r.db")
     one = keep("noting:Fails", tmp_path / "r.db")
     assert one.ended() == ("done", 1 + 9 + 3 + 1, 9 + 1)
@@ -139,14 +154,28 @@ def test_exceptions_of_a_hook_are_counted_and_logged(keep: Callable[..., Kept], 
     assert 'raise ValueError(f"no {frame.seq}")' in text
 
 
-def test_a_dead_hook_process_is_replaced(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
-    """The next process repeats the interrupted call and makes those after it; none of those before it."""
+def test_a_dead_hook_process_is_replaced(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
+    """The next process repeats the interrupted call and makes those after it; none of those before
+    it."""
     sample(tmp_path / "r.db")
     one = keep("noting:Dies", tmp_path / "r.db")
     outcome, _, errors = one.ended()
     assert (outcome, errors) == ("done", 0)
     frames = [call["at"] for call in noted(hooks) if call["method"] == "on_frame"]
-    assert frames == [[1, 0], [1, 1], [1, 2], [1, 2], [2, 0], [2, 1], [2, 2], [3, 0], [3, 1], [3, 2]]
+    assert frames == [
+        [1, 0],
+        [1, 1],
+        [1, 2],
+        [1, 2],
+        [2, 0],
+        [2, 1],
+        [2, 2],
+        [3, 0],
+        [3, 1],
+        [3, 2],
+    ]
     assert methods(hooks).count("start") == 2
     assert methods(hooks).count("on_exchange_end") == 3
     (told,) = one.told
@@ -169,7 +198,10 @@ def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_pat
     [
         (
             "broken:Hook",
-            "hook broken:Hook cannot be loaded: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+            (
+                "hook broken:Hook cannot be loaded: ModuleNotFoundError: "
+                "No module named 'nothing_of_this_name'"
+            ),
         ),
         ("noting:Unmade", "hook noting:Unmade cannot be created: RuntimeError: not today"),
         ("noting:Nothing", "hook noting:Nothing has no method to call"),
@@ -177,7 +209,9 @@ def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_pat
         ("noting:Nowhere", "hook noting:Nowhere: noting has no Nowhere"),
     ],
 )
-def test_an_unusable_hook_is_reported_once(keep: Callable[..., Kept], tmp_path: Path, name: str, message: str) -> None:
+def test_an_unusable_hook_is_reported_once(
+    keep: Callable[..., Kept], tmp_path: Path, name: str, message: str
+) -> None:
     """Told once, with a hint, and not tried again."""
     sample(tmp_path / "r.db")
     one = keep(name, tmp_path / "r.db")
@@ -190,7 +224,8 @@ def test_an_unusable_hook_is_reported_once(keep: Callable[..., Kept], tmp_path: 
 def test_a_spinning_hook_is_reported_and_ended(
     keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
 ) -> None:
-    """It is reported after a time, killed after the grace period, and the frames it has not seen are counted."""
+    """It is reported after a time, killed after the grace period, and the frames it has not seen
+    are counted."""
     sample(tmp_path / "r.db")
     one = keep("noting:Spins", tmp_path / "r.db", timing=KeeperTiming(stuck_seconds=0.1))
     told = until(lambda: one.told)
@@ -202,7 +237,9 @@ def test_a_spinning_hook_is_reported_and_ended(
     until_dead(one.keeper.pid)
 
 
-def test_a_hook_is_stopped_between_two_calls(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_hook_is_stopped_between_two_calls(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
     """The call that is being made is finished, and `close` is called."""
     sample(tmp_path / "r.db")
     one = keep("noting:Waits", tmp_path / "r.db")
@@ -236,8 +273,8 @@ def test_threads_of_a_hook_do_not_delay_the_end(
 def test_a_hook_ends_with_its_parent_process(hooks: dict[str, str], tmp_path: Path) -> None:
     """After SIGKILL of the parent no hook is left, not even one that is stopped by the throttle.
 
-    The throttle of the parent stops the hook whatever share of a processor it gets: on a busy machine a process of
-    idle priority gets too little to be stopped for minutes.
+    The throttle of the parent stops the hook whatever share of a processor it gets: on a busy
+    machine a process of idle priority gets too little to be stopped for minutes.
     """
     sample(tmp_path / "r.db")
     code = (
@@ -258,8 +295,11 @@ def test_a_hook_ends_with_its_parent_process(hooks: dict[str, str], tmp_path: Pa
     until_dead(pid)
 
 
-def test_a_recreated_recording_is_followed(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
-    """Its recorder writes the rest of the session into a new file of that name: the same instance goes on there."""
+def test_a_recreated_recording_is_followed(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
+    """Its recorder writes the rest of the session into a new file of that name: the same instance
+    goes on there."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))
     one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)

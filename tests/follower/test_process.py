@@ -38,7 +38,9 @@ class Taker:
     def add_row(self, kind: RowKind, value: Any) -> None:
         if len([each for each in self._taken if each != "start"]) == self._fatal:
             raise Died
-        self._taken.append((value.exchange, value.seq) if kind is RowKind.FRAME else f"end of {value.id}")
+        self._taken.append(
+            (value.exchange, value.seq) if kind is RowKind.FRAME else f"end of {value.id}"
+        )
 
     def finish_batch(self) -> bool:
         return True
@@ -62,7 +64,13 @@ class Run:
         """A process that dies in the call after `fatal` others."""
         tally = CallTally()
         aim = {"path": str(self.path), **aim}
-        return Follower(FollowTarget(**aim), lambda: Taker(self.taken, fatal), self.ledger, tally, self.said.append)
+        return Follower(
+            FollowTarget(**aim),
+            lambda: Taker(self.taken, fatal),
+            self.ledger,
+            tally,
+            self.said.append,
+        )
 
 
 @pytest.fixture
@@ -73,7 +81,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         yield Run(tmp_path / "r.db", ledger.fileno())
 
 
-STORY = [(1, 0), (1, 1), (1, 2), "end of 1", (2, 0), (2, 1), (2, 2), "end of 2", (3, 0), (3, 1), (3, 2), "end of 3"]
+STORY = [
+    (1, 0),
+    (1, 1),
+    (1, 2),
+    "end of 1",
+    (2, 0),
+    (2, 1),
+    (2, 2),
+    "end of 2",
+    (3, 0),
+    (3, 1),
+    (3, 2),
+    "end of 3",
+]
 
 
 def test_every_row_is_handed_over_once(run: Run) -> None:
@@ -112,8 +133,8 @@ def test_a_stop_after_any_call_repeats_none(run: Run) -> None:
 
 
 def test_lag_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told where it is many frames, and again where it has doubled; not for a recording that has no need to be kept up
-    with."""
+    """Told where it is many frames, and again where it has doubled; not for a recording that has no
+    need to be kept up with."""
     monkeypatch.setattr(process, "_MIN_REPORTED_LAG", 3)
     run.process().run()
     assert run.said == []
@@ -131,13 +152,16 @@ def test_the_end_of_a_session_is_signalled_before_the_rest_is_read(run: Run) -> 
             aim, tally = FollowTarget(str(run.path), follow=follow), CallTally()
             make, hurry = (lambda: Taker(run.taken, -1)), (lambda: hurried.append(len(run.taken)))
             run.taken.clear()
-            Follower(aim, make, CheckpointFile(ledger.fileno()), tally, run.said.append, hurry).run()
+            Follower(
+                aim, make, CheckpointFile(ledger.fileno()), tally, run.said.append, hurry
+            ).run()
     assert hurried[0] <= 1
     assert len(run.taken) == len(STORY) + 2
 
 
 def test_a_missing_session_ends_the_follower(run: Run) -> None:
-    """A session that is not in the file, and is not waited for, is over; none of its calls is made."""
+    """A session that is not in the file, and is not waited for, is over; none of its calls is
+    made."""
     follower = run.process(session="another")
     assert not follower._is_finished()
     follower.stopping = True

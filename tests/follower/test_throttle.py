@@ -13,7 +13,9 @@ from support_cli import until
 from support_process import state_of
 from support_stdio_relay import blocked
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process uses, in /proc")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells what a process uses, in /proc"
+)
 Start = Callable[[str], subprocess.Popen[bytes]]
 
 

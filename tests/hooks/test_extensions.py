@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.hooks.extensions import EXTENSION_GROUP, EXTENSIONS_VARIABLE, load_extensions, usable_extensions
+from a2a_proxy.hooks.extensions import (
+    EXTENSION_GROUP,
+    EXTENSIONS_VARIABLE,
+    load_extensions,
+    usable_extensions,
+)
 from support_hooks import install
 
 _CODE = """
@@ -32,14 +37,21 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_user_names_an_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXTENSIONS_VARIABLE, " couriers_of_a_test:COURIER ,")
     (plugin,) = load_extensions()
-    assert (plugin.reference, plugin.package, plugin.failure) == ("couriers_of_a_test:COURIER", "", "")
+    assert (plugin.reference, plugin.package, plugin.failure) == (
+        "couriers_of_a_test:COURIER",
+        "",
+        "",
+    )
     assert [each.name for each in usable_extensions([plugin])] == ["courier"]
 
 
 def test_a_package_brings_an_extension(modules: Path) -> None:
     install(modules, "courier", "couriers_of_a_test:COURIER", group=EXTENSION_GROUP)
     (plugin,) = load_extensions()
-    assert (plugin.reference, plugin.package) == ("couriers_of_a_test:COURIER", "hooked-package 1.2")
+    assert (plugin.reference, plugin.package) == (
+        "couriers_of_a_test:COURIER",
+        "hooked-package 1.2",
+    )
     assert plugin.extension is not None
 
 
@@ -50,7 +62,10 @@ def test_a_package_brings_an_extension(modules: Path) -> None:
         ("couriers_of_a_test:NUMBER", "NUMBER is not an Extension"),
         ("couriers_of_a_test:LOOSE", "uris is not a tuple of texts that are not empty"),
         ("couriers_of_a_test:EMPTY", "members is not a tuple of texts that are not empty"),
-        ("couriers_of_a_test:NOTHING", "AttributeError: module 'couriers_of_a_test' has no attribute 'NOTHING'"),
+        (
+            "couriers_of_a_test:NOTHING",
+            "AttributeError: module 'couriers_of_a_test' has no attribute 'NOTHING'",
+        ),
         ("no_such_couriers:X", "ModuleNotFoundError: No module named 'no_such_couriers'"),
         ("broken_couriers_of_a_test:X", "OSError: no parcels"),
     ],

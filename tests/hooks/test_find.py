@@ -24,7 +24,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_installed_hooks_are_found_by_name() -> None:
     """With the package that brings them."""
     found = {each.name: each for each in installed_hooks()}
-    assert (found["notes"].reference, found["notes"].package) == ("noting:Notes", "hooked-package 1.2")
+    assert (found["notes"].reference, found["notes"].package) == (
+        "noting:Notes",
+        "hooked-package 1.2",
+    )
     check_hook("notes")
     assert load_hook("notes").__name__ == load_hook("noting:Notes").__name__ == "Notes"
 
@@ -38,7 +41,11 @@ def test_installed_hooks_are_found_by_name() -> None:
         ("noting:", "hook 'noting:' does not name a class", "write it as module:Class"),
         ("no-ting:Notes", "hook 'no-ting:Notes' does not name a class", "write it as module:Class"),
         ("noting:Note", "hook noting:Note: noting has no Note", "similar names: Notes"),
-        ("noting:Notes.made", "hook noting:Notes.made: Notes has no made", "check the name after the colon"),
+        (
+            "noting:Notes.made",
+            "hook noting:Notes.made: Notes has no made",
+            "check the name after the colon",
+        ),
         ("noting:NUMBER", "hook noting:NUMBER: NUMBER is not a class", "name a class"),
     ],
 )
@@ -59,7 +66,10 @@ def test_missing_names_and_modules_are_found_without_running_the_hook(name: str)
     with pytest.raises((HookError, ModuleNotFoundError)) as loaded:
         load_hook(name)
     assert looked.value.hint
-    assert isinstance(loaded.value, ModuleNotFoundError) or loaded.value.message == looked.value.message
+    assert (
+        isinstance(loaded.value, ModuleNotFoundError)
+        or loaded.value.message == looked.value.message
+    )
 
 
 @pytest.mark.usefixtures("folder")
@@ -70,7 +80,9 @@ def test_listing_hooks_runs_no_hook_code() -> None:
         load_hook("broken:Hook")
 
 
-def test_a_script_in_the_current_folder_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_in_the_current_folder_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It need not be on PYTHONPATH, and hides no module that is."""
     (folder / "scripts").mkdir()
     (folder / "scripts/alone.py").write_text("class Mine:\n    pass\n")

@@ -15,7 +15,9 @@ from support_rules import record
 def test_the_gap_of_the_rule_example_is_read(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
     (finding,) = [
-        each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.make_chunks()) if each.rule == GAP_RULE
+        each
+        for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.make_chunks())
+        if each.rule == GAP_RULE
     ]
     gap = gap_of(finding)
     assert gap is not None
@@ -24,7 +26,8 @@ def test_the_gap_of_the_rule_example_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "missing"), [({"missing": "3"}, [3]), ({"missing": "6-8"}, [6, 7, 8]), ({"count": "2"}, [])]
+    ("evidence", "missing"),
+    [({"missing": "3"}, [3]), ({"missing": "6-8"}, [6, 7, 8]), ({"count": "2"}, [])],
 )
 def test_the_gap_is_in_the_evidence(evidence: dict[str, str], missing: list[int]) -> None:
     gap = gap_of(Finding(GAP_RULE, Severity.ERROR, 1, "words", task_id="t", evidence=evidence))
@@ -34,4 +37,9 @@ def test_the_gap_is_in_the_evidence(evidence: dict[str, str], missing: list[int]
 
 def test_findings_of_other_rules_have_no_gap() -> None:
     """Only A2A-GEN-001 does."""
-    assert gap_of(Finding("A2A-GEN-002", Severity.ERROR, 1, "generation 3 is missing: 2 is followed by 4")) is None
+    assert (
+        gap_of(
+            Finding("A2A-GEN-002", Severity.ERROR, 1, "generation 3 is missing: 2 is followed by 4")
+        )
+        is None
+    )

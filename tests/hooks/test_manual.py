@@ -13,13 +13,22 @@ _PAGE = (_ROOT / "proxy/a2a_proxy/manual/hooks.md").read_text()
 
 
 def test_the_manual_example_prints_its_output(tmp_path: Path) -> None:
-    """The first block of Python is the hook, the first command calls it for a recording of this repository."""
+    """The first block of Python is the hook, the first command calls it for a recording of this
+    repository."""
     code = re.search(r"```python\n# (\S+\.py)\n(.*?)```", _PAGE, re.DOTALL)
     shown = re.search(r"    \$ a2a-inspect hooks (\S+) --hook (\S+)\n((?:    .*\n)+)", _PAGE)
     assert code is not None
     assert shown is not None
     (tmp_path / code[1]).write_text(code[2])
-    done = run(tmp_path, "a2a-inspect", "hooks", _ROOT / shown[1], "--hook", shown[2], PYTHONPATH=str(tmp_path))
+    done = run(
+        tmp_path,
+        "a2a-inspect",
+        "hooks",
+        _ROOT / shown[1],
+        "--hook",
+        shown[2],
+        PYTHONPATH=str(tmp_path),
+    )
     assert done.lines == [line[4:] for line in shown[3].splitlines()]
     assert done.code == 0
 

@@ -2,7 +2,7 @@
 
 .venv/bin/python tests/house/measures.py                the table
 .venv/bin/python tests/house/measures.py --list         with the places behind each number
-.venv/bin/python tests/house/measures.py --field NAME   the product files that name a field of an exchange
+.venv/bin/python tests/house/measures.py --field NAME   product files naming a field of an exchange
 """
 
 from __future__ import annotations
@@ -32,10 +32,17 @@ SMALL_LINES = 60
 MAX_PARAMETERS = 8
 MAX_METHODS = 25
 TOKENS = frozenset(
-    {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING, getattr(tokenize, "FSTRING_START", -1)}
+    {
+        tokenize.NAME,
+        tokenize.OP,
+        tokenize.NUMBER,
+        tokenize.STRING,
+        getattr(tokenize, "FSTRING_START", -1),
+    }
 )
 FIELD = "sent_traceparent"
-"""A field of an exchange that the product learns, stores, shows and exports, and that has no other meaning."""
+"""A field of an exchange that the product learns, stores, shows and exports, and that has no other
+meaning."""
 LONG_DECLARATIONS = {("proxy/a2a_proxy/rules/define/rule.py", "rule")}
 ONE_MODULE_EACH = {
     "a2a_inspect.cli": "command with options of its own, or group of commands",
@@ -110,7 +117,8 @@ OBJECT_IS_THE_CLASS = {
     "append": "a member to the collection",
     "clear": "the collection",
 }
-"""Methods whose object is the instance or the class itself -> that object. Functions of modules need the object."""
+"""Methods whose object is the instance or the class itself -> that object. Functions of modules
+need the object."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -144,8 +152,8 @@ def module_name(path: Path) -> str:
 
 
 def _tokens(path: Path) -> tuple[int, int]:
-    """Return the number of tokens of a module, and the number of its lines that have code: no docstrings, comments or
-    blank lines."""
+    """Return the number of tokens of a module, and the number of its lines that have code: no
+    docstrings, comments or blank lines."""
     count, lines, first = 0, set(), True
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
@@ -164,16 +172,24 @@ def product_tokens() -> Measure:
     """Names, operators, numbers and strings of the product."""
     found = sorted(((_tokens(ROOT / path)[0], path) for path in modules()), reverse=True)
     total = sum(count for count, _ in found)
-    return Measure("tokens of the product", f"{total:,}", "820,000", [f"{count:,}: {path}" for count, path in found])
+    return Measure(
+        "tokens of the product",
+        f"{total:,}",
+        "820,000",
+        [f"{count:,}: {path}" for count, path in found],
+    )
 
 
 def test_tokens() -> Measure:
     """The same of the tests."""
     found = sorted(
-        ((_tokens(path)[0], path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")), reverse=True
+        ((_tokens(path)[0], path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")),
+        reverse=True,
     )
     total = sum(count for count, _ in found)
-    return Measure("tokens of the tests", f"{total:,}", "less", [f"{count:,}: {path}" for count, path in found])
+    return Measure(
+        "tokens of the tests", f"{total:,}", "less", [f"{count:,}: {path}" for count, path in found]
+    )
 
 
 def tokens_per_line() -> Measure:
@@ -190,7 +206,11 @@ def packages() -> Measure:
 
 def state_methods() -> Measure:
     """Methods that save or restore the state of a decoder or of what is known."""
-    found = [f"{path}:{node.lineno} {node.name}" for path, node in nodes(Function) if node.name in ("save", "restore")]
+    found = [
+        f"{path}:{node.lineno} {node.name}"
+        for path, node in nodes(Function)
+        if node.name in ("save", "restore")
+    ]
     return Measure("`save` and `restore` methods", str(len(found)), "12", found)
 
 
@@ -202,20 +222,26 @@ def large_classes() -> Measure:
         if count > MAX_METHODS:
             found.append((count, f"{count}: {path}:{node.lineno} {node.name}"))
     found.sort(reverse=True)
-    return Measure("classes with more than 25 methods", str(len(found)), "0", [place for _, place in found])
+    return Measure(
+        "classes with more than 25 methods", str(len(found)), "0", [place for _, place in found]
+    )
 
 
 def field_spread(field: str = FIELD) -> Measure:
     """Product files that name a field of an exchange, in code or in a string."""
-    found = [str(path) for path in modules() if re.search(rf"\b{field}\b", (ROOT / path).read_text(encoding="utf-8"))]
+    found = [
+        str(path)
+        for path in modules()
+        if re.search(rf"\b{field}\b", (ROOT / path).read_text(encoding="utf-8"))
+    ]
     return Measure(f"product files that name `{field}`", str(len(found)), "5", found)
 
 
 def one_word_functions() -> Measure:
     """Functions with a one-word name, of those whose name should be a verb with its object.
 
-    Left out are special methods, `main`, nested functions that are handed over as values, and what the tables
-    `FREE_DECORATORS`, `FIXED_NAMES`, `NOTATION` and `OBJECT_IS_THE_CLASS` list.
+    Left out are special methods, `main`, nested functions that are handed over as values, and what
+    the tables `FREE_DECORATORS`, `FIXED_NAMES`, `NOTATION` and `OBJECT_IS_THE_CLASS` list.
     """
     total, places = 0, []
     for path, tree in modules().items():
@@ -224,18 +250,29 @@ def one_word_functions() -> Measure:
                 continue
             total += 1
             if "_" not in function.name.strip("_"):
-                name = f"{owner.name}.{function.name}" if isinstance(owner, ast.ClassDef) else function.name
+                name = (
+                    f"{owner.name}.{function.name}"
+                    if isinstance(owner, ast.ClassDef)
+                    else function.name
+                )
                 places.append(f"{path}:{function.lineno} {name}")
     value = f"{100 * len(places) / total:.1f} % of {total:,}"
-    return Measure("functions with a one-word name", value, "under 5 %: verbs with an object", places)
+    return Measure(
+        "functions with a one-word name", value, "under 5 %: verbs with an object", places
+    )
 
 
-def _named_functions(node: ast.AST, owner: ast.AST | None = None) -> Iterator[tuple[Function, ast.AST | None]]:
-    """Yield each function with the class or function around it, or None at the level of the module."""
+def _named_functions(
+    node: ast.AST, owner: ast.AST | None = None
+) -> Iterator[tuple[Function, ast.AST | None]]:
+    """Yield each function with the class or function around it, or None at the level of the
+    module."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function):
             yield child, owner
-        yield from _named_functions(child, child if isinstance(child, (ast.ClassDef, Function)) else owner)
+        yield from _named_functions(
+            child, child if isinstance(child, (ast.ClassDef, Function)) else owner
+        )
 
 
 def _has_free_name(path: Path, function: Function, owner: ast.AST | None) -> bool:
@@ -243,7 +280,10 @@ def _has_free_name(path: Path, function: Function, owner: ast.AST | None) -> boo
     name = function.name
     if name.startswith("__") or name == "main" or path.as_posix().startswith(NOTATION):
         return True
-    decorators = {ast.unparse(each.func if isinstance(each, ast.Call) else each) for each in function.decorator_list}
+    decorators = {
+        ast.unparse(each.func if isinstance(each, ast.Call) else each)
+        for each in function.decorator_list
+    }
     if any(each.rpartition(".")[2] in FREE_DECORATORS for each in decorators):
         return True
     if isinstance(owner, ast.ClassDef):
@@ -262,8 +302,16 @@ def scattered_private_names() -> Measure:
         if node.name.startswith("_") and not node.name.startswith("__"):
             found[node.name].add(path)
     many = {name: paths for name, paths in found.items() if len(paths) > 5}
-    places = [f"{name}: {len(paths)} modules" for name, paths in sorted(many.items(), key=lambda item: -len(item[1]))]
-    return Measure("private function names in more than 5 modules", str(len(many)), "0 for different things", places)
+    places = [
+        f"{name}: {len(paths)} modules"
+        for name, paths in sorted(many.items(), key=lambda item: -len(item[1]))
+    ]
+    return Measure(
+        "private function names in more than 5 modules",
+        str(len(many)),
+        "0 for different things",
+        places,
+    )
 
 
 def banned_function_names() -> Measure:
@@ -281,10 +329,17 @@ def repeated_class_names() -> Measure:
     for path, node in nodes(ast.ClassDef):
         found[node.name].add(path)
     many = {name: paths for name, paths in found.items() if len(paths) > 1}
-    inside = [name for name, paths in many.items() if len({_package(path) for path in paths}) < len(paths)]
-    places = [f"{name}: {', '.join(map(str, sorted(paths)))}" for name, paths in sorted(many.items())]
+    inside = [
+        name for name, paths in many.items() if len({_package(path) for path in paths}) < len(paths)
+    ]
+    places = [
+        f"{name}: {', '.join(map(str, sorted(paths)))}" for name, paths in sorted(many.items())
+    ]
     return Measure(
-        "class names in several modules (in one package)", f"{len(many)} ({len(inside)})", "0 in one package", places
+        "class names in several modules (in one package)",
+        f"{len(many)} ({len(inside)})",
+        "0 in one package",
+        places,
     )
 
 
@@ -297,7 +352,9 @@ def _count(pattern: str, *roots: str) -> tuple[int, list[str]]:
     places, total = [], 0
     for root in roots:
         start = ROOT / root
-        files = [start] if start.is_file() else [path for kind in TEXT for path in start.rglob(kind)]
+        files = (
+            [start] if start.is_file() else [path for kind in TEXT for path in start.rglob(kind)]
+        )
         for path in sorted(files):
             if path == Path(__file__).resolve():
                 continue
@@ -309,16 +366,24 @@ def _count(pattern: str, *roots: str) -> tuple[int, list[str]]:
 
 
 def octets() -> Measure:
-    """The word for bytes that is not used, except in keys of stored data and in names of columns and media types."""
+    """The word for bytes that is not used, except in keys of stored data and in names of columns
+    and media types."""
     total, places = _count(
-        r"(?<![\"_])octets?(?![\"_-])", *SOURCES, "tests", "README.md", "CHANGELOG.md", "recordings/README.md"
+        r"(?<![\"_])octets?(?![\"_-])",
+        *SOURCES,
+        "tests",
+        "README.md",
+        "CHANGELOG.md",
+        "recordings/README.md",
     )
     return Measure('the word "octet(s)"', str(total), "0", places)
 
 
 def missing_documents() -> Measure:
     """References to documents that are not in the repository."""
-    total, places = _count(r"\b(?:protocol )?sheet\b(?= ?[\d(,.:;]|, part| part)|design(?:\.md)? \d", *SOURCES, "tests")
+    total, places = _count(
+        r"\b(?:protocol )?sheet\b(?= ?[\d(,.:;]|, part| part)|design(?:\.md)? \d", *SOURCES, "tests"
+    )
     return Measure("references to missing documents", str(total), "0", places)
 
 
@@ -329,7 +394,10 @@ def import_circles() -> Measure:
     groups = [sorted(group) for group in _components(edges) if len(group) > 1]
     size = sum(map(len, groups))
     return Measure(
-        "import circles (modules in them)", f"{len(groups)} ({size})", "0", [", ".join(group) for group in groups]
+        "import circles (modules in them)",
+        f"{len(groups)} ({size})",
+        "0",
+        [", ".join(group) for group in groups],
     )
 
 
@@ -381,26 +449,44 @@ def screen_inheritance() -> Measure:
 
     longest = max((chain(name) for name in classes if name.endswith("Screen")), key=len)
     methods = sum(isinstance(node, Function) for name in longest for node in classes[name].body)
-    return Measure("screens: inheritance chain (methods)", f"{len(longest)} ({methods})", "2", [" < ".join(longest)])
+    return Measure(
+        "screens: inheritance chain (methods)",
+        f"{len(longest)} ({methods})",
+        "2",
+        [" < ".join(longest)],
+    )
 
 
 def small_modules() -> Measure:
     """Modules under 60 lines that could be folded into the one module that imports them.
 
-    Left out are modules that must stay apart: an importer of another floor (the package of a contract) cannot take
-    them, a module that is imported only inside functions or for types is loaded when it is needed, such as the module
-    of a command, and the packages of `ONE_MODULE_EACH` keep a module for each member, however small.
+    Left out are modules that must stay apart: an importer of another floor (the package of a
+    contract) cannot take them, a module that is imported only inside functions or for types is
+    loaded when it is needed, such as the module of a command, and the packages of `ONE_MODULE_EACH`
+    keep a module for each member, however small.
     """
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
-    early = {(importer, name) for path, tree in modules().items() for importer, name in _early_imports(path, tree)}
+    early = {
+        (importer, name)
+        for path, tree in modules().items()
+        for importer, name in _early_imports(path, tree)
+    }
     found = []
     for path in modules():
         lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
         name = module_name(path)
-        if path.name.startswith("__") or lines >= SMALL_LINES or name.rpartition(".")[0] in ONE_MODULE_EACH:
+        if (
+            path.name.startswith("__")
+            or lines >= SMALL_LINES
+            or name.rpartition(".")[0] in ONE_MODULE_EACH
+        ):
             continue
         importers = graph.find_modules_that_directly_import(name)
-        if len(importers) == 1 and (importer := min(importers), name) in early and _floor(importer) == _floor(name):
+        if (
+            len(importers) == 1
+            and (importer := min(importers), name) in early
+            and _floor(importer) == _floor(name)
+        ):
             found.append(f"{path}: {lines} lines")
     return Measure("small modules to fold into their importer", str(len(found)), "0", found)
 
@@ -429,7 +515,9 @@ def long_parameter_lists() -> Measure:
     found = []
     for path, node in nodes(Function):
         arguments = node.args
-        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        names = [
+            each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        ]
         count = len(names) - (names[:1] in (["self"], ["cls"]))
         if count > MAX_PARAMETERS and (path.as_posix(), node.name) not in LONG_DECLARATIONS:
             found.append(f"{count}: {path}:{node.lineno} {node.name}")
@@ -465,7 +553,9 @@ def complex_functions() -> Measure:
 
 def untested_modules() -> Measure:
     """Modules of the product without a test module of the same path."""
-    tests = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    tests = {
+        path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")
+    }
     found, total = [], 0
     for path in modules():
         if path.name.startswith("__"):
@@ -475,7 +565,12 @@ def untested_modules() -> Measure:
         folder = f"inspect/{folder}".rstrip("/") if path.parts[0] == "tui" else folder
         if f"{folder}/test_{path.name}".lstrip("/") not in tests:
             found.append(str(path))
-    return Measure("modules without a test module of the same path", f"{len(found)} of {total}", "as documented", found)
+    return Measure(
+        "modules without a test module of the same path",
+        f"{len(found)} of {total}",
+        "as documented",
+        found,
+    )
 
 
 MEASURES: tuple[Callable[[], Measure], ...] = (
@@ -505,7 +600,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="print the places behind each number")
-    parser.add_argument("--field", metavar="NAME", help="print the product files that name a field of an exchange")
+    parser.add_argument(
+        "--field", metavar="NAME", help="print the product files that name a field of an exchange"
+    )
     options = parser.parse_args()
     rows = [field_spread(options.field)] if options.field else [measure() for measure in MEASURES]
     for row in rows:

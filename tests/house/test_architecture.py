@@ -1,4 +1,5 @@
-"""The tour in manual/architecture.md names what exists, and its floors are those of the contracts."""
+"""The tour in manual/architecture.md names what exists, and its floors are those of the
+contracts."""
 
 from __future__ import annotations
 
@@ -38,8 +39,14 @@ def test_a_place_of_the_tour_exists(place: str) -> None:
 
 
 def test_the_floors_are_those_of_the_contract() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    layers = next(each["layers"] for each in contracts if each["type"] == "layers" and "a2a_proto" in each["layers"])
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(
+        each["layers"]
+        for each in contracts
+        if each["type"] == "layers" and "a2a_proto" in each["layers"]
+    )
     floors = [sorted(re.findall(r"[\w.]+", layer)) for layer in reversed(layers)]
     rows = re.findall(r"^\| (\d+) \| `([\w.]+)` \|", PAGE, re.M)
     drawn: dict[int, list[str]] = {}

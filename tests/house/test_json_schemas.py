@@ -1,4 +1,5 @@
-"""The JSON schemas of cassettes, `views.toml` and `keys.toml` equal the code, and agree with the readers."""
+"""The JSON schemas of cassettes, `views.toml` and `keys.toml` equal the code, and agree with the
+readers."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def lines_of(sample: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: str(path.stem))
 def test_every_line_of_the_samples_is_valid(sample: Path) -> None:
     """Under the schema of its kind, which its first member names."""
-    definitions = json.loads((support_json_schemas.FOLDER / "cassette.schema.json").read_text("utf-8"))["$defs"]
+    definitions = json.loads(
+        (support_json_schemas.FOLDER / "cassette.schema.json").read_text("utf-8")
+    )["$defs"]
     kinds = {"cassette": "header"}
     for number, line in enumerate(lines_of(sample), 1):
         kind = next(iter(line))
@@ -73,7 +76,8 @@ _WRONG: dict[str, tuple[str, str, Any]] = {
 
 
 def changed(kind: str, name: str, value: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the lines of a sample with one member changed in the first line of a kind, and this line."""
+    """Return the lines of a sample with one member changed in the first line of a kind, and this
+    line."""
     lines = [copy.deepcopy(line) for line in lines_of(ROOT / "recordings/lossy.a2a.jsonl")]
     line = next(line for line in lines if next(iter(line)) == kind)
     line[name] = value
@@ -109,7 +113,9 @@ def test_schema_and_reader_accept_unknown_members(tmp_path: Path) -> None:
         ('[slow]\nones = "err"\n', False),
     ],
 )
-def test_views_are_valid_where_the_reader_accepts_them(text: str, valid: bool, tmp_path: Path) -> None:
+def test_views_are_valid_where_the_reader_accepts_them(
+    text: str, valid: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "views.toml"
     path.write_text(text)
     assert validator("views").is_valid(tomllib.loads(text)) is valid
@@ -140,7 +146,9 @@ def test_views_that_the_screen_writes_are_valid(tmp_path: Path) -> None:
         ('frame = "f2"\n', False),
     ],
 )
-def test_keys_are_valid_where_the_reader_accepts_them(text: str, valid: bool, tmp_path: Path) -> None:
+def test_keys_are_valid_where_the_reader_accepts_them(
+    text: str, valid: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(text)
     assert validator("keys").is_valid(tomllib.loads(text)) is valid
@@ -154,4 +162,6 @@ def test_keys_are_valid_where_the_reader_accepts_them(text: str, valid: bool, tm
 def test_every_action_is_valid() -> None:
     for scope in KEY_SCOPES:
         for name, keys in default_keys(scope).items():
-            assert validator("keys").is_valid(tomllib.loads(f"{name} = {json.dumps(list(keys))}")), name
+            assert validator("keys").is_valid(
+                tomllib.loads(f"{name} = {json.dumps(list(keys))}")
+            ), name

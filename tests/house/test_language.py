@@ -1,4 +1,5 @@
-"""Phrases that do not belong in docstrings, comments, messages and documents: each has a plainer one in its place."""
+"""Phrases that do not belong in docstrings, comments, messages and documents: each has a plainer
+one in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rec
 BANNED = {
     r"oct(?:ets?)\b(?!-stream)": "byte",
     r"(?:is|are|was|were|be|been|being|has|have|once|not) told": "is reported, receives, is passed",
-    r"told (?:of|apart|by|what|here|once|to)|tells? (?:of|no|them|apart|nothing)": "reports, distinguishes",
+    r"told (?:of|apart|by|what|here|once|to)"
+    r"|tells? (?:of|no|them|apart|nothing)": "reports, distinguishes",
     r"(?<!there )(?:is|are|was|were) (?-i:none)|none such": "does not exist, is not a",
     r"who (?:asks|wants|reads|says)": "a caller, a client, a user",
     r"what (?:passes|came|comes|stands|belongs|goes|remains|arrives|follows)": "the noun",
@@ -25,7 +27,8 @@ BANNED = {
     r"but for": "except",
     r", for (?:it|they|there|nobody|neither|he)": "because",
     r"dear|in vain|for ever|in so far|thereof|therein": "expensive, forever",
-    r"(?:stands?|stood) (?:in|at|there|before|behind|beside|between|on|under|alone|where|here|after|around)": "is in",
+    r"(?:stands?|stood) (?:in|at|there|before|behind|beside|between"
+    r"|on|under|alone|where|here|after|around)": "is in",
     r"goes on|went on": "continues",
     r"as (?:it|they) (?:came|come|comes|stands?)": "as received, unchanged",
     r"knows (?:no|of|nothing)": "does not depend on, does not parse",
@@ -37,7 +40,8 @@ _PATTERNS = {re.compile(rf"(?i)\b(?:{phrase})\b"): instead for phrase, instead i
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line number and text of each comment and string of a module, or the whole text of a document."""
+    """Yield line number and text of each comment and string of a module, or the whole text of a
+    document."""
     if path.suffix == ".md":
         yield 1, path.read_text("utf-8")
         return
@@ -48,7 +52,12 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _files() -> list[Path]:
-    modules = [path for source in SOURCES for path in (ROOT / source).rglob("*.py") if "_pb2" not in path.name]
+    modules = [
+        path
+        for source in SOURCES
+        for path in (ROOT / source).rglob("*.py")
+        if "_pb2" not in path.name
+    ]
     pages = [*(ROOT / name for name in DOCUMENTS), *(ROOT / "proxy/a2a_proxy/manual").glob("*.md")]
     pages.remove(ROOT / "proxy/a2a_proxy/manual/rules.md")  # generated from the docstrings of rules
     return [path for path in (*modules, *pages) if path.exists()]
@@ -60,7 +69,10 @@ def find_phrases(path: Path) -> Iterator[str]:
         for pattern, instead in _PATTERNS.items():
             for hit in pattern.finditer(text):
                 at = line + text.count("\n", 0, hit.start())
-                yield f"{path.relative_to(ROOT)}:{at}: {' '.join(hit[0].split())!r}; better: {instead}"
+                yield (
+                    f"{path.relative_to(ROOT)}:{at}: "
+                    f"{' '.join(hit[0].split())!r}; better: {instead}"
+                )
 
 
 def test_no_banned_phrase() -> None:
@@ -77,7 +89,9 @@ def test_no_banned_phrase() -> None:
         ("application/octet-stream", 0),
     ],
 )
-def test_phrases_are_found(text: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phrases_are_found(
+    text: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text(text)

@@ -1,4 +1,5 @@
-"""The manual can be found: each page from the README, each link has something at its end, each option its line."""
+"""The manual can be found: each page from the README, each link has something at its end, each
+option its line."""
 
 from __future__ import annotations
 
@@ -12,14 +13,22 @@ from a2a_proxy.cli.main import cli
 
 _ROOT = Path(__file__).parents[2]
 _MANUAL = _ROOT / "proxy/a2a_proxy/manual"
-_TOP = [_ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "recordings/README.md")]
+_TOP = [
+    _ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "recordings/README.md")
+]
 _PAGES = [*_TOP, *sorted(_MANUAL.glob("*.md"))]
 
 
 def _links(page: Path) -> list[tuple[Path, str]]:
     """The files of this repository that a page leads to, and the headings in them."""
-    found = [each.partition("#") for each in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if "://" not in each]
-    return [((page.parent / path).resolve() if path else page, heading) for path, _, heading in found]
+    found = [
+        each.partition("#")
+        for each in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        if "://" not in each
+    ]
+    return [
+        ((page.parent / path).resolve() if path else page, heading) for path, _, heading in found
+    ]
 
 
 def _anchors(page: Path) -> set[str]:

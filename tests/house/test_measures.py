@@ -41,3 +41,8 @@ def test_few_functions_have_a_one_word_name(measures: ModuleType) -> None:
     row = measures.one_word_functions()
     assert float(row.value.split()[0]) < 5, row.places
     assert row.places
+
+
+def test_a_line_of_code_has_few_tokens(measures: ModuleType) -> None:
+    """Short lines are read, long ones are decoded."""
+    assert float(measures.tokens_per_line().value) <= 8.2

@@ -27,9 +27,12 @@ _KINDS = {".py", ".md", ".binpb", ".typed", ".js", ".css", ".html", ".json", ".1
 
 
 def build(source: Path, folder: Path) -> Path:
-    """Build both packages into a folder, without an environment of their own, and return the folder."""
+    """Build both packages into a folder, without an environment of their own, and return the
+    folder."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    done = subprocess.run(
+        command, cwd=source, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -55,7 +58,9 @@ def metadata(built: Path) -> Message:
 
 
 @pytest.mark.parametrize("name", [WHEEL, SDIST])
-def test_a_build_of_the_sdist_is_equal_to_the_first(name: str, built: Path, unpacked: Path, tmp_path: Path) -> None:
+def test_a_build_of_the_sdist_is_equal_to_the_first(
+    name: str, built: Path, unpacked: Path, tmp_path: Path
+) -> None:
     """Also in another folder, and with files of another age."""
     assert (build(unpacked, tmp_path) / name).read_bytes() == (built / name).read_bytes()
 
@@ -65,25 +70,42 @@ def test_the_wheel_has_what_users_need_and_nothing_else(built: Path) -> None:
         names = wheel.namelist()
     package = [name for name in names if ".dist-info/" not in name]
     assert {Path(name).suffix for name in package if "/manual/deploy/" not in name} == _KINDS
-    assert {name.partition("/")[0].removesuffix("-" + __version__ + ".data") for name in package} == {
+    assert {
+        name.partition("/")[0].removesuffix("-" + __version__ + ".data") for name in package
+    } == {
         "a2a_inspect",
         "a2a_proto",
         "a2a_proxy",
     }
-    assert [name for name in package if "/site/" in name or name.endswith(("_pb2.py", "a2a_proto/build.py"))] == []
-    assert {Path(name).name for name in names if "/man1/" in name} == {"a2a-inspect.1", "a2a-proxy.1"}
+    assert [
+        name
+        for name in package
+        if "/site/" in name or name.endswith(("_pb2.py", "a2a_proto/build.py"))
+    ] == []
+    assert {Path(name).name for name in names if "/man1/" in name} == {
+        "a2a-inspect.1",
+        "a2a-proxy.1",
+    }
     for page in (ROOT / "proxy/a2a_proxy/manual").glob("*.md"):
         assert f"a2a_proxy/manual/{page.name}" in names
 
 
 def test_the_sdist_has_every_file_of_the_repository(unpacked: Path) -> None:
     """Except the files of `.gitignore`. `tests/run` and its neighbours stay executable."""
-    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()] + [".git", "PKG-INFO"]
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()] + [
+        ".git",
+        "PKG-INFO",
+    ]
     for path in ROOT.iterdir():
         if not any(fnmatch(path.name, pattern) for pattern in ignored):
-            assert (unpacked / path.name).exists(), f"add {path.name} to the sdist in pyproject.toml"
+            assert (unpacked / path.name).exists(), (
+                f"add {path.name} to the sdist in pyproject.toml"
+            )
     for path in (unpacked / "tests").rglob("*"):
-        assert path.stat().st_mode & 0o777 == (ROOT / path.relative_to(unpacked)).stat().st_mode & 0o755 | 0o644
+        assert (
+            path.stat().st_mode & 0o777
+            == (ROOT / path.relative_to(unpacked)).stat().st_mode & 0o755 | 0o644
+        )
 
 
 def test_the_version_and_the_owner_have_one_source(metadata: Message) -> None:
@@ -91,10 +113,18 @@ def test_the_version_and_the_owner_have_one_source(metadata: Message) -> None:
     urls = dict(value.split(", ", 1) for value in metadata.get_all("Project-URL", []))
     assert urls == PROJECT["project"]["urls"]
     texts = [ROOT / "pyproject.toml", *(ROOT / "proxy").rglob("*.md")]
-    texts += [path for kind in ("*.yml", "*.md", "*.py", "release") for path in (ROOT / ".github").rglob(kind)]
+    texts += [
+        path
+        for kind in ("*.yml", "*.md", "*.py", "release")
+        for path in (ROOT / ".github").rglob(kind)
+    ]
     owner = urls["Source"].split("/")[3]
     owned, left = (
-        {path.relative_to(ROOT).as_posix() for path in texts if re.search(rf"\b{word}[/.]", path.read_text("utf-8"))}
+        {
+            path.relative_to(ROOT).as_posix()
+            for path in texts
+            if re.search(rf"\b{word}[/.]", path.read_text("utf-8"))
+        }
         for word in (owner, "OWNER")
     )
     examples = {"proxy/a2a_proxy/manual/ci.md"}  # they have the reader's OWNER
@@ -110,6 +140,8 @@ def test_links_of_the_package_page_lead_to_this_version(metadata: Message) -> No
     assert len(links) > 40
     for link in links:
         assert link.startswith("https://"), link
-        kind, path = re.sub(rf"^{re.escape(source)}/(blob|raw)/v{__version__}/", r"\1 ", link).split(" ")
+        kind, path = re.sub(
+            rf"^{re.escape(source)}/(blob|raw)/v{__version__}/", r"\1 ", link
+        ).split(" ")
         assert (kind == "raw") == (Path(path).suffix in (".svg", ".png"))
         assert (ROOT / path.partition("#")[0]).exists(), path

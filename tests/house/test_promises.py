@@ -1,4 +1,5 @@
-"""The promises of the manual: what the programs of 0.1.0 offered is still there, and each promise names its tests."""
+"""The promises of the manual: what the programs of 0.1.0 offered is still there, and each promise
+names its tests."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def test_what_was_promised_is_still_there() -> None:
 def test_what_is_missing_is_found() -> None:
     promised = {"options": {"a2a-proxy": ["--listen", "--upstream"], "a2a-proxy demo": ["--lossy"]}}
     found = {"options": {"a2a-proxy": ["--listen", "--new"]}}
-    assert list(missing(promised, found)) == ["/options/a2a-proxy/--upstream", "/options/a2a-proxy demo"]
+    assert list(missing(promised, found)) == [
+        "/options/a2a-proxy/--upstream",
+        "/options/a2a-proxy demo",
+    ]
 
 
 @pytest.mark.parametrize("kind", json.loads(PROMISES.read_text("utf-8")))
@@ -41,7 +45,11 @@ def test_the_tests_of_a_promise_exist(name: str, tests: str) -> None:
     assert named, f"name the test of: {name}"
     for path, test in named:
         tree = ast.parse((ROOT / path).read_text("utf-8"))
-        functions = {each.name for each in tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        functions = {
+            each.name
+            for each in tree.body
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+        }
         assert test in functions, f"{path} has no {test}"
 
 

@@ -16,15 +16,21 @@ _SOURCES = {".py", ".proto", ".sql", ".toml", ".yml", ".sh", ".md"}
 _CITED = re.compile(r'manual/protocol\.md((?:(?:, | and | )"[^"]+")+)')
 _QUESTION = re.compile(r"\bQ-\d\d\b")
 _ELSEWHERE = re.compile(
-    r"(?i)protocol sheet|\bsheet,? (?:part )?[1-9]|\bdesign [1-9]|\b(?:design|house|style|features|ecosystem)\.md"
+    r"(?i)protocol sheet|\bsheet,? (?:part )?[1-9]|\bdesign [1-9]"
+    r"|\b(?:design|house|style|features|ecosystem)\.md"
 )
 """References to documents that are not in the repository."""
 
 
 @cache
 def _texts() -> dict[Path, str]:
-    """Every source file, in one line each and without comment marks: a citation may go on in the next line."""
-    files = [path for folder in ("proto", "proxy", "tui", "tests") for path in (_ROOT / folder).rglob("*")]
+    """Every source file, in one line each and without comment marks: a citation may go on in the
+    next line."""
+    files = [
+        path
+        for folder in ("proto", "proxy", "tui", "tests")
+        for path in (_ROOT / folder).rglob("*")
+    ]
     files += [
         _ROOT / "pyproject.toml",
         _ROOT / "README.md",
@@ -77,5 +83,7 @@ def test_each_cited_question_is_in_the_page() -> None:
 
 
 def test_no_file_cites_a_missing_document() -> None:
-    found = [(path, each[0]) for path, text in _texts().items() if (each := _ELSEWHERE.search(text))]
+    found = [
+        (path, each[0]) for path, text in _texts().items() if (each := _ELSEWHERE.search(text))
+    ]
     assert found == []

@@ -1,4 +1,5 @@
-"""`.github/release`, with stand-ins for Python and its programs: its refusals, its order and its files."""
+"""`.github/release`, with stand-ins for Python and its programs: its refusals, its order and its
+files."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_CHANGELOG = "# Changelog\n\n## Unreleased\n\n- More.\n\n## 1.2.3\n\nNotes of it.\n\n## 1.2.30\n\nOthers.\n"
+_CHANGELOG = (
+    "# Changelog\n\n## Unreleased\n\n- More.\n\n## 1.2.3\n\nNotes of it.\n\n## 1.2.30\n\nOthers.\n"
+)
 _PYTHON = """#!/bin/bash
 set -eu
 echo "${0##*/} $*" >> "$CALLS"
@@ -30,8 +33,8 @@ case "$*" in
     info) exit "$DOCKER" ;;
 esac
 """
-"""Stands in for Python, its programs and docker, which runs if `DOCKER` is 0. Two builds of the wheel differ if `WHEEL`
-is more than 1-5."""
+"""Stands in for Python, its programs and docker, which runs if `DOCKER` is 0. Two builds of the
+wheel differ if `WHEEL` is more than 1-5."""
 
 
 @pytest.fixture
@@ -59,7 +62,11 @@ def clone(tmp_path: Path) -> Path:
 
 def release(clone: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     calls = clone.parent / "calls"
-    env = os.environ | {"PYTHON": str(clone.parent / "python3"), "CALLS": str(calls), "TMPDIR": str(clone.parent)}
+    env = os.environ | {
+        "PYTHON": str(clone.parent / "python3"),
+        "CALLS": str(calls),
+        "TMPDIR": str(clone.parent),
+    }
     env |= {"PATH": f"{clone.parent}:{env['PATH']}", "WHEEL": "1-5", "DOCKER": "1", **environ}
     command = [str(clone / ".github/release"), *words]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -92,9 +99,17 @@ def test_it_builds_checks_and_tries_the_package(clone: Path) -> None:
 
 def test_all_extras_of_users_are_installed() -> None:
     """Those of the package except the ones for work on it, which `dev` is about."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    (line,) = [each for each in (ROOT / ".github/release").read_text().splitlines() if each.startswith("extras=")]
-    assert line.removeprefix("extras=").split(",") == sorted(set(extras) - {"dev", "docs", "fuzz", "mutants"})
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    (line,) = [
+        each
+        for each in (ROOT / ".github/release").read_text().splitlines()
+        if each.startswith("extras=")
+    ]
+    assert line.removeprefix("extras=").split(",") == sorted(
+        set(extras) - {"dev", "docs", "fuzz", "mutants"}
+    )
 
 
 def test_a_machine_without_docker_makes_no_image(clone: Path) -> None:
@@ -113,15 +128,29 @@ def test_builds_that_differ_are_refused(clone: Path) -> None:
     ("change", "environ", "message"),
     [
         ("", {"TAG": "v1.2.4"}, "the tag v1.2.4 is not v1.2.3"),
-        ("sed -i s@//acme@//OWNER@ pyproject.toml; git commit -qam x", {"TAG": "v1.2.3"}, "has the placeholder OWNER"),
+        (
+            "sed -i s@//acme@//OWNER@ pyproject.toml; git commit -qam x",
+            {"TAG": "v1.2.3"},
+            "has the placeholder OWNER",
+        ),
         ("echo > new", {}, "there are files that are not committed"),
-        ("sed -i 's/## 1.2.3$/## 1.2.2/' CHANGELOG.md; git commit -qam x", {}, "has no section ## 1.2.3"),
+        (
+            "sed -i 's/## 1.2.3$/## 1.2.2/' CHANGELOG.md; git commit -qam x",
+            {},
+            "has no section ## 1.2.3",
+        ),
         ("mkdir ../out; touch ../out/a2a_proxy-1.2.2.tar.gz", {}, "out is not empty"),
     ],
     ids=["tag", "owner", "files", "changelog", "folder"],
 )
-def test_nothing_is_built_of_a_wrong_state(clone: Path, change: str, environ: dict[str, str], message: str) -> None:
-    who = {f"GIT_{kind}_{what}": "a@b" for kind in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+def test_nothing_is_built_of_a_wrong_state(
+    clone: Path, change: str, environ: dict[str, str], message: str
+) -> None:
+    who = {
+        f"GIT_{kind}_{what}": "a@b"
+        for kind in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     subprocess.run(["bash", "-c", change], cwd=clone, env={**os.environ, **who}, check=True)
     done = release(clone, str(clone.parent / "out"), **environ)
     assert done.returncode == 1

@@ -18,7 +18,8 @@ _PER_SECOND = {"recorder.process._COMMIT_INTERVAL": 1e9}
 
 
 def _value(name: str) -> float:
-    """The constant `package.module.NAME`, or the default of a field, `package.module.Class.field`."""
+    """The constant `package.module.NAME`, or the default of a field,
+    `package.module.Class.field`."""
     parts = name.split(".")
     last = next(i for i, part in enumerate(parts) if part.lstrip("_")[0].isupper())
     found = importlib.import_module(".".join(("a2a_proxy", *parts[:last])))

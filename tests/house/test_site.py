@@ -1,5 +1,5 @@
-"""The manual as a site: a strict build, no address outside the site, every page in the navigation, the same lists and
-tables as in other readers of Markdown, and one folder for each version."""
+"""The manual as a site: a strict build, no address outside the site, every page in the navigation,
+the same lists and tables as in other readers of Markdown, and one folder for each version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ def run(program: str, *words: str, folder: Path = ROOT, **environment: str) -> N
     done = subprocess.run(
         [str(programs / program), *words],
         cwd=folder,
-        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "NO_MKDOCS_2_WARNING": "1", **environment},
+        env={
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "NO_MKDOCS_2_WARNING": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -44,7 +49,8 @@ def run(program: str, *words: str, folder: Path = ROOT, **environment: str) -> N
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built strictly: a link without a target, an unknown heading or a page outside the navigation fails."""
+    """The site, built strictly: a link without a target, an unknown heading or a page outside the
+    navigation fails."""
     folder = tmp_path_factory.mktemp("site")
     run("mkdocs", "build", "--strict", "--config-file", str(CONFIG), "--site-dir", str(folder))
     return folder
@@ -76,7 +82,9 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 
 def test_the_map_of_the_site_has_the_address_of_the_package(site: Path) -> None:
-    address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Documentation"]
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"][
+        "Documentation"
+    ]
     assert f"<loc>{address}/filters.html</loc>" in (site / "sitemap.xml").read_text("utf-8")
 
 
@@ -93,7 +101,9 @@ def test_pictures_of_the_screen_are_those_of_the_tests(site: Path) -> None:
     assert len(shown) >= 2
     for picture in shown:
         assert picture.read_bytes() == (ROOT / "tests/inspect/pictures" / picture.name).read_bytes()
-    assert {each.name.replace("-night", "-day") for each in shown if "-night" in each.name} <= {e.name for e in shown}
+    assert {each.name.replace("-night", "-day") for each in shown if "-night" in each.name} <= {
+        e.name for e in shown
+    }
 
 
 def test_the_navigation_has_four_groups() -> None:
@@ -111,10 +121,12 @@ def _blocks(html: str) -> dict[str, int]:
     return {tag: len(re.findall(rf"<{tag}[ >]", html)) for tag in _BLOCKS}
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "proxy/a2a_proxy/manual").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "proxy/a2a_proxy/manual").glob("*.md")), ids=lambda page: page.stem
+)
 def test_the_site_shows_the_same_blocks_as_other_readers(page: Path) -> None:
-    """Python-Markdown, which builds the site, is not CommonMark: a list inside a list is indented by four spaces, and a
-    code block inside a list is fenced."""
+    """Python-Markdown, which builds the site, is not CommonMark: a list inside a list is indented
+    by four spaces, and a code block inside a list is fenced."""
     text = page.read_text("utf-8")
     extensions = ["tables", "attr_list", "sane_lists", "pymdownx.superfences"]
     common = MarkdownIt("commonmark").enable("table").render(text)
@@ -124,23 +136,46 @@ def test_the_site_shows_the_same_blocks_as_other_readers(page: Path) -> None:
 def test_each_version_has_its_folder(tmp_path: Path) -> None:
     """`mike deploy` adds a version to the branch of the site and keeps the others."""
     clone = tmp_path / "clone"
-    names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "recordings/README.md", "pyproject.toml"]
-    manual = (path for path in CONFIG.parents[1].rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    names = [
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "recordings/README.md",
+        "pyproject.toml",
+    ]
+    manual = (
+        path
+        for path in CONFIG.parents[1].rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
     pictures = (ROOT / "tests/inspect/pictures").glob("*.svg")
     for path in (*manual, *pictures, *(ROOT / name for name in names)):
         target = clone / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    author = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    author = {
+        f"GIT_{who}_{what}": "a@example.com"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
-        subprocess.run(["git", *words], cwd=clone, env={**os.environ, **author}, check=True, timeout=SECONDS)
+        subprocess.run(
+            ["git", *words], cwd=clone, env={**os.environ, **author}, check=True, timeout=SECONDS
+        )
     config = str(clone / CONFIG.relative_to(ROOT))
     for version in ("0.1.0", "0.2.0"):
         deploy = ("deploy", "--config-file", config, "--update-aliases", version, "latest")
         run("mike", *deploy, folder=clone, **author)
     files = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", "gh-pages"], cwd=clone, capture_output=True, text=True, check=True
+        ["git", "ls-tree", "-r", "--name-only", "gh-pages"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     assert {"0.1.0/filters.html", "0.2.0/filters.html", "latest", "versions.json"} <= set(files)
-    page = subprocess.run(["git", "show", "gh-pages:0.2.0/filters.html"], cwd=clone, capture_output=True, check=True)
+    page = subprocess.run(
+        ["git", "show", "gh-pages:0.2.0/filters.html"], cwd=clone, capture_output=True, check=True
+    )
     assert b'"provider": "mike"' in page.stdout

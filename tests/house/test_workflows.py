@@ -1,4 +1,5 @@
-"""The workflows and templates of `.github`: valid, pinned, of few permissions; their shell steps call what exists."""
+"""The workflows and templates of `.github`: valid, pinned, of few permissions; their shell steps
+call what exists."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ case "$*" in
     *gh-pages*) exit 1 ;;
 esac
 """
-"""Stands in for a program: writes down how it was called. The first release has no branch of the site yet."""
+"""Stands in for a program: writes down how it was called. The first release has no branch of the
+site yet."""
 _WRITES = {
     ("release", "publish"): {"attestations", "id-token"},
     ("release", "image"): {"attestations", "id-token", "packages"},
@@ -60,10 +62,14 @@ def step(workflow: str, job: str, name: str) -> dict[str, Any]:
 
 
 def calls(folder: Path, one: dict[str, Any], **environ: str) -> list[str]:
-    """Run a shell step as GitHub does, with stand-ins for all programs; return the calls, one line each."""
+    """Run a shell step as GitHub does, with stand-ins for all programs; return the calls, one line
+    each."""
     made = folder / "bin"
     made.mkdir()
-    for program in (*(made / name for name in ("docker", "gh", "git", "mike", "python3")), *map(folder.joinpath, _OWN)):
+    for program in (
+        *(made / name for name in ("docker", "gh", "git", "mike", "python3")),
+        *map(folder.joinpath, _OWN),
+    ):
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(_SHIM)
         program.chmod(0o755)
@@ -73,7 +79,10 @@ def calls(folder: Path, one: dict[str, Any], **environ: str) -> list[str]:
     script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", one["run"]]
     subprocess.run(script, cwd=folder, env=env, check=True, timeout=60)
     found = (folder / "calls").read_text() if (folder / "calls").exists() else ""
-    return [" ".join(each.removeprefix(f"{made}/").split("\n")) for each in found.removesuffix("\n\n").split("\n\n")]
+    return [
+        " ".join(each.removeprefix(f"{made}/").split("\n"))
+        for each in found.removesuffix("\n\n").split("\n\n")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +91,10 @@ def calls(folder: Path, one: dict[str, Any], **environ: str) -> list[str]:
         ("github-workflows", list(WORKFLOWS.values())),
         ("github-actions", list(GITHUB.glob("actions/*/action.yml"))),
         ("dependabot", [GITHUB / "dependabot.yml"]),
-        ("github-issue-forms", [path for path in TEMPLATES if path.name in ("bug.yml", "feature.yml")]),
+        (
+            "github-issue-forms",
+            [path for path in TEMPLATES if path.name in ("bug.yml", "feature.yml")],
+        ),
         ("github-issue-config", [GITHUB / "ISSUE_TEMPLATE/config.yml"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -93,28 +105,44 @@ def test_files_agree_with_the_published_schemas(schema: str, files: list[Path]) 
 
 
 def test_the_gitlab_job_of_the_manual_agrees_with_the_schema(tmp_path: Path) -> None:
-    (job,) = re.findall(r"```yaml\n(a2a-check:.*?)```", (ROOT / "proxy/a2a_proxy/manual/ci.md").read_text(), re.DOTALL)
+    (job,) = re.findall(
+        r"```yaml\n(a2a-check:.*?)```",
+        (ROOT / "proxy/a2a_proxy/manual/ci.md").read_text(),
+        re.DOTALL,
+    )
     (tmp_path / "gitlab.yml").write_text(job)
     check("gitlab-ci", [tmp_path / "gitlab.yml"])
 
 
 def check(schema: str, files: list[Path]) -> None:
     """Validate files by a schema that `check-jsonschema` has in its package, without network."""
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, files)]
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        f"vendor.{schema}",
+        *map(str, files),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_actions_are_pinned_by_commit() -> None:
-    """Tags can be moved; the comment names the version. A workflow of this repository needs no pin."""
+    """Tags can be moved; the comment names the version. A workflow of this repository needs no
+    pin."""
     for path in (*WORKFLOWS.values(), *GITHUB.glob("actions/*/action.yml")):
         for action, comment in re.findall(r"uses: (\S+)(.*)", path.read_text()):
-            pinned = re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and re.fullmatch(r" # v\d+(\.\d+)*", comment)
+            pinned = re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and re.fullmatch(
+                r" # v\d+(\.\d+)*", comment
+            )
             assert pinned or action.startswith("./"), f"{path.name}: {action}{comment}"
 
 
 def test_one_action_has_one_commit() -> None:
-    texts = "".join(path.read_text() for path in (*WORKFLOWS.values(), *GITHUB.glob("actions/*/action.yml")))
+    texts = "".join(
+        path.read_text() for path in (*WORKFLOWS.values(), *GITHUB.glob("actions/*/action.yml"))
+    )
     found = {tuple(each.split("@")) for each in re.findall(r"uses: (\S+@\S+)", texts)}
     assert len({name for name, _ in found}) == len(found)
 
@@ -127,7 +155,9 @@ def test_a_workflow_only_reads(name: str) -> None:
 def test_few_jobs_write() -> None:
     """Jobs that write belong to the release, and check out no code of a pull request."""
     found = {
-        (name, job): {kind for kind, access in content.get("permissions", {}).items() if access == "write"}
+        (name, job): {
+            kind for kind, access in content.get("permissions", {}).items() if access == "write"
+        }
         for name, job, content in jobs()
         if "permissions" in content
     }
@@ -136,7 +166,9 @@ def test_few_jobs_write() -> None:
     for name, job, content in jobs():
         assert "uses" in content or int(content["timeout-minutes"]) <= 180
         for each in content.get("steps", []):
-            assert "${{" not in each.get("run", ""), f"{name}: values belong into the environment, where nothing runs"
+            assert "${{" not in each.get("run", ""), (
+                f"{name}: values belong into the environment, where nothing runs"
+            )
             if "checkout@" in each.get("uses", ""):
                 assert each["with"]["persist-credentials"] == ("true" if job == "site" else "false")
 
@@ -144,7 +176,10 @@ def test_few_jobs_write() -> None:
 def test_every_shell_step_is_tested() -> None:
     """By the tests below."""
     named = {
-        (name, job, each["name"]) for name, job, content in jobs() for each in content.get("steps", []) if "run" in each
+        (name, job, each["name"])
+        for name, job, content in jobs()
+        for each in content.get("steps", [])
+        if "run" in each
     }
     assert named == {
         ("ci", "package", "Package"),
@@ -164,10 +199,15 @@ def test_ci_runs_the_tests_and_builds_the_package(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     assert calls(tmp_path / "a", step("ci", "tests", "Tests")) == ["tests/run"]
-    assert calls(tmp_path / "b", step("ci", "package", "Package")) == [".github/release dist tests/house"]
+    assert calls(tmp_path / "b", step("ci", "package", "Package")) == [
+        ".github/release dist tests/house"
+    ]
     assert (ROOT / "tests/house").is_dir()
     matrix = load(WORKFLOWS["ci"])["jobs"]["tests"]["strategy"]["matrix"]
-    assert matrix == {"os": ["ubuntu-latest", "macos-latest"], "python": ["3.11", "3.12", "3.13", "3.14"]}
+    assert matrix == {
+        "os": ["ubuntu-latest", "macos-latest"],
+        "python": ["3.11", "3.12", "3.13", "3.14"],
+    }
 
 
 def test_nightly_runs_every_long_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,17 +216,25 @@ def test_nightly_runs_every_long_check(tmp_path: Path, monkeypatch: pytest.Monke
     assert load(WORKFLOWS["nightly"])["jobs"]["check"]["strategy"]["matrix"]["check"] == known
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    assert calls(tmp_path / "a", step("nightly", "check", "Check"), CHECK="soak") == ["tests/benchmarks/nightly soak"]
-    assert calls(tmp_path / "b", step("nightly", "peers", "Peers")) == ["tests/run -m soak tests/peers"]
+    assert calls(tmp_path / "a", step("nightly", "check", "Check"), CHECK="soak") == [
+        "tests/benchmarks/nightly soak"
+    ]
+    assert calls(tmp_path / "b", step("nightly", "peers", "Peers")) == [
+        "tests/run -m soak tests/peers"
+    ]
 
 
 def test_a_tag_is_built_and_only_the_package_is_published(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     for name in ("a.whl", "a.tar.gz", "SHA256SUMS", "notes.md"):
         (tmp_path / "dist" / name).touch()
-    assert calls(tmp_path, step("release", "build", "Package"), TAG="v1.2.3") == [".github/release dist"]
+    assert calls(tmp_path, step("release", "build", "Package"), TAG="v1.2.3") == [
+        ".github/release dist"
+    ]
     subprocess.run(
-        ["bash", "-e", "-c", step("release", "publish", "Leave only the package")["run"]], cwd=tmp_path, check=True
+        ["bash", "-e", "-c", step("release", "publish", "Leave only the package")["run"]],
+        cwd=tmp_path,
+        check=True,
     )
     assert {path.name for path in (tmp_path / "package").iterdir()} == {"a.whl", "a.tar.gz"}
     assert load(WORKFLOWS["release"])["on"] == {"push": {"tags": ["v*"]}}
@@ -203,7 +251,13 @@ def test_a_tag_is_built_and_only_the_package_is_published(tmp_path: Path) -> Non
 
 def test_the_image_is_built_tried_and_pushed(tmp_path: Path) -> None:
     """The password is not an argument, which other users of the machine could read."""
-    environ = {"ACTOR": "me", "REGISTRY": "host.test", "REPOSITORY": "Owner/a2a-proxy", "TAG": "v1.2.3", "TOKEN": "key"}
+    environ = {
+        "ACTOR": "me",
+        "REGISTRY": "host.test",
+        "REPOSITORY": "Owner/a2a-proxy",
+        "TAG": "v1.2.3",
+        "TOKEN": "key",
+    }
     assert calls(tmp_path, step("release", "image", "Image"), **environ) == [
         (
             "docker build --file proxy/a2a_proxy/manual/deploy/Dockerfile"
@@ -236,17 +290,22 @@ def test_the_release_has_notes_and_files(tmp_path: Path) -> None:
     environ = {"GH_REPO": "owner/a2a-proxy", "GH_TOKEN": "key", "TAG": "v1.2.3"}
     assert calls(tmp_path, step("release", "notes", "Release"), **environ) == [
         (
-            "gh release create v1.2.3 --verify-tag --title a2a-proxy 1.2.3 --notes-file dist/notes.md"
+            "gh release create v1.2.3 --verify-tag --title "
+            "a2a-proxy 1.2.3 --notes-file dist/notes.md"
             " dist/a.whl dist/a.tar.gz dist/SHA256SUMS"
         )
     ]
 
 
-def test_templates_ask_for_an_excerpt_that_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_ask_for_an_excerpt_that_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their command, with the task of a recording in the place of theirs."""
     monkeypatch.chdir(tmp_path)
     recording = ROOT / "recordings/demo.a2a.jsonl"
-    listed = [json.loads(line) for line in run_here(tmp_path, "ls", recording, "--json").out.splitlines()]
+    listed = [
+        json.loads(line) for line in run_here(tmp_path, "ls", recording, "--json").out.splitlines()
+    ]
     task = next(each["task_id"] for each in listed if each["task_id"])
     texts = [path.read_text() for path in TEMPLATES if path.name != "config.yml"]
     commands = [re.search(r"a2a-inspect (export jsonl [^`\n]*)", text) for text in texts]
@@ -257,4 +316,8 @@ def test_templates_ask_for_an_excerpt_that_can_be_made(tmp_path: Path, monkeypat
     assert run_here(tmp_path, "cassette", "scan", "excerpt.a2a.jsonl").code == 0
     excerpt = (tmp_path / "excerpt.a2a.jsonl").read_text()
     assert task in excerpt
-    assert not [each["task_id"] for each in listed if each["task_id"] not in (task, "") and each["task_id"] in excerpt]
+    assert not [
+        each["task_id"]
+        for each in listed
+        if each["task_id"] not in (task, "") and each["task_id"] in excerpt
+    ]

@@ -31,11 +31,18 @@ from support_screen import LARGE, SMALL, looking
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_the_screen_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None:
-    """Every exchange with its outcome; the header summarizes the recording; the last exchange is selected."""
+    """Every exchange with its outcome; the header summarizes the recording; the last exchange is
+    selected."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("SendStreamingMessage", "TASK_NOT_FOUND", "compl")
-        await person.sees("r.db", "ended", "capture complete", "3 exchanges", "9 frames", "following")
-        outcomes = [line.split() for line in screen_lines(person.app) if "SendStreaming" in line and "900 ms" in line]
+        await person.sees(
+            "r.db", "ended", "capture complete", "3 exchanges", "9 frames", "following"
+        )
+        outcomes = [
+            line.split()
+            for line in screen_lines(person.app)
+            if "SendStreaming" in line and "900 ms" in line
+        ]
         assert [("ok" in words, "error" in words) for words in outcomes] == [
             (True, False),
             (False, True),
@@ -45,15 +52,20 @@ async def test_the_screen_lists_exchanges(tmp_path: Path, size: tuple[int, int])
 
 
 async def test_a_small_terminal_shows_one_pane_at_a_time(tmp_path: Path) -> None:
-    """Enter drills from the list to the frames to a frame, Esc goes back, crumbs say where one is."""
+    """Enter drills from the list to the frames to a frame, Esc goes back, crumbs say where one
+    is."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.sees("OPERATION", "SendStreamingMessage")  # a key before the rows are there moves nothing
+        await person.sees(
+            "OPERATION", "SendStreamingMessage"
+        )  # a key before the rows are there moves nothing
         assert person.misses("KIND", "Decoded")
         await person.types("g", "g", "enter")
         await person.sees("Exchanges › #1", "KIND", 'message user "Question 1"')
         assert person.misses("OPERATION", "Decoded")
         await person.types("j", "enter")
-        await person.sees("Exchanges › #1 › Frame 1", "[1 Decoded]", '"state": "TASK_STATE_WORKING"')
+        await person.sees(
+            "Exchanges › #1 › Frame 1", "[1 Decoded]", '"state": "TASK_STATE_WORKING"'
+        )
         assert person.misses("KIND")
         await person.types("]")
         await person.sees("Frame 2", '"text": "Nearly"')
@@ -86,7 +98,9 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         await person.types("enter", "2")
         await person.sees("[2 Raw]", "00000000  7b 22 6a 73 6f 6e 72 70", '{"jsonrpc": "2.0')
         await person.types("3")
-        await person.sees("[3 Headers]", "POST /rpc HTTP/1.1", "Content-Type: application/json", "status 200")
+        await person.sees(
+            "[3 Headers]", "POST /rpc HTTP/1.1", "Content-Type: application/json", "status 200"
+        )
         await person.types("right")
         await person.sees("[4 Findings]", "no findings about this exchange")
         await person.types("5")
@@ -94,13 +108,19 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         await person.types("6")
         await person.sees("[6 Trace]", "traceparent       none sent", "FRAMES")
         await person.types("7")
-        await person.sees("[7 Facts]", "client to agent", "2027-01-15T08:00:01.000000000Z", "decoded as        json")
+        await person.sees(
+            "[7 Facts]",
+            "client to agent",
+            "2027-01-15T08:00:01.000000000Z",
+            "decoded as        json",
+        )
         await person.types("G")
         await person.sees("CONNECTION", "127.0.0.1:5000")
 
 
 async def test_the_screen_follows_a_growing_recording(tmp_path: Path) -> None:
-    """New exchanges appear while the program runs, open ones count up, the cursor stays at the end."""
+    """New exchanges appear while the program runs, open ones count up, the cursor stays at the
+    end."""
     path = tmp_path / "r.db"
     async with looking(path) as person:
         await person.sees("Waiting for a recording", "does not exist yet", "--record")
@@ -166,7 +186,9 @@ async def test_pause_holds_the_display(tmp_path: Path) -> None:
     made.close()
 
 
-async def test_rows_of_an_older_session_do_not_move_the_cursor_to_another_exchange(tmp_path: Path) -> None:
+async def test_rows_of_an_older_session_do_not_move_the_cursor_to_another_exchange(
+    tmp_path: Path,
+) -> None:
     """Two proxies write one file: what the first adds stands above the rows of the second."""
     first, second = writer(tmp_path / "r.db"), writer(tmp_path / "r.db", 2)
     first.write([], changes=changes(exchange(1)))
@@ -184,12 +206,16 @@ async def test_rows_of_an_older_session_do_not_move_the_cursor_to_another_exchan
 
 
 async def test_text_of_peers_never_acts_on_the_terminal(tmp_path: Path) -> None:
-    """Escape sequences, bells and direction marks of payloads, headers and names come out as symbols."""
+    """Escape sequences, bells and direction marks of payloads, headers and names come out as
+    symbols."""
     evil = "\x1b]0;owned\x07\x1b[2J\u202egpj"
     made = writer(tmp_path / "r.db")
     frames = [request(1, evil), frame(1, 1, evil.encode(), schema="text"), status(1, 2, evil)]
     made.write(
-        frames, changes=changes(exchange(1, operation="", method="GET", target=f"/{evil}", error=evil, how=evil))
+        frames,
+        changes=changes(
+            exchange(1, operation="", method="GET", target=f"/{evil}", error=evil, how=evil)
+        ),
     )
     made.close()
     async with looking(tmp_path / "r.db") as person:
@@ -208,7 +234,10 @@ async def test_undecodable_payloads_are_shown(tmp_path: Path) -> None:
     """Broken JSON as text, deep nesting and large payloads with a note, and no payload."""
     made = writer(tmp_path / "r.db")
     payloads = [b'{"broken', b"[" * 100_000, b'{"a":"' + b"x" * (1 << 20) + b'"}', b""]
-    made.write([frame(1, seq, payload) for seq, payload in enumerate(payloads)], changes=changes(exchange(1)))
+    made.write(
+        [frame(1, seq, payload) for seq, payload in enumerate(payloads)],
+        changes=changes(exchange(1)),
+    )
     made.close()
     async with looking(tmp_path / "r.db") as person:
         await person.sees('{"broken')
@@ -219,7 +248,9 @@ async def test_undecodable_payloads_are_shown(tmp_path: Path) -> None:
         await person.types("2", "tab", "G")
         await person.sees("0000fff0")
         await person.types("plus")
-        await person.until(lambda: len(person.raw.frame_bytes.data) == 256 << 10, "four times as much")
+        await person.until(
+            lambda: len(person.raw.frame_bytes.data) == 256 << 10, "four times as much"
+        )
         await person.types("plus", "plus")
         await person.until(lambda: len(person.raw.frame_bytes.data) == (1 << 20) + 8, "all of it")
         await person.types("G")
@@ -258,7 +289,8 @@ async def work_to_open(path: Path, most: int) -> float:
 
 
 async def test_a_large_recording_opens_at_once(tmp_path: Path) -> None:
-    """60,000 exchanges: the end is on the screen with little more work than of 1,000, any other page after one key.
+    """60,000 exchanges: the end is on the screen with little more work than of 1,000, any other
+    page after one key.
 
     Reading all of it would be sixty times the work; how often the screen is drawn meanwhile varies.
     """
@@ -267,7 +299,8 @@ async def test_a_large_recording_opens_at_once(tmp_path: Path) -> None:
         filled(tmp_path / name, most)
         work.append(await work_to_open(tmp_path / name, most))
     filled(tmp_path / "r.db", 60_000)
-    # Whoever waits for the screen works too: a machine that keeps the reading thread waiting gets other chances.
+    # Whoever waits for the screen works too: a machine that keeps the reading thread waiting gets
+    # other chances.
     tries = [await work_to_open(tmp_path / "r.db", 60_000)]
     while tries[-1] >= 10 * work[1] and len(tries) < 3:
         tries.append(await work_to_open(tmp_path / "r.db", 60_000))
@@ -335,7 +368,9 @@ def test_unopenable_files_are_errors_before_the_screen(tmp_path: Path) -> None:
         assert caught.value.hint
 
 
-def test_without_a_terminal_a_hint_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_a_hint_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pipe gets no screen, but the command that suits it."""
     monkeypatch.setattr(sys, "__stdin__", None)
     with pytest.raises(UserError, match="needs a terminal") as caught:

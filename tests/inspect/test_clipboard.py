@@ -29,11 +29,16 @@ def nothing(_: str) -> None:
         ({**LOCAL, "SSH_TTY": "/dev/pts/1"}, 100, ["OSC 52", "file"]),
         ({**LOCAL, "SSH_TTY": "/dev/pts/1"}, 100_000, ["file"]),
         ({"TMUX": "/tmp/t,1,0", "SSH_TTY": "/dev/pts/1"}, 100, ["tmux", "pbcopy", "file"]),
-        ({"WAYLAND_DISPLAY": "w", "WSL_DISTRO_NAME": "D"}, 100_000, ["wl-copy", "pbcopy", "clip.exe", "file"]),
+        (
+            {"WAYLAND_DISPLAY": "w", "WSL_DISTRO_NAME": "D"},
+            100_000,
+            ["wl-copy", "pbcopy", "clip.exe", "file"],
+        ),
     ],
 )
 def test_the_order_of_copy_methods(environment: dict[str, str], data: int, ways: list[str]) -> None:
-    """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard is nobody's."""
+    """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard
+    is nobody's."""
     assert copy_methods(environment, data, find_tool=everything) == ways
 
 
@@ -43,11 +48,16 @@ def test_missing_tools_are_not_tried() -> None:
 
 def test_the_terminal_gets_the_text() -> None:
     got: list[str] = []
-    assert copy_to_clipboard("ä\n".encode(), "x.txt", got.append, {"SSH_TTY": "1"}) == "copied with OSC 52"
+    assert (
+        copy_to_clipboard("ä\n".encode(), "x.txt", got.append, {"SSH_TTY": "1"})
+        == "copied with OSC 52"
+    )
     assert got == ["ä\n"]
 
 
-def test_uncopyable_content_is_written_to_a_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncopyable_content_is_written_to_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bytes that are no text, and text that is too long; only its owner may read it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for data in (b"\xff\x00", b"x" * 100_000):

@@ -47,7 +47,9 @@ async def test_writes_and_close_return_when_the_terminal_is_gone(driver: Termina
     driver.close()
 
 
-async def test_only_a_suspended_driver_resumes(driver: TerminalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_a_suspended_driver_resumes(
+    driver: TerminalDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Otherwise SIGCONT would start a second writer thread and a second thread that reads keys."""
     calls: list[str] = []
 

@@ -32,7 +32,16 @@ def test_names_that_are_utf_8_are_not_escaped() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"null", b"[1]", b'{"name":1}', b'{"numbers":{}}', b'{"name":"\\udce9","numbers":1}', b"[" * 10**5],
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[1]",
+        b'{"name":1}',
+        b'{"numbers":{}}',
+        b'{"name":"\\udce9","numbers":1}',
+        b"[" * 10**5,
+    ],
 )
 def test_other_values_raise_a_decode_error(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):

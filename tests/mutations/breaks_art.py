@@ -1,4 +1,5 @@
-"""Artifacts whose chunks are lost, duplicated or reordered, and tasks whose artifacts differ from the streamed ones."""
+"""Artifacts whose chunks are lost, duplicated or reordered, and tasks whose artifacts differ from
+the streamed ones."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 
 
-# --- chunks -------------------------------------------------------------------------------------------------------
+# --- chunks
 
 
 @mutation(*STREAMS)
@@ -101,7 +102,9 @@ def the_last_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
 
 def _text(answers: list[Msg]) -> str:
     """Return the joined text of artifact updates."""
-    return "".join(each["text"] for message in answers for each in parts(member(message, "artifact")))
+    return "".join(
+        each["text"] for message in answers for each in parts(member(message, "artifact"))
+    )
 
 
 @mutation(*STREAMS)
@@ -122,7 +125,7 @@ def the_whole_text_is_another_artifact(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-010", call, call.answers[NOTES])
 
 
-# --- snapshots ----------------------------------------------------------------------------------------------------
+# --- snapshots
 
 
 @mutation(*SDK)
@@ -192,7 +195,10 @@ def the_task_lacks_an_artifact(talk: Talk) -> Iterator[Want]:
 def the_task_has_an_artifact_of_its_own(talk: Talk) -> Iterator[Want]:
     """No event carried it."""
     call = _after(talk)
-    alter(call.answers[0], lambda body: body["artifacts"].append(body["artifacts"][0] | {"artifactId": "beside"}))
+    alter(
+        call.answers[0],
+        lambda body: body["artifacts"].append(body["artifacts"][0] | {"artifactId": "beside"}),
+    )
     yield Want("A2A-ART-006", call, call.answers[0])
 
 
@@ -224,7 +230,7 @@ def the_last_chunk_is_lost_on_rest(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-003", call, call.answers[-1])
 
 
-# --- generations --------------------------------------------------------------------------------------------------
+# --- generations
 
 
 def _numbered(talk: Talk) -> None:

@@ -40,7 +40,10 @@ def _secured(talk: Talk) -> None:
         "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
     }
-    old = {"securitySchemes": {"bearer": {"type": "http", "scheme": "Bearer"}}, "security": [{"bearer": []}]}
+    old = {
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "Bearer"}},
+        "security": [{"bearer": []}],
+    }
     for call in talk.all("GetAgentCard"):
         change(call, lambda card: card.update(v1 if "supportedInterfaces" in card else old))
     _all(talk)
@@ -147,7 +150,9 @@ def _deny(call: Ex) -> None:
     call.status = 403
     rest = b'{"error":{"code":403,"status":"PERMISSION_DENIED","message":"not yours"}}'
     ident = call.requests[0].value["id"] if call.requests else ""
-    rpc = f'{{"jsonrpc":"2.0","id":"{ident}","error":{{"code":-32603,"message":"not yours"}}}}'.encode()
+    rpc = (
+        f'{{"jsonrpc":"2.0","id":"{ident}","error":{{"code":-32603,"message":"not yours"}}}}'
+    ).encode()
     call.answers = [Msg(rpc if ident else rest, call.ended, "json")]
 
 

@@ -8,11 +8,19 @@ from mutations.pick import REST, alone, change, pick, refused, replace, stream
 from support_mutations import Msg, Talk, Want, mutation
 
 REST_V1 = ("sdk-1.x-rest", "js-three-bindings")
-STREAMS = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc", "sdk-0.3-rest", "js-to-0.3", "dialect-0.2", "demo")
+STREAMS = (
+    "sdk-1.x-jsonrpc",
+    "sdk-1.x-rest",
+    "sdk-0.3-jsonrpc",
+    "sdk-0.3-rest",
+    "js-to-0.3",
+    "dialect-0.2",
+    "demo",
+)
 LOOKUPS = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
 
 
-# --- statuses and bodies ------------------------------------------------------------------------------------------
+# --- statuses and bodies
 
 
 @mutation(*LOOKUPS)
@@ -74,7 +82,7 @@ def the_last_chunk_is_missing(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-HTTP-016", call)
 
 
-# --- requests of REST ---------------------------------------------------------------------------------------------
+# --- requests of REST
 
 
 @mutation(*REST_V1)

@@ -15,7 +15,7 @@ MIDDLE = 3
 """The index of a chunk in the middle of a stream."""
 
 
-# --- requests -----------------------------------------------------------------------------------------------------
+# --- requests
 
 
 @mutation(*LOOKUPS)
@@ -50,7 +50,11 @@ def an_unknown_method_succeeds_first(talk: Talk) -> Iterator[Want]:
     shift = made.started - first + 20 * MS
     for each in (*made.requests, *made.answers):
         each.at -= shift
-    made.started, made.answered, made.ended = made.started - shift, made.answered - shift, made.ended - shift
+    made.started, made.answered, made.ended = (
+        made.started - shift,
+        made.answered - shift,
+        made.ended - shift,
+    )
     change(made.requests[0], lambda body: body.update(method="tasks/look"))
     change(made.answers[0], lambda body: body.update(result={"found": True}))
     yield Want("A2A-RPC-011", made, made.answers[0])
@@ -61,7 +65,10 @@ def an_unknown_method_is_invalid_params(talk: Talk) -> Iterator[Want]:
     """The error should be MethodNotFound."""
     call = refused(talk)
     change(call.requests[0], lambda body: body.update(method="tasks/look"))
-    change(call.answers[0], lambda body: body.update(error={"code": -32602, "message": "Invalid parameters"}))
+    change(
+        call.answers[0],
+        lambda body: body.update(error={"code": -32602, "message": "Invalid parameters"}),
+    )
     yield Want("A2A-RPC-011", call, call.answers[0])
 
 
@@ -81,7 +88,7 @@ def params_are_missing(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-RPC-012", call, call.requests[0])
 
 
-# --- ids ----------------------------------------------------------------------------------------------------------
+# --- ids
 
 
 @mutation(*LOOKUPS)
@@ -149,7 +156,7 @@ def the_response_has_no_id(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-RPC-007", call, call.answers[0])
 
 
-# --- results and errors -------------------------------------------------------------------------------------------
+# --- results and errors
 
 
 @mutation("sdk-1.x-jsonrpc")
@@ -223,7 +230,9 @@ def the_data_of_the_error_has_no_type(talk: Talk) -> Iterator[Want]:
 def a_parse_error_with_an_id(talk: Talk) -> Iterator[Want]:
     """The request was parsed, because its id is known."""
     call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error={"code": -32700, "message": "Parse error"}))
+    change(
+        call.answers[0], lambda body: body.update(error={"code": -32700, "message": "Parse error"})
+    )
     yield Want("A2A-RPC-013", call, call.answers[0])
 
 
@@ -231,5 +240,7 @@ def a_parse_error_with_an_id(talk: Talk) -> Iterator[Want]:
 def an_undefined_code(talk: Talk) -> Iterator[Want]:
     """The code is free for implementations, and undefined here."""
     call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error={"code": -32042, "message": "out of paper"}))
+    change(
+        call.answers[0], lambda body: body.update(error={"code": -32042, "message": "out of paper"})
+    )
     yield Want("A2A-RPC-015", call, call.answers[0])

@@ -75,7 +75,9 @@ def the_extended_card_is_not_supported(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-CAP-003", call, told)
 
 
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc", "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "concurrent-grpc", "demo")
+@mutation(
+    "sdk-1.x-jsonrpc", "sdk-1.x-grpc", "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "concurrent-grpc", "demo"
+)
 def a_part_of_a_type_that_the_card_does_not_have(talk: Talk) -> Iterator[Want]:
     """The agent processes it."""
     call = stream(talk)
@@ -83,7 +85,9 @@ def a_part_of_a_type_that_the_card_does_not_have(talk: Talk) -> Iterator[Want]:
     def attach(asked: dict[str, Any]) -> None:
         sent = message(asked)
         if "content" in sent:
-            sent["content"].append({"file": {"fileWithUri": "https://example.com/cat.png", "mimeType": "image/png"}})
+            sent["content"].append(
+                {"file": {"fileWithUri": "https://example.com/cat.png", "mimeType": "image/png"}}
+            )
         elif "kind" in sent["parts"][0]:
             file = {"uri": "https://example.com/cat.png", "mimeType": "image/png"}
             sent["parts"].append({"kind": "file", "file": file})
@@ -97,7 +101,9 @@ def a_part_of_a_type_that_the_card_does_not_have(talk: Talk) -> Iterator[Want]:
 def _takes_text(talk: Talk) -> None:
     """The client accepts text, and the agent sends only text."""
     stream(talk).requests[0].edit(
-        lambda asked: asked.setdefault("configuration", {}).update(acceptedOutputModes=["text/plain"])
+        lambda asked: asked.setdefault("configuration", {}).update(
+            acceptedOutputModes=["text/plain"]
+        )
     )
 
 
@@ -106,7 +112,9 @@ def an_artifact_of_a_type_that_the_client_does_not_take(talk: Talk) -> Iterator[
     """The agent sends text and an image."""
     call = stream(talk)
     picture = {"url": "https://example.com/cat.png", "mediaType": "image/png"}
-    chunk = next(each for each in call.answers if "artifactUpdate" in each.value.get("result", each.value))
+    chunk = next(
+        each for each in call.answers if "artifactUpdate" in each.value.get("result", each.value)
+    )
     chunk.edit(lambda event: event["artifactUpdate"]["artifact"]["parts"].append(picture))
     yield Want("A2A-CAP-005", call, chunk)
 

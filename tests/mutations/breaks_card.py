@@ -38,7 +38,9 @@ def change(call: Ex, how: Callable[[dict[str, Any]], object]) -> Msg:
 
 def unused(talk: Talk, entry: dict[str, Any]) -> bool:
     """Return whether no call of the conversation uses this interface."""
-    return entry["protocolBinding"] not in {_BINDINGS.get(each.facts.binding.name) for each in talk.exchanges}
+    return entry["protocolBinding"] not in {
+        _BINDINGS.get(each.facts.binding.name) for each in talk.exchanges
+    }
 
 
 def edit_unused(talk: Talk, call: Ex, **members: Any) -> Msg:
@@ -55,7 +57,9 @@ def without(binding: str) -> Callable[[dict[str, Any]], None]:
 
     def how(card: dict[str, Any]) -> None:
         offers = card["supportedInterfaces"]
-        card["supportedInterfaces"] = [each for each in offers if each["protocolBinding"] != binding]
+        card["supportedInterfaces"] = [
+            each for each in offers if each["protocolBinding"] != binding
+        ]
 
     return how
 
@@ -120,7 +124,11 @@ def the_card_does_not_say_its_line(talk: Talk) -> Iterator[Want]:
 def an_interface_has_no_version(talk: Talk) -> Iterator[Want]:
     """Clients treat it as 0.3."""
     call = fetch(talk)
-    yield Want("A2A-CARD-004", call, change(call, lambda card: card["supportedInterfaces"][0].pop("protocolVersion")))
+    yield Want(
+        "A2A-CARD-004",
+        call,
+        change(call, lambda card: card["supportedInterfaces"][0].pop("protocolVersion")),
+    )
 
 
 @mutation(*V1)
@@ -183,7 +191,10 @@ def an_old_interface_is_not_encrypted(talk: Talk) -> Iterator[Want]:
 def one_url_has_two_transports(talk: Talk) -> Iterator[Want]:
     """The gRPC interface has the URL of JSON-RPC."""
     call = fetch(talk)
-    answer = change(call, lambda card: card["additionalInterfaces"].append({"transport": "GRPC", "url": card["url"]}))
+    answer = change(
+        call,
+        lambda card: card["additionalInterfaces"].append({"transport": "GRPC", "url": card["url"]}),
+    )
     yield Want("A2A-CARD-008", call, answer)
 
 
@@ -195,11 +206,13 @@ def the_preferred_transport_is_missing(talk: Talk) -> Iterator[Want]:
 
 
 def _served(talk: Talk) -> Iterator[Ex]:
-    """Yield the calls that succeeded with the binding of the first call, except those for the extended card, which
-    names interfaces itself."""
+    """Yield the calls that succeeded with the binding of the first call, except those for the
+    extended card, which names interfaces itself."""
     first = talk.exchanges[1]
     for each in talk.exchanges[1:]:
-        used = each.facts.binding is first.facts.binding and each.operation != "GetExtendedAgentCard"
+        used = (
+            each.facts.binding is first.facts.binding and each.operation != "GetExtendedAgentCard"
+        )
         if used and succeeded(each):
             yield each
 

@@ -1,4 +1,5 @@
-"""Sends with `ifGenerationMatch`: conditions that are ignored, refused wrongly, or refused with the wrong error."""
+"""Sends with `ifGenerationMatch`: conditions that are ignored, refused wrongly, or refused with the
+wrong error."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def a_condition_that_holds_is_refused(talk: Talk) -> Iterator[Want]:
 def the_condition_of_a_new_task_is_refused(talk: Talk) -> Iterator[Want]:
     """There is nothing that it could match."""
     call = talk.first("SendMessage")
-    lookups = [each for each in talk.exchanges if each.facts.task_id == call.facts.task_id and each is not call]
+    lookups = [
+        each
+        for each in talk.exchanges
+        if each.facts.task_id == call.facts.task_id and each is not call
+    ]
     talk.exchanges = [each for each in talk.exchanges if each not in lookups]
     said = refuse(call, MISMATCH, "no such generation")
     yield Want("A2A-GEN-014", call, said)

@@ -14,7 +14,9 @@ from support_mutations import Talk, Want, mutation
 def the_card_changes_and_its_version_does_not(talk: Talk) -> Iterator[Want]:
     """The third fetch brings another description."""
     call = talk.all("GetAgentCard")[-1]
-    yield Want("A2A-CARD-011", call, change(call, lambda card: card.update(description="plays behaviour")))
+    yield Want(
+        "A2A-CARD-011", call, change(call, lambda card: card.update(description="plays behaviour"))
+    )
 
 
 @mutation(*V1)
@@ -30,7 +32,11 @@ def the_card_changes_after_a_while(talk: Talk) -> Iterator[Want]:
         yield Want("A2A-CARD-010", call)
 
 
-def _sign(card: dict[str, Any], protected: str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", signed: str = "c2ln") -> None:
+def _sign(
+    card: dict[str, Any],
+    protected: str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0",
+    signed: str = "c2ln",
+) -> None:
     card["signatures"] = [{"protected": protected, "signature": signed}]
 
 
@@ -38,7 +44,9 @@ def _sign(card: dict[str, Any], protected: str = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im
 def a_signature_has_no_header(talk: Talk) -> Iterator[Want]:
     """What is protected is no JSON."""
     call = fetch(talk)
-    yield Want("A2A-CARD-012", call, change(call, lambda card: _sign(card, protected="bm90IGpzb24")))
+    yield Want(
+        "A2A-CARD-012", call, change(call, lambda card: _sign(card, protected="bm90IGpzb24"))
+    )
 
 
 @mutation(*V1, *V0_3)
@@ -69,7 +77,9 @@ def _serves_signed_cards(talk: Talk) -> None:
 def a_signed_card_is_altered(talk: Talk) -> Iterator[Want]:
     """On the way, in its description."""
     call = fetch(talk)
-    yield Want("A2A-CARD-013", call, change(call, lambda card: card.update(description="plays behaviour")))
+    yield Want(
+        "A2A-CARD-013", call, change(call, lambda card: card.update(description="plays behaviour"))
+    )
 
 
 @mutation(*V1, prepare=_serves_signed_cards)
@@ -84,14 +94,21 @@ def a_signature_is_that_of_another_card(talk: Talk) -> Iterator[Want]:
 def a_signed_extended_card_is_altered(talk: Talk) -> Iterator[Want]:
     """In a skill."""
     call = extended(talk)
-    yield Want("A2A-CARD-013", call, change(call, lambda card: card["skills"][0].update(description="Other")))
+    yield Want(
+        "A2A-CARD-013",
+        call,
+        change(call, lambda card: card["skills"][0].update(description="Other")),
+    )
 
 
 @mutation(*V1)
 def a_requirement_names_no_scheme(talk: Talk) -> Iterator[Want]:
     """One that the card does not define."""
     call = fetch(talk)
-    answer = change(call, lambda card: card.update(securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]))
+    answer = change(
+        call,
+        lambda card: card.update(securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
+    )
     yield Want("A2A-CARD-014", call, answer)
 
 
@@ -108,7 +125,9 @@ def a_skill_requires_no_scheme(talk: Talk) -> Iterator[Want]:
 def an_old_requirement_names_no_scheme(talk: Talk) -> Iterator[Want]:
     """`security` of 0.3."""
     call = fetch(talk)
-    yield Want("A2A-CARD-014", call, change(call, lambda card: card.update(security=[{"oauth": ["read"]}])))
+    yield Want(
+        "A2A-CARD-014", call, change(call, lambda card: card.update(security=[{"oauth": ["read"]}]))
+    )
 
 
 def _serves_both(talk: Talk) -> None:
@@ -116,7 +135,9 @@ def _serves_both(talk: Talk) -> None:
 
     def add(card: dict[str, Any]) -> None:
         url = card["supportedInterfaces"][0]["url"]
-        card["supportedInterfaces"].append({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"})
+        card["supportedInterfaces"].append(
+            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
+        )
         card |= {"url": url, "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
         card["supportsAuthenticatedExtendedCard"] = "extendedAgentCard" in card["capabilities"]
 
@@ -128,7 +149,9 @@ def _serves_both(talk: Talk) -> None:
 def old_and_new_members_disagree(talk: Talk) -> Iterator[Want]:
     """Clients of 0.3 go elsewhere."""
     call = fetch(talk)
-    yield Want("A2A-CARD-015", call, change(call, lambda card: card.update(url="http://127.0.0.1:1/")))
+    yield Want(
+        "A2A-CARD-015", call, change(call, lambda card: card.update(url="http://127.0.0.1:1/"))
+    )
 
 
 @mutation(*SDK, "js-three-bindings", prepare=_serves_both)
@@ -161,14 +184,20 @@ def a_key_stands_in_the_extended_card(talk: Talk) -> Iterator[Want]:
 def two_skills_have_one_id(talk: Talk) -> Iterator[Want]:
     """The second cannot be named."""
     call = fetch(talk)
-    yield Want("A2A-CARD-017", call, change(call, lambda card: card["skills"].append(card["skills"][0])))
+    yield Want(
+        "A2A-CARD-017", call, change(call, lambda card: card["skills"].append(card["skills"][0]))
+    )
 
 
 @mutation(*V1, *OLD)
 def a_mode_is_no_media_type(talk: Talk) -> Iterator[Want]:
     """Two words."""
     call = fetch(talk)
-    yield Want("A2A-CARD-017", call, change(call, lambda card: card["defaultOutputModes"].append("plain text")))
+    yield Want(
+        "A2A-CARD-017",
+        call,
+        change(call, lambda card: card["defaultOutputModes"].append("plain text")),
+    )
 
 
 def _live(talk: Talk) -> None:
@@ -187,11 +216,17 @@ def live_streams_without_grpc(talk: Talk) -> Iterator[Want]:
 def the_extended_card_has_less_capabilities(talk: Talk) -> Iterator[Want]:
     """No push notifications for those who have logged in."""
     call = extended(talk)
-    yield Want("A2A-CARD-019", call, change(call, lambda card: card["capabilities"].pop("pushNotifications")))
+    yield Want(
+        "A2A-CARD-019",
+        call,
+        change(call, lambda card: card["capabilities"].pop("pushNotifications")),
+    )
 
 
 @mutation(*SDK, "js-three-bindings")
 def the_extended_card_has_less_skills(talk: Talk) -> Iterator[Want]:
     """The one that everybody sees is replaced."""
     call = extended(talk)
-    yield Want("A2A-CARD-019", call, change(call, lambda card: card["skills"][0].update(id="other")))
+    yield Want(
+        "A2A-CARD-019", call, change(call, lambda card: card["skills"][0].update(id="other"))
+    )

@@ -22,10 +22,17 @@ def deliveries(talk: Talk) -> list[Ex]:
 
 
 def delivered(talk: Talk) -> None:
-    """The first stream of several events has a push configuration, and each of its events is delivered."""
-    stream = next(each for each in talk.exchanges if each.operation == "SendStreamingMessage" and len(each.answers) > 3)
+    """The first stream of several events has a push configuration, and each of its events is
+    delivered."""
+    stream = next(
+        each
+        for each in talk.exchanges
+        if each.operation == "SendStreamingMessage" and len(each.answers) > 3
+    )
     stream.requests[0].edit(
-        lambda asked: asked.setdefault("configuration", {}).update(taskPushNotificationConfig=CONFIG)
+        lambda asked: asked.setdefault("configuration", {}).update(
+            taskPushNotificationConfig=CONFIG
+        )
     )
     pattern = next(each for each in talk.exchanges if each.method == "GET" and not each.requests)
     for number, event in enumerate(stream.answers, 1):

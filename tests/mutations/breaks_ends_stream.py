@@ -8,9 +8,17 @@ from mutations.events import SECOND, set_state, wait
 from mutations.pick import JSONRPC, REST, change, stream
 from support_mutations import Ex, Talk, Want, mutation
 
-V1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "demo", "concurrent-grpc")
+V1 = (
+    "sdk-1.x-jsonrpc",
+    "sdk-1.x-rest",
+    "sdk-1.x-grpc",
+    "js-three-bindings",
+    "demo",
+    "concurrent-grpc",
+)
 SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "concurrent-grpc")
-"""Their streams of six events and more are of tasks that nobody asks about later, and on which an agent talks."""
+"""Their streams of six events and more are of tasks that nobody asks about later, and on which an
+agent talks."""
 OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc", "js-to-0.3", "dialect-0.2")
 ALL = (*V1, *OLD)
 NOT_ASKED = (*SDK1, *OLD)
@@ -18,7 +26,7 @@ MIDDLE = 5
 """The index of an event in the middle."""
 
 
-# --- too late -----------------------------------------------------------------------------------------------------
+# --- too late
 
 
 @mutation(*ALL)
@@ -38,7 +46,7 @@ def it_does_not_end(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-006", call, call.answers[-1])
 
 
-# --- too early ----------------------------------------------------------------------------------------------------
+# --- too early
 
 
 @mutation(*ALL)
@@ -81,7 +89,7 @@ def it_ends_waiting_for_credentials(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-008", call)
 
 
-# --- by an error --------------------------------------------------------------------------------------------------
+# --- by an error
 
 
 @mutation("sdk-1.x-grpc", "sdk-0.3-grpc", "concurrent-grpc")
@@ -112,8 +120,11 @@ def it_fails_in_the_middle(talk: Talk) -> Iterator[Want]:
 
 
 def _framing_of_errors(talk: Talk) -> str | None:
-    """How this agent frames an error on a stream elsewhere: one that does it in two ways is told of."""
-    every = (each for call in talk.exchanges if call.streams and not call.grpc for each in call.answers)
+    """How this agent frames an error on a stream elsewhere: one that does it in two ways is told
+    of."""
+    every = (
+        each for call in talk.exchanges if call.streams and not call.grpc for each in call.answers
+    )
     return next((each.framing for each in every if each.framing.startswith("event: error")), None)
 
 
@@ -126,7 +137,7 @@ def _into_error(call: Ex, body: dict[str, object]) -> None:
         body["error"] = {"code": 500, "status": "INTERNAL", "message": "out of paper"}
 
 
-# --- by the client ------------------------------------------------------------------------------------------------
+# --- by the client
 
 
 @mutation(*NOT_ASKED)

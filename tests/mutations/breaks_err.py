@@ -17,7 +17,9 @@ JSON = (*RPC, *REST)
 
 def _finished(talk: Talk) -> Ex:
     """A message for a task that is over: it was refused."""
-    return next(each for each in talk.all("SendStreamingMessage") if b"unary" in each.requests[0].data)
+    return next(
+        each for each in talk.all("SendStreamingMessage") if b"unary" in each.requests[0].data
+    )
 
 
 def _canceled(talk: Talk) -> Ex:
@@ -25,7 +27,7 @@ def _canceled(talk: Talk) -> Ex:
     return talk.first("CancelTask", 1)
 
 
-# --- mapping ------------------------------------------------------------------------------------------------------
+# --- mapping
 
 
 @mutation(*REST)
@@ -88,7 +90,7 @@ def the_reason_of_another_error(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STATE-010", call, call.answers[0])
 
 
-# --- shape --------------------------------------------------------------------------------------------------------
+# --- shape
 
 
 @mutation(*RPC)
@@ -196,7 +198,7 @@ def sql_in_the_message(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ERR-010", call, frame(call))
 
 
-# --- situation ----------------------------------------------------------------------------------------------------
+# --- situation
 
 
 @mutation(*EACH)
@@ -224,7 +226,8 @@ def an_unknown_task_is_an_internal_error(talk: Talk) -> Iterator[Want]:
 
 
 def _asks_on_grpc_too(talk: Talk) -> None:
-    """The last call is for a task that nobody knows, and fails with NOT_FOUND like the one on REST."""
+    """The last call is for a task that nobody knows, and fails with NOT_FOUND like the one on
+    REST."""
     call = talk.all("GetTask", grpc=True)[0]
     call.requests[0].edit(lambda body: body.update(id="00000000-0000-4000-8000-000000000000"))
     call.answers, call.trailers = [], []
@@ -248,11 +251,18 @@ def another_error_on_grpc(talk: Talk) -> Iterator[Want]:
 @mutation("demo", prepare=_asks_on_grpc_too)
 def another_error_on_rest(talk: Talk) -> Iterator[Want]:
     """And gRPC says TASK_NOT_FOUND after it."""
-    refuse(refused(talk), "UNSUPPORTED_OPERATION", code=0, http=400, status="FAILED_PRECONDITION", number=0)
+    refuse(
+        refused(talk),
+        "UNSUPPORTED_OPERATION",
+        code=0,
+        http=400,
+        status="FAILED_PRECONDITION",
+        number=0,
+    )
     yield Want("A2A-ERR-008", talk.all("GetTask", grpc=True)[0])
 
 
-# --- overload -----------------------------------------------------------------------------------------------------
+# --- overload
 
 
 @mutation(*REST)

@@ -89,7 +89,9 @@ def an_extension_is_no_uri(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-EXT-003", call)
 
 
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "demo", "sdk-0.3-jsonrpc", "sdk-0.3-rest", prepare=_speaks)
+@mutation(
+    "sdk-1.x-jsonrpc", "sdk-1.x-rest", "demo", "sdk-0.3-jsonrpc", "sdk-0.3-rest", prepare=_speaks
+)
 def extensions_in_two_fields(talk: Talk) -> Iterator[Want]:
     """A single list is expected."""
     call = sends(talk)[0]

@@ -1,4 +1,5 @@
-"""Generations of events and snapshots that are skipped, repeated, decreasing, missing or contradictory."""
+"""Generations of events and snapshots that are skipped, repeated, decreasing, missing or
+contradictory."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from support_mutations import Ex, Msg, Talk, Want, mutation
 SDK = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 ALL = (*SDK, "js-three-bindings", "demo", "concurrent-grpc")
 CHUNK = 3
-"""The index of the second chunk, whose generation is 4; that of the task is 1, that of WORKING 2."""
+"""The index of the second chunk, whose generation is 4; that of the task is 1, that of WORKING
+2."""
 
 
-# --- numbers left out ---------------------------------------------------------------------------------------------
+# --- numbers left out
 
 
 @mutation(*ALL, prepare=numbered)
@@ -62,7 +64,7 @@ def the_first_task_is_lost(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-001", call, call.answers[0])
 
 
-# --- numbers that repeat or go back -------------------------------------------------------------------------------
+# --- numbers that repeat or go back
 
 
 @mutation(*ALL, prepare=numbered)
@@ -99,7 +101,7 @@ def the_agent_counts_anew(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-003", call, call.answers[CHUNK])
 
 
-# --- numbers that are missing -------------------------------------------------------------------------------------
+# --- numbers that are missing
 
 
 @mutation(*ALL, prepare=numbered)
@@ -152,11 +154,12 @@ def a_new_task_begins_at_5(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-006", call, call.answers[0])
 
 
-# --- snapshots ----------------------------------------------------------------------------------------------------
+# --- snapshots
 
 
 def snapshot(call: Ex, number: int) -> Msg:
-    """Insert the task again before the second chunk, in its state at that point, with another generation."""
+    """Insert the task again before the second chunk, in its state at that point, with another
+    generation."""
     task = insert(call, CHUNK, call.answers[0].again())
     alter(task, lambda event: event.update(status=read(call.answers[1])["status"]))
     give(task, number)

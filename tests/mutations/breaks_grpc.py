@@ -20,8 +20,11 @@ def unary(talk: Talk) -> Ex:
 
 
 def stream(talk: Talk) -> Ex:
-    """Return a stream that shows a task from its beginning to its end, with an artifact in chunks."""
-    return next(each for each in talk.all("SendStreamingMessage", grpc=True) if len(each.answers) > 5)
+    """Return a stream that shows a task from its beginning to its end, with an artifact in
+    chunks."""
+    return next(
+        each for each in talk.all("SendStreamingMessage", grpc=True) if len(each.answers) > 5
+    )
 
 
 def refused(talk: Talk, status: int) -> Ex:

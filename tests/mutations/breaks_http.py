@@ -12,7 +12,15 @@ from support_mutations import Ex, Talk, Want, block, mutation
 RPC_V1 = ("sdk-1.x-jsonrpc", "js-three-bindings")
 RPC_ALL = (*RPC_V1, "sdk-0.3-jsonrpc", "js-to-0.3", "dialect-0.2")
 REST_V1 = ("sdk-1.x-rest", "js-three-bindings")
-STREAMS = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc", "sdk-0.3-rest", "js-to-0.3", "dialect-0.2", "demo")
+STREAMS = (
+    "sdk-1.x-jsonrpc",
+    "sdk-1.x-rest",
+    "sdk-0.3-jsonrpc",
+    "sdk-0.3-rest",
+    "js-to-0.3",
+    "dialect-0.2",
+    "demo",
+)
 LOOKUPS = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
 
 
@@ -21,7 +29,7 @@ def _send(talk: Talk, binding: Binding) -> Ex:
     return pick(talk, "SendMessage", binding)
 
 
-# --- content types ------------------------------------------------------------------------------------------------
+# --- content types
 
 
 @mutation(*RPC_ALL)
@@ -135,7 +143,7 @@ def bytes_of_latin_1(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-RPC-001", call, call.answers[0])
 
 
-# --- streams ------------------------------------------------------------------------------------------------------
+# --- streams
 
 
 @mutation(*STREAMS)
@@ -215,6 +223,10 @@ def a_stream_that_was_held_back(talk: Talk) -> Iterator[Want]:
     for each in call.answers:
         update = each.value.get("result", each.value).get("statusUpdate")
         if update is not None:
-            raw(each, update["status"]["timestamp"].encode(), f"2026-11-21T07:34:{seconds}.000001Z".encode())
+            raw(
+                each,
+                update["status"]["timestamp"].encode(),
+                f"2026-11-21T07:34:{seconds}.000001Z".encode(),
+            )
             seconds += 1
     yield Want("A2A-HTTP-019", call, call.answers[-1])

@@ -29,7 +29,7 @@ JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 
 
-# --- what a message asks for --------------------------------------------------------------------------------------
+# --- what a message asks for
 
 
 @mutation(*SDK)
@@ -121,12 +121,16 @@ def a_task_of_old_without_context(talk: Talk) -> Iterator[Want]:
 @mutation(*V1)
 def a_message_without_context(talk: Talk) -> Iterator[Want]:
     """The answer is a Message."""
-    call = next(each for each in talk.all("SendMessage") if each.answers and "messageId" in held(each.answers[0].value))
+    call = next(
+        each
+        for each in talk.all("SendMessage")
+        if each.answers and "messageId" in held(each.answers[0].value)
+    )
     alter(call.answers[0], lambda body: body.pop("contextId"))
     yield Want("A2A-ID-006", call, call.answers[0])
 
 
-# --- tasks --------------------------------------------------------------------------------------------------------
+# --- tasks
 
 
 @mutation(*SDK)
@@ -171,7 +175,9 @@ def an_event_of_another_task_on_grpc(talk: Talk) -> Iterator[Want]:
     """The id of a stream that runs at the same time, or ran before."""
     call = stream(talk, GRPC)
     second = next(
-        each for each in talk.all("SendStreamingMessage") if each is not call and len(each.answers) > STATUS - 1
+        each
+        for each in talk.all("SendStreamingMessage")
+        if each is not call and len(each.answers) > STATUS - 1
     )
     rename(call.answers[1], member(call.answers[0], "id"), member(second.answers[0], "id"))
     yield Want("A2A-ID-007", call, call.answers[1])
@@ -190,7 +196,9 @@ def an_event_in_another_context(talk: Talk) -> Iterator[Want]:
 def a_message_in_a_status_names_another_task(talk: Talk) -> Iterator[Want]:
     """The update around it names the right task."""
     call = stream(talk)
-    alter(call.answers[STATUS], lambda body: body["status"]["message"].update(taskId="somewhere-else"))
+    alter(
+        call.answers[STATUS], lambda body: body["status"]["message"].update(taskId="somewhere-else")
+    )
     yield Want("A2A-ID-010", call, call.answers[STATUS])
 
 

@@ -1,4 +1,5 @@
-"""Peers that are slow, silent or impatient, different clocks, and events that are lost with an aborted stream."""
+"""Peers that are slow, silent or impatient, different clocks, and events that are lost with an
+aborted stream."""
 
 from __future__ import annotations
 
@@ -132,7 +133,9 @@ def _third(talk: Talk) -> Want:
             event = value.get("result", value)
             update = event.get("statusUpdate", event)
             state = update.get("status", {}).get("state", before)
-            if (state != before and update is not event) or (state != before and event.get("kind") == "status-update"):
+            if (state != before and update is not event) or (
+                state != before and event.get("kind") == "status-update"
+            ):
                 seen.append((call, answer))
             before = state
     return Want("A2A-LAT-007", *seen[2])

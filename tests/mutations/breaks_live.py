@@ -13,7 +13,14 @@ from support_mutations import MS, Ex, Msg, Talk, Want, mutation
 BIDI = "live-bidi"
 SUBMITTED, WORKING, ASKED = 0, 1, 2
 """Indices of the answers with which most of these stories begin."""
-NOT_FOUND, INVALID_ARGUMENT, ALREADY_EXISTS, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = 5, 3, 6, 9, 12, 13
+NOT_FOUND, INVALID_ARGUMENT, ALREADY_EXISTS, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = (
+    5,
+    3,
+    6,
+    9,
+    12,
+    13,
+)
 
 
 def tells(talk: Talk, story: str, number: int = 0) -> Ex:
@@ -54,7 +61,9 @@ def further(call: Ex, text: str, at: int, index: int = 1) -> Msg:
     made = Msg(call.requests[0].data, at, call.requests[0].schema)
 
     def write(message: Any) -> None:
-        message.update(messageId=message["messageId"][:-4] + f"{len(text):04d}", parts=[{"text": text}])
+        message.update(
+            messageId=message["messageId"][:-4] + f"{len(text):04d}", parts=[{"text": text}]
+        )
         message.pop("taskId", None)
 
     resay(made, write)
@@ -62,7 +71,7 @@ def further(call: Ex, text: str, at: int, index: int = 1) -> Msg:
     return made
 
 
-# --- may it be opened? --------------------------------------------------------------------------------------------
+# --- may it be opened?
 
 
 @mutation(BIDI)
@@ -105,7 +114,7 @@ def it_is_opened_on_jsonrpc(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LIVE-003", call, call.requests[0])
 
 
-# --- the beginning ------------------------------------------------------------------------------------------------
+# --- the beginning
 
 
 @mutation(BIDI)
@@ -174,7 +183,7 @@ def a_second_stream_exists_already(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LIVE-015", call)
 
 
-# --- two streams --------------------------------------------------------------------------------------------------
+# --- two streams
 
 
 @mutation(BIDI)
@@ -188,7 +197,8 @@ def a_chunk_comes_on_one_stream_only(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def two_chunks_change_places_on_one_stream(talk: Talk) -> Iterator[Want]:
-    """Without generations it is unknown which of the two streams is right: the later one is reported."""
+    """Without generations it is unknown which of the two streams is right: the later one is
+    reported."""
     call, second = tells(talk, "shared"), tells(talk, "shared", 1)
     swap(call, -3, -2)
     wait(talk, 10)
@@ -197,7 +207,7 @@ def two_chunks_change_places_on_one_stream(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-004", call, call.answers[-2])
 
 
-# --- what the client says -----------------------------------------------------------------------------------------
+# --- what the client says
 
 
 @mutation(BIDI)
@@ -215,7 +225,10 @@ def an_answer_in_another_context(talk: Talk) -> Iterator[Want]:
     """The task is correct."""
     call = alone(talk, "approval")
     answer, task = call.requests[1], read(call.answers[0])
-    resay(answer, lambda message: message.update(taskId=task["id"], contextId=other(task["contextId"])))
+    resay(
+        answer,
+        lambda message: message.update(taskId=task["id"], contextId=other(task["contextId"])),
+    )
     yield Want("A2A-LIVE-008", call, answer)
 
 
@@ -257,7 +270,7 @@ def an_answer_that_says_nothing(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LIVE-019", call, call.requests[1])
 
 
-# --- what the agent says ------------------------------------------------------------------------------------------
+# --- what the agent says
 
 
 @mutation(BIDI)
@@ -314,7 +327,7 @@ def nobody_answers_for_minutes(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LIVE-021", call, call.answers[ASKED])
 
 
-# --- the end ------------------------------------------------------------------------------------------------------
+# --- the end
 
 
 @mutation(BIDI)
@@ -368,7 +381,7 @@ def a_message_among_updates(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-003", call, said)
 
 
-# --- the other proposals ------------------------------------------------------------------------------------------
+# --- the other proposals
 
 
 @mutation("live-1975")
@@ -385,7 +398,9 @@ def the_client_knows_no_media(talk: Talk) -> Iterator[Want]:
 
 def deltas(messages: list[Msg]) -> list[Msg]:
     """Return the messages of a flow."""
-    return [each for each in messages if each.value.get("frame", {}).get("event") == "EVENT_MEDIA_DELTA"]
+    return [
+        each for each in messages if each.value.get("frame", {}).get("event") == "EVENT_MEDIA_DELTA"
+    ]
 
 
 @mutation("live-1975")
@@ -412,7 +427,10 @@ def two_pieces_have_one_number(talk: Talk) -> Iterator[Want]:
     call = talk.first("SendLiveMessage")
     pieces = deltas(call.answers)
     change(pieces[1], lambda body: body["frame"].update(seqNum=pieces[0].value["frame"]["seqNum"]))
-    change(pieces[2], lambda body: body["frame"].update(seqNum=str(int(pieces[0].value["frame"]["seqNum"]) + 1)))
+    change(
+        pieces[2],
+        lambda body: body["frame"].update(seqNum=str(int(pieces[0].value["frame"]["seqNum"]) + 1)),
+    )
     yield Want("A2A-LIVE-023", call, pieces[1])
 
 

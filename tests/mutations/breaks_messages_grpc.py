@@ -63,7 +63,9 @@ def an_answer_is_no_message(talk: Talk) -> Iterator[Want]:
 def a_text_is_not_utf8(talk: Talk) -> Iterator[Want]:
     """An artifact in another coding."""
     call = stream(talk)
-    broken = next(each for each in call.answers if b"2 of" in each.data or b"Afternoon" in each.data)
+    broken = next(
+        each for each in call.answers if b"2 of" in each.data or b"Afternoon" in each.data
+    )
     broken.data = broken.data.replace(b"2", b"\xe9", 1).replace(b"tram", b"tr\xe9m", 1)
     yield Want("A2A-GRPC-007", call, broken)
     yield Want("UNDECODABLE", call, broken)
@@ -74,7 +76,11 @@ def a_request_is_no_message(talk: Talk) -> Iterator[Want]:
     """The client's own bytes; the agent fails the call."""
     call = unary(talk)
     call.requests[0].data = b"\x0a\x02\xc3\x28"
-    call.answers, call.reply_headers, call.trailers = [], [list(each) for each in refused(talk, 5).reply_headers], []
+    call.answers, call.reply_headers, call.trailers = (
+        [],
+        [list(each) for each in refused(talk, 5).reply_headers],
+        [],
+    )
     call.set("grpc-status", "13", reply=True)
     call.set(ERROR.decode(), None, reply=True)
     yield Want("A2A-GRPC-007", call, call.requests[0])

@@ -25,7 +25,7 @@ STATUS = 6
 """In the stream of nine events: a status in the middle."""
 
 
-# --- messages -----------------------------------------------------------------------------------------------------
+# --- messages
 
 
 @mutation(*SDK)
@@ -61,7 +61,7 @@ def a_task_is_referred_to_that_nobody_has_seen(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ID-012", call, call.requests[0])
 
 
-# --- tenants ------------------------------------------------------------------------------------------------------
+# --- tenants
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc")

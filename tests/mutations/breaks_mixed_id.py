@@ -1,10 +1,23 @@
-"""Conversations that get mixed up: events on the wrong stream, half a stream of something else, beginnings not seen."""
+"""Conversations that get mixed up: events on the wrong stream, half a stream of something else,
+beginnings not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mutations.objects import OLD_JSON, SDK, V1, V1_TEXT, alter, held, member, other, rename, restate, streams
+from mutations.objects import (
+    OLD_JSON,
+    SDK,
+    V1,
+    V1_TEXT,
+    alter,
+    held,
+    member,
+    other,
+    rename,
+    restate,
+    streams,
+)
 from mutations.pick import failed, pick, stream
 from support_mutations import Ex, Talk, Want, mutation
 
@@ -64,7 +77,9 @@ def the_beginning_was_not_seen(talk: Talk) -> Iterator[Want]:
 def two_streams_tell_two_ends(talk: Talk) -> Iterator[Want]:
     """COMPLETED for one, FAILED for the other."""
     one = pick(talk, "SubscribeToTask")
-    started = [each for each in talk.all("SendStreamingMessage") if each.answers and not failed(each)]
+    started = [
+        each for each in talk.all("SendStreamingMessage") if each.answers and not failed(each)
+    ]
     two = next(each for each in started if _of(each) == _of(one))
     call = max(one, two, key=lambda each: each.answers[-1].at)
     restate(call.answers[-1], "FAILED")

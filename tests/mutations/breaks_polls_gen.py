@@ -1,4 +1,5 @@
-"""Reading and waiting by generation, numbers that cannot be read, and the same number in two places."""
+"""Reading and waiting by generation, numbers that cannot be read, and the same number in two
+places."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ CHUNK = 3
 def looks(talk: Talk) -> tuple[Ex, Ex, Ex]:
     """The calls that `asked` adds: a plain one, one that asks for what is there, one that waits."""
     task_id = waiting(talk).facts.task_id
-    found = [each for each in talk.all("GetTask") if not failed(each) and read(each.answers[0])["id"] == task_id]
+    found = [
+        each
+        for each in talk.all("GetTask")
+        if not failed(each) and read(each.answers[0])["id"] == task_id
+    ]
     plain, news, held = found
     return plain, news, held
 
 
-# --- long polls ---------------------------------------------------------------------------------------------------
+# --- long polls
 
 
 @mutation(*SDK, prepare=asked)
@@ -88,7 +93,7 @@ def an_agent_without_generations_is_asked_for_changes(talk: Talk) -> Iterator[Wa
     yield Want("A2A-VER-011", call, call.requests[0] if call.requests else None)
 
 
-# --- clients ------------------------------------------------------------------------------------------------------
+# --- clients
 
 
 def followed(talk: Talk) -> None:
@@ -140,7 +145,7 @@ def a_client_does_not_look_after_a_gap(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-018", call)
 
 
-# --- numbers that cannot be read ----------------------------------------------------------------------------------
+# --- numbers that cannot be read
 
 
 @mutation(*JSON, "js-three-bindings", "demo", prepare=numbered)
@@ -183,7 +188,7 @@ def a_client_asks_for_changes_after_a_word(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-020", news, news.requests[0] if news.requests else None)
 
 
-# --- two streams --------------------------------------------------------------------------------------------------
+# --- two streams
 
 
 def together(talk: Talk) -> None:
@@ -205,7 +210,10 @@ def a_chunk_says_something_else_on_the_subscription(talk: Talk) -> Iterator[Want
 def a_chunk_says_something_else_on_the_first_stream(talk: Talk) -> Iterator[Want]:
     """Under the same number: it is told where it is seen."""
     first, subscription = streams(talk)
-    alter(first.answers[CHUNK], lambda event: event["artifact"].update(parts=[{"text": "something else; "}]))
+    alter(
+        first.answers[CHUNK],
+        lambda event: event["artifact"].update(parts=[{"text": "something else; "}]),
+    )
     yield Want("A2A-GEN-021", subscription, subscription.answers[-3])
 
 

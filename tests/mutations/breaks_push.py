@@ -58,7 +58,9 @@ def _hide(config: dict[str, Any]) -> None:
 
 def pushes(talk: Talk) -> list[Ex]:
     """Return operations on push configurations that succeeded."""
-    return [each for each in talk.exchanges if "PushNotification" in each.operation and succeeded(each)]
+    return [
+        each for each in talk.exchanges if "PushNotification" in each.operation and succeeded(each)
+    ]
 
 
 @mutation(*SDK, *V0_3)
@@ -88,19 +90,25 @@ def a_configuration_is_created_without_an_id(talk: Talk) -> Iterator[Want]:
 def _embedded(talk: Talk) -> None:
     """A message contains its push configuration."""
     _sent(talk).requests[0].edit(
-        lambda asked: asked.setdefault("configuration", {}).update(taskPushNotificationConfig={"url": AWAY})
+        lambda asked: asked.setdefault("configuration", {}).update(
+            taskPushNotificationConfig={"url": AWAY}
+        )
     )
 
 
 def _sent(talk: Talk) -> Ex:
-    return next(each for each in talk.exchanges if each.operation in ("SendMessage", "SendStreamingMessage"))
+    return next(
+        each for each in talk.exchanges if each.operation in ("SendMessage", "SendStreamingMessage")
+    )
 
 
 @mutation(*SDK, "js-three-bindings", prepare=_embedded)
 def a_configuration_with_a_message_names_a_task(talk: Talk) -> Iterator[Want]:
     """The task does not exist yet."""
     call = _sent(talk)
-    call.requests[0].edit(lambda asked: asked["configuration"]["taskPushNotificationConfig"].update(taskId="t1"))
+    call.requests[0].edit(
+        lambda asked: asked["configuration"]["taskPushNotificationConfig"].update(taskId="t1")
+    )
     yield Want("A2A-PUSH-004", call, call.requests[0])
 
 
@@ -125,7 +133,9 @@ def the_credentials_are_listed(talk: Talk) -> Iterator[Want]:
 def the_second_delete_fails(talk: Talk) -> Iterator[Want]:
     """The operation must be idempotent."""
     call = talk.all(DELETE)[1]
-    yield Want("A2A-PUSH-015", call, refuse(call, "INTERNAL_ERROR", "there is no such configuration"))
+    yield Want(
+        "A2A-PUSH-015", call, refuse(call, "INTERNAL_ERROR", "there is no such configuration")
+    )
 
 
 @mutation(*SDK)

@@ -16,7 +16,7 @@ MIDDLE = 3
 """The index of a chunk in the middle of a stream."""
 
 
-# --- text ---------------------------------------------------------------------------------------------------------
+# --- text
 
 
 @mutation(*LOOKUPS)
@@ -101,7 +101,7 @@ def a_name_stands_twice_in_an_event(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-RPC-018", call, event)
 
 
-# --- envelope -----------------------------------------------------------------------------------------------------
+# --- envelope
 
 
 @mutation(*LOOKUPS)

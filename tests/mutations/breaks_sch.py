@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mutations.objects import OLD_JSON, OLD_PROTO, V1, V1_TEXT, alter, looked_up, parts, resay, sends, streams
+from mutations.objects import (
+    OLD_JSON,
+    OLD_PROTO,
+    V1,
+    V1_TEXT,
+    alter,
+    looked_up,
+    parts,
+    resay,
+    sends,
+    streams,
+)
 from mutations.pick import change, stream
 from support_mutations import Talk, Want, mutation
 
@@ -13,7 +24,7 @@ NOTES, SECOND = 7, 6
 """Indices in the stream of nine events: the artifact of one chunk, and the status before it."""
 
 
-# --- missing ------------------------------------------------------------------------------------------------------
+# --- missing
 
 
 @mutation(*V1, *OLD_JSON)
@@ -57,7 +68,7 @@ def final_is_missing(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-017", call, call.answers[SECOND])
 
 
-# --- lists and alternatives ---------------------------------------------------------------------------------------
+# --- lists and alternatives
 
 
 @mutation(*V1)
@@ -88,7 +99,10 @@ def a_part_is_empty(talk: Talk) -> Iterator[Want]:
 def a_part_is_two_things(talk: Talk) -> Iterator[Want]:
     """Text and a URL."""
     call = stream(talk)
-    alter(call.answers[2], lambda body: body["artifact"]["parts"][0].update(url="https://example.com/a"))
+    alter(
+        call.answers[2],
+        lambda body: body["artifact"]["parts"][0].update(url="https://example.com/a"),
+    )
     yield Want("A2A-SCH-004", call, call.answers[2])
 
 
@@ -96,7 +110,12 @@ def a_part_is_two_things(talk: Talk) -> Iterator[Want]:
 def an_answer_is_two_things(talk: Talk) -> Iterator[Want]:
     """A task and a message."""
     call = sends(talk, "unary")
-    told = {"messageId": "m-7", "contextId": "c-7", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}
+    told = {
+        "messageId": "m-7",
+        "contextId": "c-7",
+        "role": "ROLE_AGENT",
+        "parts": [{"text": "done"}],
+    }
     change(call.answers[0], lambda body: body.get("result", body).update(message=told))
     yield Want("A2A-SCH-004", call, call.answers[0])
 
@@ -106,7 +125,10 @@ def a_file_with_both_contents(talk: Talk) -> Iterator[Want]:
     """Bytes and a URI."""
     call = stream(talk)
     file = {"bytes": "aGk=", "uri": "https://example.com/a.txt", "mimeType": "text/plain"}
-    alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[{"kind": "file", "file": file}]))
+    alter(
+        call.answers[NOTES],
+        lambda body: body["artifact"].update(parts=[{"kind": "file", "file": file}]),
+    )
     yield Want("A2A-SCH-013", call, call.answers[NOTES])
 
 
@@ -115,11 +137,14 @@ def a_file_without_content(talk: Talk) -> Iterator[Want]:
     """Only its name."""
     call = stream(talk)
     file = {"name": "a.txt"}
-    alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[{"kind": "file", "file": file}]))
+    alter(
+        call.answers[NOTES],
+        lambda body: body["artifact"].update(parts=[{"kind": "file", "file": file}]),
+    )
     yield Want("A2A-SCH-013", call, call.answers[NOTES])
 
 
-# --- names --------------------------------------------------------------------------------------------------------
+# --- names
 
 
 @mutation(*V1_TEXT)
@@ -204,7 +229,9 @@ def _text_of(size: int) -> Any:
 def a_chunk_of_a_mebibyte(talk: Talk) -> Iterator[Want]:
     """All of it inline."""
     call = stream(talk)
-    alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)]))
+    alter(
+        call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)])
+    )
     yield Want("A2A-SCH-016", call, call.answers[NOTES])
 
 
@@ -212,5 +239,7 @@ def a_chunk_of_a_mebibyte(talk: Talk) -> Iterator[Want]:
 def a_chunk_of_a_mebibyte_of_old(talk: Talk) -> Iterator[Want]:
     """The same in 0.3."""
     call = streams(talk, "stream")
-    alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)]))
+    alter(
+        call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)])
+    )
     yield Want("A2A-SCH-016", call, call.answers[NOTES])

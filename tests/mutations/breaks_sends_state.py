@@ -1,11 +1,25 @@
-"""Sends that wait or do not wait; results in messages; cancellations that are refused, lost or ignored."""
+"""Sends that wait or do not wait; results in messages; cancellations that are refused, lost or
+ignored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Dialect
-from mutations.objects import SDK, V1, alter, looked_up, member, named, parts, rename, restate, says, sends, streams
+from mutations.objects import (
+    SDK,
+    V1,
+    alter,
+    looked_up,
+    member,
+    named,
+    parts,
+    rename,
+    restate,
+    says,
+    sends,
+    streams,
+)
 from mutations.pick import change, failed, pick, stream
 from support_mutations import MS, Ex, Talk, Want, mutation
 
@@ -15,7 +29,7 @@ S = 1000 * MS
 """ns."""
 
 
-# --- sends --------------------------------------------------------------------------------------------------------
+# --- sends
 
 
 @mutation(*SDK)
@@ -47,7 +61,10 @@ def the_result_is_a_long_message(talk: Talk) -> Iterator[Want]:
     """Of a task without artifacts."""
     call = sends(talk, "fail")
     restate(call.answers[0], "COMPLETED")
-    alter(call.answers[0], lambda body: parts(body["status"]["message"])[0].update(text="The report. " * 40))
+    alter(
+        call.answers[0],
+        lambda body: parts(body["status"]["message"])[0].update(text="The report. " * 40),
+    )
     yield Want("A2A-STATE-017", call, call.answers[0])
 
 
@@ -56,11 +73,14 @@ def the_result_is_data_in_a_message(talk: Talk) -> Iterator[Want]:
     """At the end of a stream without artifacts."""
     call = streams(talk, "blue")
     del call.answers[1]
-    alter(call.answers[-1], lambda body: parts(body["status"]["message"]).append({"data": {"answer": 42}}))
+    alter(
+        call.answers[-1],
+        lambda body: parts(body["status"]["message"]).append({"data": {"answer": 42}}),
+    )
     yield Want("A2A-STATE-017", call, call.answers[-1])
 
 
-# --- cancellations ------------------------------------------------------------------------------------------------
+# --- cancellations
 
 
 def _refused(talk: Talk) -> Ex:
@@ -72,7 +92,11 @@ def _refused(talk: Talk) -> Ex:
 def a_task_that_is_over_is_canceled(talk: Talk) -> Iterator[Want]:
     """CancelTask returns the task with success, although nothing has changed."""
     call, source = _refused(talk), looked_up(talk)
-    sent = [each for each in talk.all("SendMessage") if says(each, "unary") and b"taskId" not in each.requests[0].data]
+    sent = [
+        each
+        for each in talk.all("SendMessage")
+        if says(each, "unary") and b"taskId" not in each.requests[0].data
+    ]
     over = sent[-1].answers[0]
     answer = source.answers[0].again(0)
     for name in ("id", "contextId"):
@@ -81,7 +105,11 @@ def a_task_that_is_over_is_canceled(talk: Talk) -> Iterator[Want]:
         change(answer, lambda body: body.update(id=call.requests[0].value["id"]))
     alter(answer, lambda body: body["status"].pop("timestamp", None))
     answer.at = call.ended
-    call.status, call.reply_headers, call.trailers = source.status, source.reply_headers, source.trailers
+    call.status, call.reply_headers, call.trailers = (
+        source.status,
+        source.reply_headers,
+        source.trailers,
+    )
     call.answers = [answer]
     yield Want("A2A-STATE-010", call, answer)
 

@@ -19,7 +19,11 @@ MIDDLE = 3
 
 def _stream(talk: Talk) -> Ex:
     """Return the first stream over HTTP/1 that shows a task from its beginning to its end."""
-    found = [each for each in talk.all("SendStreamingMessage", streams=True, grpc=False) if len(each.answers) > 5]
+    found = [
+        each
+        for each in talk.all("SendStreamingMessage", streams=True, grpc=False)
+        if len(each.answers) > 5
+    ]
     return found[0]
 
 
@@ -29,7 +33,12 @@ def _crashed(talk: Talk) -> Ex:
 
 
 def _fails(call: Ex) -> bool:
-    return call.streams and bool(call.answers) and "error" in call.answers[-1].value and len(call.answers) > 1
+    return (
+        call.streams
+        and bool(call.answers)
+        and "error" in call.answers[-1].value
+        and len(call.answers) > 1
+    )
 
 
 def _rpc(call: Ex) -> bool:
@@ -44,7 +53,7 @@ def _raw(call: Ex, index: int, data: bytes) -> Msg:
     return made
 
 
-# --- lines --------------------------------------------------------------------------------------------------------
+# --- lines
 
 
 @mutation(*ALL)
@@ -116,7 +125,7 @@ def indented_data(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SSE-012", call, event)
 
 
-# --- bytes -------------------------------------------------------------------------------------------------------
+# --- bytes
 
 
 @mutation(*ALL)
@@ -164,7 +173,7 @@ def a_stream_to_be_stored(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SSE-013", call)
 
 
-# --- what events hold ---------------------------------------------------------------------------------------------
+# --- what events hold
 
 
 @mutation(*JSON)
@@ -206,7 +215,7 @@ def two_things_in_one_event(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-004", call, event)
 
 
-# --- errors and ends ----------------------------------------------------------------------------------------------
+# --- errors and ends
 
 
 @mutation(*ALL)

@@ -25,7 +25,8 @@ from mutations.pick import change, pick, stream
 from support_mutations import Ex, Msg, Talk, Want, mutation
 
 STATUS, NOTES, END = 6, 7, 8
-"""Indices in the stream of nine events: a status in the middle, the artifact of one chunk, the last status."""
+"""Indices in the stream of nine events: a status in the middle, the artifact of one chunk, the last
+status."""
 JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 STAMPED = (*V1, *OLD_JSON, *JS)
@@ -35,8 +36,11 @@ _NOBODY = b"00000000-0000-4000-8000-000000000000"
 
 
 def no_more(call: Ex) -> str:
-    """Return the rule that a stream breaks if it continues after its end, which `final` marks in 0.2 and 0.3."""
-    return "A2A-STREAM-018" if call.facts.dialect in (Dialect.V0_2, Dialect.V0_3) else "A2A-STREAM-005"
+    """Return the rule that a stream breaks if it continues after its end, which `final` marks in
+    0.2 and 0.3."""
+    return (
+        "A2A-STREAM-018" if call.facts.dialect in (Dialect.V0_2, Dialect.V0_3) else "A2A-STREAM-005"
+    )
 
 
 def append(call: Ex, message: Msg, state: str) -> Msg:
@@ -50,7 +54,7 @@ def append(call: Ex, message: Msg, state: str) -> Msg:
     return more
 
 
-# --- after the end ------------------------------------------------------------------------------------------------
+# --- after the end
 
 
 @mutation(*STREAMS)
@@ -91,7 +95,9 @@ def a_task_is_shown_as_it_was(talk: Talk) -> Iterator[Want]:
 def a_list_shows_an_ended_task_at_work(talk: Talk) -> Iterator[Want]:
     """COMPLETED before, WORKING with a later timestamp in the list."""
     call = pick(talk, "ListTasks")
-    alter(call.answers[0], lambda page: page["tasks"][0]["status"].update(state="TASK_STATE_WORKING"))
+    alter(
+        call.answers[0], lambda page: page["tasks"][0]["status"].update(state="TASK_STATE_WORKING")
+    )
     alter(call.answers[0], lambda page: restamp(page["tasks"][0], 60))
     yield Want("A2A-STATE-001", call, call.answers[0])
 
@@ -115,7 +121,9 @@ def a_generation_goes_back(talk: Talk) -> Iterator[Want]:
 def a_list_shows_a_task_as_it_was(talk: Talk) -> Iterator[Want]:
     """COMPLETED before, WORKING in the list."""
     call = pick(talk, "ListTasks")
-    alter(call.answers[0], lambda page: page["tasks"][0]["status"].update(state="TASK_STATE_WORKING"))
+    alter(
+        call.answers[0], lambda page: page["tasks"][0]["status"].update(state="TASK_STATE_WORKING")
+    )
     yield Want("A2A-STATE-009", call, call.answers[0])
 
 
@@ -145,7 +153,7 @@ def the_artifacts_change_after_the_end(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-006", call, call.answers[0])
 
 
-# --- messages to tasks --------------------------------------------------------------------------------------------
+# --- messages to tasks
 
 
 @mutation(*SDK)
@@ -189,12 +197,14 @@ def _only_words(payload: Any) -> None:
 @mutation(*(each for each in SDK if each != "dialect-0.2"))
 def a_client_writes_to_a_task_that_is_over(talk: Talk) -> Iterator[Want]:
     """The error is TaskNotFoundError."""
-    call = next(each for each in talk.all("SendStreamingMessage") if _NOBODY in each.requests[0].data)
+    call = next(
+        each for each in talk.all("SendStreamingMessage") if _NOBODY in each.requests[0].data
+    )
     rename(call.requests[0], _NOBODY.decode(), member(sends(talk, "fail").answers[0], "id"))
     yield Want("A2A-STATE-005", call, call.requests[0])
 
 
-# --- states on the way --------------------------------------------------------------------------------------------
+# --- states on the way
 
 
 @mutation(*STREAMS)
@@ -261,7 +271,7 @@ def a_status_says_nothing_new(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-020", call, more)
 
 
-# --- content that is sent twice -----------------------------------------------------------------------------------
+# --- content that is sent twice
 
 
 @mutation(*STREAMS)

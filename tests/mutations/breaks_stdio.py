@@ -51,7 +51,7 @@ def _die(talk: Talk, at: int, code: int) -> None:
     talk.loose.append(Loose(at + MS, DOWN, b'{"code":%d}' % code, ChunkKind.EXITED))
 
 
-# --- header blocks ------------------------------------------------------------------------------------------------
+# --- header blocks
 
 
 @mutation(SAMPLE)
@@ -65,7 +65,9 @@ def the_length_is_missing(talk: Talk) -> Iterator[Want]:
 def the_type_is_missing(talk: Talk) -> Iterator[Want]:
     """Of a request."""
     call, _ = _answer(talk)
-    yield Want("A2A-STDIO-002", call, _frame(call.requests[0], "Content-Type: application/json\r\n", ""))
+    yield Want(
+        "A2A-STDIO-002", call, _frame(call.requests[0], "Content-Type: application/json\r\n", "")
+    )
 
 
 @mutation(SAMPLE)
@@ -108,21 +110,33 @@ def the_type_is_text(talk: Talk) -> Iterator[Want]:
 def the_charset_is_latin_1(talk: Talk) -> Iterator[Want]:
     """JSON is UTF-8."""
     call, answer = _answer(talk)
-    yield Want("A2A-STDIO-006", call, _frame(answer, "application/json", "application/json; charset=iso-8859-1"))
+    yield Want(
+        "A2A-STDIO-006",
+        call,
+        _frame(answer, "application/json", "application/json; charset=iso-8859-1"),
+    )
 
 
 @mutation(SAMPLE)
 def an_unknown_field_stands_in_a_block(talk: Talk) -> Iterator[Want]:
     """In a block of the client."""
     call, _ = _answer(talk)
-    yield Want("A2A-STDIO-015", call, _frame(call.requests[0], "traceparent: ", "X-Request: 7\r\ntraceparent: "))
+    yield Want(
+        "A2A-STDIO-015",
+        call,
+        _frame(call.requests[0], "traceparent: ", "X-Request: 7\r\ntraceparent: "),
+    )
 
 
 @mutation(SAMPLE)
 def a_field_stands_twice(talk: Talk) -> Iterator[Want]:
     """With the same value."""
     call, answer = _answer(talk)
-    yield Want("A2A-STDIO-015", call, _frame(answer, "Content-Length: \1\r\n", "Content-Length: \1\r\n" * 2))
+    yield Want(
+        "A2A-STDIO-015",
+        call,
+        _frame(answer, "Content-Length: \1\r\n", "Content-Length: \1\r\n" * 2),
+    )
 
 
 @mutation(SAMPLE)
@@ -133,7 +147,7 @@ def the_version_is_missing(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-VER-001", call)
 
 
-# --- what stands on the pipe --------------------------------------------------------------------------------------
+# --- what stands on the pipe
 
 
 @mutation(SAMPLE)
@@ -146,7 +160,11 @@ def a_banner_on_stdout(talk: Talk) -> Iterator[Want]:
 @mutation(SAMPLE)
 def a_stack_trace_between_messages(talk: Talk) -> Iterator[Want]:
     """Several lines in a row are one finding."""
-    _beside(talk, talk.exchanges[3], b"Traceback (most recent call last):\n  File story.py\nKeyError: 'x'\n")
+    _beside(
+        talk,
+        talk.exchanges[3],
+        b"Traceback (most recent call last):\n  File story.py\nKeyError: 'x'\n",
+    )
     yield Want("A2A-STDIO-005")
 
 
@@ -167,7 +185,11 @@ def an_array_as_a_message(talk: Talk) -> Iterator[Want]:
 @mutation(SAMPLE)
 def a_handshake(talk: Talk) -> Iterator[Want]:
     """A variant."""
-    _said(talk, talk.exchanges[0], {"type": "handshake", "sessionId": "s", "supportedVariants": ["a2a/v1"]})
+    _said(
+        talk,
+        talk.exchanges[0],
+        {"type": "handshake", "sessionId": "s", "supportedVariants": ["a2a/v1"]},
+    )
     yield Want("A2A-STDIO-007")
 
 
@@ -197,7 +219,7 @@ def the_agent_asks_something(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STDIO-013")
 
 
-# --- ids and ends -------------------------------------------------------------------------------------------------
+# --- ids and ends
 
 
 @mutation(SAMPLE)

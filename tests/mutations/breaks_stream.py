@@ -1,4 +1,5 @@
-"""Streams with a wrong beginning, repeated or reordered events, or events that do not belong to them."""
+"""Streams with a wrong beginning, repeated or reordered events, or events that do not belong to
+them."""
 
 from __future__ import annotations
 
@@ -10,20 +11,29 @@ from mutations.objects import alter
 from mutations.pick import stream
 from support_mutations import Talk, Want, mutation
 
-V1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "demo", "concurrent-grpc")
+V1 = (
+    "sdk-1.x-jsonrpc",
+    "sdk-1.x-rest",
+    "sdk-1.x-grpc",
+    "js-three-bindings",
+    "demo",
+    "concurrent-grpc",
+)
 OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc", "js-to-0.3")
 ALL = (*V1, *OLD)
-"""The timestamps of `dialect-0.2` have no zone, which is reported for every event: the sample is omitted if events are
-copied."""
+"""The timestamps of `dialect-0.2` have no zone, which is reported for every event: the sample is
+omitted if events are copied."""
 TOLD_ONCE = (*V1, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "js-to-0.3", "dialect-0.2")
-"""The first event of `sdk-0.3-rest` is reported for its many lines: the sample is omitted if that event is lost."""
+"""The first event of `sdk-0.3-rest` is reported for its many lines: the sample is omitted if that
+event is lost."""
 SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "concurrent-grpc")
 """Samples whose statuses have messages and timestamps, and whose last chunks have `lastChunk`."""
 WORKING, FIRST_CHUNK, CHUNK = 1, 2, 3
-"""Indices in the streams that `stream` finds: SUBMITTED, WORKING, the pieces of an artifact, ..., COMPLETED."""
+"""Indices in the streams that `stream` finds: SUBMITTED, WORKING, the pieces of an artifact, ...,
+COMPLETED."""
 
 
-# --- the beginning ------------------------------------------------------------------------------------------------
+# --- the beginning
 
 
 @mutation(*TOLD_ONCE)
@@ -59,7 +69,7 @@ def a_second_message(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-002", call, more)
 
 
-# --- the middle ---------------------------------------------------------------------------------------------------
+# --- the middle
 
 
 @mutation(*ALL)
@@ -95,7 +105,7 @@ def a_first_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-020", call, again)
 
 
-# --- the end comes before the rest --------------------------------------------------------------------------------
+# --- the end comes before the rest
 
 
 def _stale(event: Any) -> None:
@@ -171,7 +181,7 @@ def submitted_comes_late(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STATE-008", call, more)
 
 
-# --- `final` of 0.2 and 0.3 ---------------------------------------------------------------------------------------
+# --- `final` of 0.2 and 0.3
 
 FINAL = (*OLD, "dialect-0.2")
 

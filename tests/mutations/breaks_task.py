@@ -1,4 +1,5 @@
-"""Reading and listing of tasks: history, artifacts, pages, filters, order, unknown tasks, polling."""
+"""Reading and listing of tasks: history, artifacts, pages, filters, order, unknown tasks,
+polling."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def _params(call: Ex, **members: Any) -> None:
         return
     path, _, query = call.target.partition("?")
     pairs = dict(pair.split("=") for pair in query.split("&") if pair)
-    _update(pairs, {name: str(value) if value is not None else None for name, value in members.items()})
+    _update(
+        pairs, {name: str(value) if value is not None else None for name, value in members.items()}
+    )
     query = "&".join(f"{name}={value}" for name, value in pairs.items())
     call.target = f"{path}?{query}" if query else path
 
@@ -59,7 +62,7 @@ def _two_tasks(talk: Talk) -> None:
     call.answers[0].edit(add)
 
 
-# --- history ------------------------------------------------------------------------------------------------------
+# --- history
 
 
 @mutation(*EACH)
@@ -82,11 +85,14 @@ def history_that_nobody_wants(talk: Talk) -> Iterator[Want]:
 def more_history_in_the_answer_to_a_send(talk: Talk) -> Iterator[Want]:
     """The client requested one message."""
     call = talk.first("SendMessage")
-    change(call.requests[0], lambda body: body.get("params", body)["configuration"].update(historyLength=1))
+    change(
+        call.requests[0],
+        lambda body: body.get("params", body)["configuration"].update(historyLength=1),
+    )
     yield Want("A2A-TASK-001", call, call.answers[0])
 
 
-# --- lists --------------------------------------------------------------------------------------------------------
+# --- lists
 
 
 @mutation(*EACH)
@@ -213,7 +219,7 @@ def another_page_size(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-TASK-011", call, call.answers[0])
 
 
-# --- asking -------------------------------------------------------------------------------------------------------
+# --- asking
 
 
 @mutation(*EACH, *OLD)
@@ -234,7 +240,9 @@ def _name(body: dict[str, Any], task: str) -> None:
 
 def _begun(talk: Talk) -> Ex:
     """Return a stream that was aborted or failed while its task was not finished."""
-    return next(each for each in talk.all("SendStreamingMessage") if b"crash" in each.requests[0].data)
+    return next(
+        each for each in talk.all("SendStreamingMessage") if b"crash" in each.requests[0].data
+    )
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")

@@ -1,5 +1,5 @@
-"""Two streams of one task, and subscriptions: events that are missing on one of them, differ, or follow the task's
-end."""
+"""Two streams of one task, and subscriptions: events that are missing on one of them, differ, or
+follow the task's end."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 V1 = (*SDK1, "js-three-bindings")
 OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc")
 ALL = (*SDK1, *OLD)
-"""Samples in which a second client subscribes after two events, and three chunks and the end are sent on both
-streams."""
+"""Samples in which a second client subscribes after two events, and three chunks and the end are
+sent on both streams."""
 CHUNK = 3
 """The index of the second chunk on the first stream."""
 
 
 def streams(talk: Talk) -> tuple[Ex, Ex]:
     """Return the stream of a task, and the subscription of another client to it."""
-    subscription = next(each for each in talk.all("SubscribeToTask", streams=True) if len(each.answers) > 3)
+    subscription = next(
+        each for each in talk.all("SubscribeToTask", streams=True) if len(each.answers) > 3
+    )
     task_id = subscription.facts.task_id
-    return next(each for each in talk.all("SendStreamingMessage") if each.facts.task_id == task_id), subscription
+    return next(
+        each for each in talk.all("SendStreamingMessage") if each.facts.task_id == task_id
+    ), subscription
 
 
-# --- subscriptions ------------------------------------------------------------------------------------------------
+# --- subscriptions
 
 
 @mutation(*V1)
@@ -83,12 +87,12 @@ def a_message_answers_a_subscription(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-STREAM-010", stranger, said)
 
 
-# --- one event, two streams ---------------------------------------------------------------------------------------
+# --- one event, two streams
 
 
 def spread(talk: Talk) -> None:
-    """Delay all chunks except the first by two seconds, more on the subscription: both streams send all of them, and
-    the first stream sends them first."""
+    """Delay all chunks except the first by two seconds, more on the subscription: both streams send
+    all of them, and the first stream sends them first."""
     first, subscription = streams(talk)
     chunk = len(subscription.answers) - 4
     subscription.shift(chunk, SECOND // 20)
@@ -123,7 +127,8 @@ def chunks_change_places_on_the_subscription(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=spread)
 def chunks_change_places_on_the_first_stream(talk: Talk) -> Iterator[Want]:
-    """The second and the third of three: it is unknown which stream is right, and the later one is reported."""
+    """The second and the third of three: it is unknown which stream is right, and the later one is
+    reported."""
     first, subscription = streams(talk)
     swap(first, -3, -2)
     yield Want("A2A-STREAM-013", subscription, subscription.answers[-2])
@@ -138,7 +143,9 @@ def leaving_one_stream_ends_the_other(talk: Talk) -> Iterator[Want]:
     first.finish = "leave"
     subscription.ended = max(first.ended, subscription.ended) + SECOND // 10
     yield Want("A2A-STREAM-015", subscription)
-    if not subscription.facts.dialect.value.startswith("0"):  # the snapshot there already has the state WORKING
+    if not subscription.facts.dialect.value.startswith(
+        "0"
+    ):  # the snapshot there already has the state WORKING
         yield Want("A2A-STREAM-007", subscription)
 
 

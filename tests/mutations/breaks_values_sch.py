@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mutations.objects import OLD_JSON, OLD_PROTO, V1, V1_TEXT, alter, looked_up, parts, resay, sends, streams
+from mutations.objects import (
+    OLD_JSON,
+    OLD_PROTO,
+    V1,
+    V1_TEXT,
+    alter,
+    looked_up,
+    parts,
+    resay,
+    sends,
+    streams,
+)
 from mutations.pick import GRPC, stream
 from support_mutations import Talk, Want, mutation
 
@@ -13,7 +24,7 @@ STATUS, NOTES = 6, 7
 TEXTS = (*V1_TEXT, *OLD_JSON)
 
 
-# --- enums --------------------------------------------------------------------------------------------------------
+# --- enums
 
 
 @mutation(*V1_TEXT, "sdk-0.3-rest")
@@ -32,7 +43,9 @@ def a_state_that_nobody_knows_in_old(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-003", call, call.answers[STATUS])
 
 
-@mutation("sdk-1.x-grpc", "sdk-0.3-grpc", "js-three-bindings", "js-to-0.3", "concurrent-grpc", "demo")
+@mutation(
+    "sdk-1.x-grpc", "sdk-0.3-grpc", "js-three-bindings", "js-to-0.3", "concurrent-grpc", "demo"
+)
 def a_number_that_is_no_state(talk: Talk) -> Iterator[Want]:
     """In the middle of a stream."""
     call = stream(talk, GRPC)
@@ -62,7 +75,9 @@ def a_client_speaks_as_agent(talk: Talk) -> Iterator[Want]:
     call = sends(talk, "input")
     resay(
         call.requests[0],
-        lambda message: message.update(role=message["role"].replace("user", "agent").replace("USER", "AGENT")),
+        lambda message: message.update(
+            role=message["role"].replace("user", "agent").replace("USER", "AGENT")
+        ),
     )
     yield Want("A2A-SCH-009", call, call.requests[0])
 
@@ -76,7 +91,7 @@ def an_agent_speaks_as_user(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-009", call, call.answers[STATUS])
 
 
-# --- timestamps ---------------------------------------------------------------------------------------------------
+# --- timestamps
 
 
 @mutation(*V1_TEXT, "sdk-0.3-jsonrpc")
@@ -92,7 +107,8 @@ def a_time_with_an_offset(talk: Talk) -> Iterator[Want]:
     """The same time in another zone."""
     call = stream(talk)
     alter(
-        call.answers[STATUS], lambda body: body["status"].update(timestamp=body["status"]["timestamp"][:-1] + "+00:00")
+        call.answers[STATUS],
+        lambda body: body["status"].update(timestamp=body["status"]["timestamp"][:-1] + "+00:00"),
     )
     yield Want("A2A-SCH-006", call, call.answers[STATUS])
 
@@ -105,7 +121,7 @@ def a_time_as_a_number(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-006", call, call.answers[STATUS])
 
 
-# --- bytes, URLs, media types ------------------------------------------------------------------------------------
+# --- bytes, URLs, media types
 
 
 @mutation(*V1_TEXT)
@@ -120,7 +136,10 @@ def bytes_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 def bytes_of_old_that_are_no_base64(talk: Talk) -> Iterator[Want]:
     """The same in 0.3."""
     call = streams(talk, "parts")
-    alter(call.answers[2], lambda body: body["artifact"]["parts"][0]["file"].update(bytes="not base64!"))
+    alter(
+        call.answers[2],
+        lambda body: body["artifact"]["parts"][0]["file"].update(bytes="not base64!"),
+    )
     yield Want("A2A-SCH-007", call, call.answers[2])
 
 
@@ -128,7 +147,10 @@ def bytes_of_old_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 def bytes_of_protobuf_that_are_no_base64(talk: Talk) -> Iterator[Want]:
     """The same in the JSON form of the protobuf of 0.3."""
     call = streams(talk, "parts")
-    alter(call.answers[2], lambda body: body["artifact"]["parts"][0]["file"].update(fileWithBytes="not base64!"))
+    alter(
+        call.answers[2],
+        lambda body: body["artifact"]["parts"][0]["file"].update(fileWithBytes="not base64!"),
+    )
     yield Want("A2A-SCH-007", call, call.answers[2])
 
 
@@ -136,7 +158,9 @@ def bytes_of_protobuf_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 def a_url_without_scheme(talk: Talk) -> Iterator[Want]:
     """The URL cannot be resolved."""
     call = streams(talk, "parts")
-    alter(call.answers[3], lambda body: body["artifact"]["parts"][0].update(url="/files/picture.png"))
+    alter(
+        call.answers[3], lambda body: body["artifact"]["parts"][0].update(url="/files/picture.png")
+    )
     yield Want("A2A-SCH-012", call, call.answers[3])
 
 
@@ -156,7 +180,7 @@ def half_a_media_type_of_old(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-012", call, call.answers[3])
 
 
-# --- numbers and types --------------------------------------------------------------------------------------------
+# --- numbers and types
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc", *OLD_JSON)
@@ -205,7 +229,10 @@ def last_chunk_is_a_text(talk: Talk) -> Iterator[Want]:
 def parts_are_an_object(talk: Talk) -> Iterator[Want]:
     """One part instead of a list."""
     call = stream(talk)
-    alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=body["artifact"]["parts"][0]))
+    alter(
+        call.answers[NOTES],
+        lambda body: body["artifact"].update(parts=body["artifact"]["parts"][0]),
+    )
     yield Want("A2A-SCH-008", call, call.answers[NOTES])
 
 
@@ -229,5 +256,7 @@ def metadata_of_an_event_is_a_text(talk: Talk) -> Iterator[Want]:
 def data_is_a_text(talk: Talk) -> Iterator[Want]:
     """Before 1.0 it is an object."""
     call = sends(talk, "unary")
-    resay(call.requests[0], lambda message: parts(message).append({"kind": "data", "data": "seven"}))
+    resay(
+        call.requests[0], lambda message: parts(message).append({"kind": "data", "data": "seven"})
+    )
     yield Want("A2A-SCH-011", call, call.requests[0])

@@ -103,7 +103,12 @@ def the_declared_version_is_refused(talk: Talk) -> Iterator[Want]:
 
 def _old_task(task: dict[str, Any]) -> dict[str, Any]:
     state = task["status"]["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
-    return {"kind": "task", "id": task["id"], "contextId": task["contextId"], "status": {"state": state}}
+    return {
+        "kind": "task",
+        "id": task["id"],
+        "contextId": task["contextId"],
+        "status": {"state": state},
+    }
 
 
 def _new_task(task: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +119,9 @@ def _new_task(task: dict[str, Any]) -> dict[str, Any]:
 @mutation(*TEXT)
 def an_answer_is_of_0_3(talk: Talk) -> Iterator[Want]:
     """The client called with 1.0."""
-    call = next(each for each in talk.all("SendMessage") if b"TASK_STATE_COMPLETED" in each.answers[0].data)
+    call = next(
+        each for each in talk.all("SendMessage") if b"TASK_STATE_COMPLETED" in each.answers[0].data
+    )
     yield Want("A2A-VER-007", call, _answer(call, lambda result: _old_task(result["task"])))
 
 
@@ -156,7 +163,11 @@ def the_agent_is_of_0_1(talk: Talk) -> Iterator[Want]:
 def a_status_update_says_final(talk: Talk) -> Iterator[Want]:
     """As in 0.3."""
     call = stream(talk)
-    yield Want("A2A-VER-009", call, edit(call, "statusUpdate", lambda update: update.update(final=True), -1))
+    yield Want(
+        "A2A-VER-009",
+        call,
+        edit(call, "statusUpdate", lambda update: update.update(final=True), -1),
+    )
 
 
 @mutation(*TEXT)
@@ -174,7 +185,11 @@ def a_part_has_a_kind(talk: Talk) -> Iterator[Want]:
     yield Want(
         "A2A-VER-009",
         call,
-        edit(call, "artifactUpdate", lambda update: update["artifact"]["parts"][0].update(kind="text")),
+        edit(
+            call,
+            "artifactUpdate",
+            lambda update: update["artifact"]["parts"][0].update(kind="text"),
+        ),
     )
 
 
@@ -228,7 +243,13 @@ def a_message_update_in_1_0(talk: Talk) -> Iterator[Want]:
     value = answer.value
     update = value.get("result", value)[kind]
     said = {"messageId": "m-update-1", "role": "ROLE_AGENT", "parts": [{"text": "still at it"}]}
-    new = {"messageUpdate": {"taskId": update["taskId"], "contextId": update["contextId"], "message": said}}
+    new = {
+        "messageUpdate": {
+            "taskId": update["taskId"],
+            "contextId": update["contextId"],
+            "message": said,
+        }
+    }
     added = answer.again(MS)
     if call.grpc:
         ident = update["taskId"].encode()

@@ -1,4 +1,5 @@
-"""Members on which later checks depend: missing, null, of another type. The later frames are not reported for them."""
+"""Members on which later checks depend: missing, null, of another type. The later frames are not
+reported for them."""
 
 from __future__ import annotations
 

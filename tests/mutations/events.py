@@ -29,13 +29,16 @@ def set_state(message: Msg, state: str) -> None:
 
     def put(event: Any) -> None:
         long = event["status"]["state"].startswith("TASK_STATE_")
-        event["status"]["state"] = f"TASK_STATE_{state}" if long else state.lower().replace("_", "-")
+        event["status"]["state"] = (
+            f"TASK_STATE_{state}" if long else state.lower().replace("_", "-")
+        )
 
     alter(message, put)
 
 
 def wrapped(like: Msg, name: str, event: dict[str, Any]) -> Msg:
-    """Return another event in the envelope of an event of the same stream; `name` is its wrapper in 1.0."""
+    """Return another event in the envelope of an event of the same stream; `name` is its wrapper in
+    1.0."""
     made = like.again()
     value = like.value
     if "kind" in read(like):

@@ -1,8 +1,8 @@
-"""Conversations with generations as a 1.1 agent sends them (manual/protocol.md "Generations"), before anything is
-changed.
+"""Conversations with generations as a 1.1 agent sends them (manual/protocol.md "Generations"),
+before anything is changed.
 
-A new task has 1; each status update and each artifact update increases it by one; a snapshot has the current generation
-of the task. The same update on two streams has one generation.
+A new task has 1; each status update and each artifact update increases it by one; a snapshot has
+the current generation of the task. The same update on two streams has one generation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class _Counter:
 
 
 def numbered(talk: Talk) -> None:
-    """Give every task and every update its generation, and let clients use 1.1, which cards declare."""
+    """Give every task and every update its generation, and let clients use 1.1, which cards
+    declare."""
     tasks: dict[str, _Counter] = {}
     for call in ordered(talk):
         if call.operation in ("GetAgentCard", "GetExtendedAgentCard"):
@@ -108,7 +109,7 @@ def number_of(message: Msg) -> int:
     return int(read(message).get("generation", 0))
 
 
-# --- asking by generation -----------------------------------------------------------------------------------------
+# --- asking by generation
 
 
 def ask(call: Ex, task_id: str, current: int | str | None = None) -> None:
@@ -135,13 +136,17 @@ def condition(call: Ex, match: int | str | None) -> None:
     change(call.requests[0], lambda body: put(body["params"] if "jsonrpc" in body else body))
 
 
-def look(talk: Talk, task: dict[str, Any], current: int | str | None = None, seconds: float = 0) -> Ex:
+def look(
+    talk: Talk, task: dict[str, Any], current: int | str | None = None, seconds: float = 0
+) -> Ex:
     """Append a GetTask that is answered after this time."""
     call = talk.add(_lookup(talk), after=max(talk.exchanges, key=lambda each: each.ended))
     _rename(call)
     ask(call, task["id"], current)
     answer = call.answers[0]
-    change(answer, lambda body: body.update(result=task)) if call.facts.binding is JSONRPC else answer.put(task)
+    change(
+        answer, lambda body: body.update(result=task)
+    ) if call.facts.binding is JSONRPC else answer.put(task)
     call.answered = call.ended = call.ended + int(seconds * SECOND)
     answer.at = call.ended
     talk.length = max(talk.length, call.ended)
@@ -167,13 +172,20 @@ def waiting(talk: Talk) -> Ex:
 
 def answered(talk: Talk) -> tuple[Ex, Ex]:
     """Return a SendMessage whose task waits for input, and the one with the input."""
-    first = next(each for each in talk.all("SendMessage") if state_of(each.answers[0]) == "INPUT_REQUIRED")
+    first = next(
+        each for each in talk.all("SendMessage") if state_of(each.answers[0]) == "INPUT_REQUIRED"
+    )
     task_id = read(first.answers[0])["id"]
-    return first, next(each for each in talk.all("SendMessage") if each is not first and each.facts.task_id == task_id)
+    return first, next(
+        each
+        for each in talk.all("SendMessage")
+        if each is not first and each.facts.task_id == task_id
+    )
 
 
 def asked(talk: Talk) -> None:
-    """Add generations, and at the end a client that reads a task, requests changes, and waits for some."""
+    """Add generations, and at the end a client that reads a task, requests changes, and waits for
+    some."""
     numbered(talk)
     task = read(waiting(talk).answers[0])
     number = int(task["generation"])
@@ -183,7 +195,8 @@ def asked(talk: Talk) -> None:
 
 
 def conditional(talk: Talk) -> None:
-    """Add generations, and messages with conditions: one that is true, one that is false, one for a new task."""
+    """Add generations, and messages with conditions: one that is true, one that is false, one for a
+    new task."""
     numbered(talk)
     before, call = answered(talk)
     condition(call, number_of(before.answers[0]))
@@ -209,15 +222,26 @@ def snapshot_call(talk: Talk, during: Ex, task: dict[str, Any]) -> Ex:
     shift = during.answers[2].at + SECOND - call.started
     for each in (*call.requests, *call.answers):
         each.at += shift
-    call.started, call.answered, call.ended = call.started + shift, call.answered + shift, call.ended + shift
+    call.started, call.answered, call.ended = (
+        call.started + shift,
+        call.answered + shift,
+        call.ended + shift,
+    )
     _rename(call)
     _address(call, task)
-    change(call.requests[0], lambda body: body.get("params", body)["configuration"].update(returnImmediately=True))
+    change(
+        call.requests[0],
+        lambda body: body.get("params", body)["configuration"].update(returnImmediately=True),
+    )
     change(call.answers[0], lambda body: body.get("result", body).update(task=task))
     return call
 
 
 def _address(call: Ex, task: dict[str, Any]) -> None:
     """Give a message its own id, and this task."""
-    message = {"messageId": f"said-{call.uid}", "taskId": task["id"], "contextId": task["contextId"]}
+    message = {
+        "messageId": f"said-{call.uid}",
+        "taskId": task["id"],
+        "contextId": task["contextId"],
+    }
     change(call.requests[0], lambda body: body.get("params", body)["message"].update(message))

@@ -21,7 +21,8 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate", "message", "msg")
 
 
 def held(payload: Any) -> Any:
-    """Return the Task, update, Message or parameters in a payload; changing it changes the payload."""
+    """Return the Task, update, Message or parameters in a payload; changing it changes the
+    payload."""
     if isinstance(payload, dict) and "jsonrpc" in payload:
         payload = payload["params"] if "params" in payload else payload["result"]
     if isinstance(payload, dict) and len(payload) == 1:
@@ -139,5 +140,8 @@ def ask_again(talk: Talk, after: Ex) -> Ex:
                 known["parts"] += found["parts"]
     status, first = member(after.answers[-1], "status"), held(after.answers[0].value)
     history = {"history": first["history"]} if "history" in first else {}
-    alter(made.answers[0], lambda body: body.update(artifacts=list(artifacts.values()), status=status, **history))
+    alter(
+        made.answers[0],
+        lambda body: body.update(artifacts=list(artifacts.values()), status=status, **history),
+    )
     return made

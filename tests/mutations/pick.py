@@ -15,9 +15,15 @@ JSONRPC, REST, GRPC = Binding.JSONRPC, Binding.REST, Binding.GRPC
 PLAIN = "data: \0\n\n"
 
 
-def pick(talk: Talk, operation: str, binding: Binding | None = None, number: int = 0, **having: Any) -> Ex:
+def pick(
+    talk: Talk, operation: str, binding: Binding | None = None, number: int = 0, **having: Any
+) -> Ex:
     """Return the n-th exchange of an operation on a binding."""
-    found = [each for each in talk.all(operation, **having) if binding is None or each.facts.binding is binding]
+    found = [
+        each
+        for each in talk.all(operation, **having)
+        if binding is None or each.facts.binding is binding
+    ]
     return found[number]
 
 
@@ -56,8 +62,12 @@ def alone(talk: Talk, operation: str, binding: Binding) -> Ex:
         said = b"".join(each.data for each in (*exchange.requests, *exchange.answers))
         return context.encode() in said
 
-    found = [each for each in talk.all(operation) if each.facts.binding is binding and not failed(each)]
-    return next(each for each in found if sum(speaks(other, named(each)) for other in talk.exchanges) == 1)
+    found = [
+        each for each in talk.all(operation) if each.facts.binding is binding and not failed(each)
+    ]
+    return next(
+        each for each in found if sum(speaks(other, named(each)) for other in talk.exchanges) == 1
+    )
 
 
 def change(message: Msg, how: Callable[[Any], object]) -> None:
@@ -82,7 +92,7 @@ def raw(message: Msg, before: bytes, after: bytes) -> None:
         message.framing = PLAIN
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors
 
 DETAILS = b"grpc-status-details-bin"
 
@@ -104,8 +114,12 @@ def _write(call: Ex, members: dict[str, Any], code: int = -1) -> None:
     for pair in (*call.reply_headers, *call.trailers):
         if pair[0] != DETAILS:
             continue
-        status: Any = message_class("rpc", "google.rpc.Status").FromString(decode_binary_value(pair[1]))
-        found: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(status.details[0].value)
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(
+            decode_binary_value(pair[1])
+        )
+        found: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(
+            status.details[0].value
+        )
         for name, value in members.items():
             setattr(found, name, value)
         status.details[0].value = found.SerializeToString()
@@ -114,7 +128,8 @@ def _write(call: Ex, members: dict[str, Any], code: int = -1) -> None:
 
 
 def refuse(call: Ex, reason: str, *, code: int, http: int, status: str, number: int) -> None:
-    """Replace the error with another one, in the form of each binding; `number` is the gRPC status."""
+    """Replace the error with another one, in the form of each binding; `number` is the gRPC
+    status."""
     if call.grpc:
         call.set("grpc-status", str(number), reply=True)
         _write(call, {"reason": reason}, number)

@@ -19,16 +19,23 @@ _OWN = {
     "INTERNAL_ERROR": ("INTERNAL", 500),
     "TASK_GENERATION_MISMATCH": ("ABORTED", 409),
 }
-"""gRPC and HTTP statuses of errors that A2A 1.0 does not define; the last one is of the 1.1 draft."""
+"""gRPC and HTTP statuses of errors that A2A 1.0 does not define; the last one is of the 1.1
+draft."""
 
 
 def refuse(call: Ex, reason: str, text: str) -> Msg | None:
     """Answer this call with an error of that name; return its message (None: gRPC trailers)."""
     at, v1 = call.ended, call.facts.dialect is Dialect.V1_0
-    status, http = (ERROR_TABLE[reason].grpc, ERROR_TABLE[reason].http) if reason in ERROR_TABLE else _OWN[reason]
+    status, http = (
+        (ERROR_TABLE[reason].grpc, ERROR_TABLE[reason].http)
+        if reason in ERROR_TABLE
+        else _OWN[reason]
+    )
     details = [error_info(reason)] if v1 else []
     if call.grpc:
-        _trailers(call, GRPC_STATUS_NAMES.index(status if v1 else _old(reason, status)), text, details)
+        _trailers(
+            call, GRPC_STATUS_NAMES.index(status if v1 else _old(reason, status)), text, details
+        )
         return None
     body: Any
     if call.facts.binding is Binding.JSONRPC:
@@ -58,6 +65,12 @@ def _trailers(call: Ex, status: int, text: str, details: list[dict[str, Any]]) -
     if details:
         whole: Any = message_class("rpc", "google.rpc.Status")(code=status, message=text)
         for each in details:
-            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=each["reason"], domain=each["domain"])
+            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+                reason=each["reason"], domain=each["domain"]
+            )
             whole.details.add(type_url=each["@type"], value=info.SerializeToString())
-        call.set("grpc-status-details-bin", base64.b64encode(whole.SerializeToString()).decode(), reply=True)
+        call.set(
+            "grpc-status-details-bin",
+            base64.b64encode(whole.SerializeToString()).decode(),
+            reply=True,
+        )

@@ -20,8 +20,8 @@ _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
 
 
 def main() -> None:
-    """Print a row for each family, the sum, a row for each conversation with a framework, and the rules without a
-    mutation."""
+    """Print a row for each family, the sum, a row for each conversation with a framework, and the
+    rules without a mutation."""
     load_mutations()
     repeat_limit.MAX_PER_EXCHANGE = repeat_limit.MAX_PER_KIND = 10**9
     rows: dict[str, Counter[str]] = {}

@@ -1,4 +1,5 @@
-"""Changes that break nothing: equivalent framing, gateways and other clients. No rule flags them."""
+"""Changes that break nothing: equivalent framing, gateways and other clients. No rule flags
+them."""
 
 from __future__ import annotations
 
@@ -162,9 +163,12 @@ def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeat_limit, "MAX_PER_KIND", 10**9)
 
 
-@pytest.mark.parametrize("case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}")
+@pytest.mark.parametrize(
+    "case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}"
+)
 def test_a_harmless_change_is_not_flagged(case: tuple[str, Callable[[Talk], None]]) -> None:
-    """Nothing that the untouched conversation does not have. CI tries every change on some of its samples."""
+    """Nothing that the untouched conversation does not have. CI tries every change on some of its
+    samples."""
     sample, change = case
 
     def changed(talk: Talk) -> Iterator[Want]:

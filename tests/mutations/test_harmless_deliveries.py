@@ -91,7 +91,9 @@ def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("change", HARMLESS)
 @pytest.mark.parametrize("sample", SDK)
-def test_a_harmless_change_of_deliveries_is_not_flagged(sample: str, change: Callable[[Talk], None]) -> None:
+def test_a_harmless_change_of_deliveries_is_not_flagged(
+    sample: str, change: Callable[[Talk], None]
+) -> None:
     def change_it(talk: Talk) -> Iterator[Want]:
         change(talk)
         yield from ()

@@ -10,7 +10,16 @@ from a2a_proxy.rules.run import repeat_limit
 from mutations.breaks_polls_gen import looks, together
 from mutations.breaks_together_stream import streams
 from mutations.events import SECOND, insert, read, set_state, wait
-from mutations.numbered import asked, condition, conditional, give, look, number_of, numbered, waiting
+from mutations.numbered import (
+    asked,
+    condition,
+    conditional,
+    give,
+    look,
+    number_of,
+    numbered,
+    waiting,
+)
 from mutations.objects import alter
 from mutations.pick import stream
 from support_mutations import MS, Prepare, Talk, Want, judge
@@ -21,7 +30,9 @@ ALL = (*SDK, "js-three-bindings", "demo", "concurrent-grpc")
 HARMLESS: list[tuple[str, Callable[[Talk], None], Prepare]] = []
 
 
-def harmless(*samples: str, prepare: Prepare = numbered) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
+def harmless(
+    *samples: str, prepare: Prepare = numbered
+) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
     """Register a change for each of these samples."""
 
     def add(change: Callable[[Talk], None]) -> Callable[[Talk], None]:
@@ -31,7 +42,7 @@ def harmless(*samples: str, prepare: Prepare = numbered) -> Callable[[Callable[[
     return add
 
 
-# --- streams ------------------------------------------------------------------------------------------------------
+# --- streams
 
 
 @harmless(*ALL)
@@ -87,7 +98,9 @@ def the_whole_task_is_told_last(talk: Talk) -> None:
     artifacts: dict[str, dict[str, list[object]]] = {}
     for event in events:
         if "artifact" in event:
-            whole = artifacts.setdefault(event["artifact"]["artifactId"], event["artifact"] | {"parts": []})
+            whole = artifacts.setdefault(
+                event["artifact"]["artifactId"], event["artifact"] | {"parts": []}
+            )
             whole["parts"] = [*whole["parts"], *event["artifact"]["parts"]]
     told = {
         "status": events[-1]["status"],
@@ -97,7 +110,7 @@ def the_whole_task_is_told_last(talk: Talk) -> None:
     alter(task, lambda event: event.update(told))
 
 
-# --- generations --------------------------------------------------------------------------------------------------
+# --- generations
 
 
 @harmless(*SDK)
@@ -156,7 +169,9 @@ def a_client_leaves_and_reads_the_task(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "change", "prepare"), HARMLESS, ids=lambda each: each if isinstance(each, str) else each.__name__
+    ("sample", "change", "prepare"),
+    HARMLESS,
+    ids=lambda each: each if isinstance(each, str) else each.__name__,
 )
 def test_a_harmless_change_is_not_flagged(
     sample: str, change: Callable[[Talk], None], prepare: Prepare, monkeypatch: pytest.MonkeyPatch

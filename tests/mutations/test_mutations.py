@@ -1,4 +1,5 @@
-"""One thing broken at a time in recorded traffic of real peers: enough of it. The other files break it."""
+"""One thing broken at a time in recorded traffic of real peers: enough of it. The other files break
+it."""
 
 from __future__ import annotations
 

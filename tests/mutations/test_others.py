@@ -1,4 +1,5 @@
-"""One thing broken at a time, several bindings or old dialects: exactly that is found, in its place, nothing else."""
+"""One thing broken at a time, several bindings or old dialects: exactly that is found, in its
+place, nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +8,11 @@ import pytest
 from support_mutations import Mutation, must_be_found, parameters
 
 
-@pytest.mark.parametrize("mutation", parameters(lambda sample: not sample.endswith(("jsonrpc", "rest", "grpc"))))
-def test_a_mutation_is_found_where_it_is_and_nothing_else(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "mutation", parameters(lambda sample: not sample.endswith(("jsonrpc", "rest", "grpc")))
+)
+def test_a_mutation_is_found_where_it_is_and_nothing_else(
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All that the mutation names, at the frames that it names, and nothing more."""
     must_be_found(mutation, monkeypatch)

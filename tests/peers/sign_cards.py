@@ -27,7 +27,11 @@ _BASE_1_0: Json = {
     "name": "Concierge",
     "description": "Plans trips",
     "supportedInterfaces": [
-        {"url": "https://agent.example.com/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        {
+            "url": "https://agent.example.com/a2a",
+            "protocolBinding": "JSONRPC",
+            "protocolVersion": "1.0",
+        }
     ],
     "version": "1.0.0",
     "capabilities": {"streaming": True, "pushNotifications": False},
@@ -53,24 +57,38 @@ def _changes(old: bool) -> dict[str, Json]:
             "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
             "oauth": {
                 "type": "oauth2",
-                "flows": {"clientCredentials": {"tokenUrl": "https://example.com/token", "scopes": {"read": "Read"}}},
+                "flows": {
+                    "clientCredentials": {
+                        "tokenUrl": "https://example.com/token",
+                        "scopes": {"read": "Read"},
+                    }
+                },
             },
         }
-        security: Json = {"securitySchemes": schemes, "security": [{"key": []}, {"oauth": ["read"]}]}
+        security: Json = {
+            "securitySchemes": schemes,
+            "security": [{"key": []}, {"oauth": ["read"]}],
+        }
     else:
         schemes = {
             "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
             "oauth": {
                 "oauth2SecurityScheme": {
                     "flows": {
-                        "clientCredentials": {"tokenUrl": "https://example.com/token", "scopes": {"read": "Read"}}
+                        "clientCredentials": {
+                            "tokenUrl": "https://example.com/token",
+                            "scopes": {"read": "Read"},
+                        }
                     }
                 }
             },
         }
         security = {
             "securitySchemes": schemes,
-            "securityRequirements": [{"schemes": {"key": {"list": []}}}, {"schemes": {"oauth": {"list": ["read"]}}}],
+            "securityRequirements": [
+                {"schemes": {"key": {"list": []}}},
+                {"schemes": {"oauth": {"list": ["read"]}}},
+            ],
         }
     return {
         "ascii": {},
@@ -81,7 +99,9 @@ def _changes(old: bool) -> dict[str, Json]:
 
 
 def _call(command: list[str], order: Json) -> Json:
-    done = subprocess.run(command, input=json.dumps(order), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, input=json.dumps(order), capture_output=True, text=True, check=True
+    )
     signed: Json = json.loads(done.stdout)
     return signed
 
@@ -92,7 +112,11 @@ def _python(environment: str, script: str) -> list[str]:
 
 def main() -> None:
     """Sign every card with every SDK."""
-    javascript = [str(shutil.which("node")), str(HERE / "signers" / "sign_js.mjs"), str(PEERS / "js")]
+    javascript = [
+        str(shutil.which("node")),
+        str(HERE / "signers" / "sign_js.mjs"),
+        str(PEERS / "js"),
+    ]
     signers = {
         "python-0.3": (_python("signing0.3", "sign_0_3.py"), True, False),
         "python-1.1.2": (_python("signing1.1.2", "sign_1_x.py"), False, False),
@@ -105,11 +129,18 @@ def main() -> None:
         private = generate_private_key(SECP256R1())
         key = {**ECAlgorithm.to_jwk(private, as_dict=True), "kid": signer}
         keys.append({**ECAlgorithm.to_jwk(private.public_key(), as_dict=True), "kid": signer})
-        header = {"alg": "ES256", "typ": "JOSE", "kid": signer, "jku": "https://agent.example.com/jwks.json"}
+        header = {
+            "alg": "ES256",
+            "typ": "JOSE",
+            "kid": signer,
+            "jku": "https://agent.example.com/jwks.json",
+        }
         (OUT / signer).mkdir(parents=True, exist_ok=True)
         for kind, changes in _changes(old).items():
             card = {**(_BASE_0_3 if old else _BASE_1_0), **changes}
-            signed = _call(command, {"card": card, "key": key, "header": header, "object": as_object})
+            signed = _call(
+                command, {"card": card, "key": key, "header": header, "object": as_object}
+            )
             text = json.dumps(signed, ensure_ascii=False, indent=2)
             (OUT / signer / f"{kind}.json").write_text(text + "\n", encoding="utf-8")
     (OUT / "keys.json").write_text(json.dumps({"keys": keys}, indent=2) + "\n")

@@ -1,6 +1,8 @@
-"""The real peers behave the same directly and through a TCP relay: the baseline of the proxy's own tests.
+"""The real peers behave the same directly and through a TCP relay: the baseline of the proxy's own
+tests.
 
-Every pair runs all its scenarios, in one client process per binding and way, both ways at the same time.
+Every pair runs all its scenarios, in one client process per binding and way, both ways at the same
+time.
 """
 
 from __future__ import annotations
@@ -37,13 +39,22 @@ SCENARIOS = {
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SAME_AGE = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03")]
 ACROSS_AGES = [("sdk1 --compat", "sdk03"), ("sdk03", "js")]
-QUICK = {("sdk1", "sdk1", "grpc"), ("sdk1", "js", "rest"), ("sdk03", "js", "jsonrpc"), ("vendor", "vendor", "jsonrpc")}
-"""Enough for CI, where all pairs run through the proxy; the others run after a change to a peer: `tests/run -m soak
-tests/peers`."""
+QUICK = {
+    ("sdk1", "sdk1", "grpc"),
+    ("sdk1", "js", "rest"),
+    ("sdk03", "js", "jsonrpc"),
+    ("vendor", "vendor", "jsonrpc"),
+}
+"""Enough for CI, where all pairs run through the proxy; the others run after a change to a peer:
+`tests/run -m soak tests/peers`."""
 PAIRS = [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.soak)
     for pair in (
-        *((far, client, binding) for far, client in (*SAME_AGE, *ACROSS_AGES) for binding in BINDINGS),
+        *(
+            (far, client, binding)
+            for far, client in (*SAME_AGE, *ACROSS_AGES)
+            for binding in BINDINGS
+        ),
         *((kind, kind, "jsonrpc") for kind in ("0_1", "0_2", "vendor")),
     )
 ]
@@ -51,7 +62,8 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
-    """Run an agent of the kind (and with the options) that the test names, once for all tests that name it."""
+    """Run an agent of the kind (and with the options) that the test names, once for all tests that
+    name it."""
     kind, *options = request.param.split()
     require_peers(kind)
     with agent(kind, *options) as running:
@@ -60,14 +72,20 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 
 def broken(seen: list[Transcript]) -> list[str]:
     """Return the scenarios that failed or hung."""
-    return [one.scenario for one in seen if any(entry.event["kind"] == "broken" for entry in one.entries)]
+    return [
+        one.scenario
+        for one in seen
+        if any(entry.event["kind"] == "broken" for entry in one.entries)
+    ]
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize(("far", "client_kind", "binding"), PAIRS, indirect=["far"])
-async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: str, binding: str) -> None:
-    """The transcripts of a client through a forwarder and without it are equal in every scenario, and the agent is
-    deterministic."""
+async def test_peers_behave_the_same_through_a_relay(
+    far: Agent, client_kind: str, binding: str
+) -> None:
+    """The transcripts of a client through a forwarder and without it are equal in every scenario,
+    and the agent is deterministic."""
     require_peers(client_kind)
     scenarios = SCENARIOS[client_kind]
     async with forwarders(far) as (http, grpc):
@@ -88,7 +106,8 @@ async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: st
 async def test_a_client_that_follows_the_card_connects_to_the_advertised_address(
     agent_kind: str, client_kind: str, binding: str
 ) -> None:
-    """An agent advertises the configured address, and a client with --follow-card connects only there."""
+    """An agent advertises the configured address, and a client with --follow-card connects only
+    there."""
     require_peers(agent_kind, client_kind)
     http, grpc = Forwarder(), Forwarder()
     base, target = f"http://127.0.0.1:{await http.start()}", f"127.0.0.1:{await grpc.start()}"
@@ -104,7 +123,8 @@ async def test_a_client_that_follows_the_card_connects_to_the_advertised_address
 
 
 async def test_the_forwarder_forwards_and_keeps_bytes_and_half_closes() -> None:
-    """The captured bytes are the sent bytes, and an EOF is forwarded while the other direction stays open."""
+    """The captured bytes are the sent bytes, and an EOF is forwarded while the other direction
+    stays open."""
 
     async def after_eof(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.read()

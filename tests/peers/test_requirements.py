@@ -1,4 +1,5 @@
-"""A test whose peer is missing fails with the command that installs the peer, if the machine can have it."""
+"""A test whose peer is missing fails with the command that installs the peer, if the machine can
+have it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import pytest
 
 import support_debian
 import support_peers
-from support_debian import BROWSER, FetchError, NoPackageError, fetch_debian, require_program, unavailable_note
+from support_debian import (
+    BROWSER,
+    FetchError,
+    NoPackageError,
+    fetch_debian,
+    require_program,
+    unavailable_note,
+)
 from support_peers import require_peers
 
 
@@ -20,7 +28,10 @@ def nothing_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_peers_of_the_set_up_step_are_required(tmp_path: Path) -> None:
-    with pytest.raises(pytest.fail.Exception, match=r"the sdk1 environment is missing: run `python tests/peers/setup"):
+    with pytest.raises(
+        pytest.fail.Exception,
+        match=r"the sdk1 environment is missing: run `python tests/peers/setup",
+    ):
         require_peers("sdk1", "phoenix")
     (tmp_path / "js.stamp").touch()
     with pytest.raises(pytest.fail.Exception, match=r"node is not on PATH: install Node\.js 20"):
@@ -36,7 +47,9 @@ def test_peers_that_are_installed_by_name_are_not(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["nginx", BROWSER])
 def test_programs_are_required_where_they_can_be_fetched(name: str, tmp_path: Path) -> None:
-    with pytest.raises(pytest.fail.Exception, match=f"{name} is missing: run `python tests/peers/setup.py`"):
+    with pytest.raises(
+        pytest.fail.Exception, match=f"{name} is missing: run `python tests/peers/setup.py`"
+    ):
         require_program(name)
     unavailable_note(name).write_text("this system has no such package")
     with pytest.raises(pytest.skip.Exception, match="this system has no such package"):

@@ -15,8 +15,19 @@ def named(number: int) -> str:
     return {7: "GetTask"}.get(number, "")
 
 
-def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), support: Support = Support.YES) -> Task:
-    return Task("agent", "t1", generation=seen[-1][1] if seen else 0, seen=seen, missed=missed, support=support)
+def task(
+    *seen: tuple[int, int],
+    missed: tuple[MissedGenerations, ...] = (),
+    support: Support = Support.YES,
+) -> Task:
+    return Task(
+        "agent",
+        "t1",
+        generation=seen[-1][1] if seen else 0,
+        seen=seen,
+        missed=missed,
+        support=support,
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,14 +58,21 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
             "generations 1-3 9, 4 not seen, 7-8 not seen, 5-6 missed on #1",
         ),
         (
-            task((1, 3), (5, 5), missed=(MissedGenerations(4, 4, 1, 1, 2, 7, 5, MissedReason.DROPPED),)),
+            task(
+                (1, 3),
+                (5, 5),
+                missed=(MissedGenerations(4, 4, 1, 1, 2, 7, 5, MissedReason.DROPPED),),
+            ),
             "generations 1-3 5, 4 dropped by us on #1, healed by #7 GetTask at 5",
         ),
         (
             task((1, 3), missed=(MissedGenerations(4, 4, 1, 1, reason=MissedReason.DROPPED),)),
             "generations 1-3, 4 dropped by us on #1",
         ),
-        (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients cannot rely on them"),
+        (
+            task((1, 3), support=Support.NO),
+            "generations 1-3, one number on two events: clients cannot rely on them",
+        ),
     ],
 )
 def test_the_line_of_a_task(made: Task, written: str) -> None:
@@ -81,7 +99,11 @@ def call(**more: object) -> Exchange:
         (call(), "live", ""),
         (call(current_generation=5), "waits", "for a generation above 5"),
         (call(current_generation=0), "waits", "for a generation above 0"),
-        (call(current_generation=5, events=1, generation=6, closed=9), "ok", "waited for a generation above 5, got 6"),
+        (
+            call(current_generation=5, events=1, generation=6, closed=9),
+            "ok",
+            "waited for a generation above 5, got 6",
+        ),
         (
             call(current_generation=5, events=1, generation=5, closed=9),
             "ok",
@@ -92,14 +114,31 @@ def call(**more: object) -> Exchange:
             "ok",
             "waited for a generation above 5, got 4, an older one",
         ),
-        (call(current_generation=5, events=1, closed=9), "ok", "waited for a generation above 5, got none"),
-        (call(current_generation=5, closed=9, how="client gone"), "cut", "waited for a generation above 5"),
-        (call(current_generation=5, closed=9, error="X"), "error", "waited for a generation above 5"),
+        (
+            call(current_generation=5, events=1, closed=9),
+            "ok",
+            "waited for a generation above 5, got none",
+        ),
+        (
+            call(current_generation=5, closed=9, how="client gone"),
+            "cut",
+            "waited for a generation above 5",
+        ),
+        (
+            call(current_generation=5, closed=9, error="X"),
+            "error",
+            "waited for a generation above 5",
+        ),
         (call(generation_match=3), "live", "if the generation is 3"),
     ],
 )
-def test_requested_generations_are_in_the_outcome(exchange: Exchange, outcome: str, written: str) -> None:
-    assert (text.outcome_label(exchange), generations.requested_generations(exchange)) == (outcome, written)
+def test_requested_generations_are_in_the_outcome(
+    exchange: Exchange, outcome: str, written: str
+) -> None:
+    assert (text.outcome_label(exchange), generations.requested_generations(exchange)) == (
+        outcome,
+        written,
+    )
 
 
 def test_an_open_poll_has_the_outcome_live() -> None:

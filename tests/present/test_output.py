@@ -1,4 +1,5 @@
-"""Lines for people and JSON on stdout and stderr, and lines printed to a descriptor without blocking."""
+"""Lines for people and JSON on stdout and stderr, and lines printed to a descriptor without
+blocking."""
 
 from __future__ import annotations
 
@@ -25,8 +26,12 @@ def test_text_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert notes == [VISIBLE, ""]
 
 
-@pytest.mark.parametrize(("no_colour", "shown"), [("", f"\x1b[31m{VISIBLE}\x1b[0m"), ("1", VISIBLE)])
-def test_only_the_printer_colours(no_colour: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("no_colour", "shown"), [("", f"\x1b[31m{VISIBLE}\x1b[0m"), ("1", VISIBLE)]
+)
+def test_only_the_printer_colours(
+    no_colour: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Parts are joined, without the empty ones; NO_COLOR is obeyed."""
     monkeypatch.setenv("NO_COLOR", no_colour)
     reader, terminal = os.openpty()
@@ -50,7 +55,9 @@ def test_lines_are_printed_in_order() -> None:
     for number in range(100):
         say(f"line {number} ä")
     assert say.flush(60)
-    assert os.read(reader, 1 << 16).decode() == "".join(f"line {number} \\xe4\n" for number in range(100))
+    assert os.read(reader, 1 << 16).decode() == "".join(
+        f"line {number} \\xe4\n" for number in range(100)
+    )
 
 
 def test_a_stalled_reader_gets_the_number_of_dropped_lines(monkeypatch: object) -> None:

@@ -15,11 +15,16 @@ KIB = 1024
 
 
 def test_routes_name_the_agents_that_have_a_name() -> None:
-    plain = facts(listens=("127.0.0.1:9000, [::1]:9000", "127.0.0.1:9001"), upstreams=("agent:1", "agent:2"))
+    plain = facts(
+        listens=("127.0.0.1:9000, [::1]:9000", "127.0.0.1:9001"), upstreams=("agent:1", "agent:2")
+    )
     named = msgspec.structs.replace(plain, names=("desk", ""))
     listen = "127.0.0.1:9000, [::1]:9000"
     assert text.session_routes(plain) == [f"{listen} -> agent:1", "127.0.0.1:9001 -> agent:2"]
-    assert text.session_routes(named) == [f"{listen} -> desk (agent:1)", "127.0.0.1:9001 -> agent:2"]
+    assert text.session_routes(named) == [
+        f"{listen} -> desk (agent:1)",
+        "127.0.0.1:9001 -> agent:2",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,12 @@ def test_durations_have_a_fitting_unit(ns: int, written: str) -> None:
 
 @pytest.mark.parametrize(
     ("ns", "written"),
-    [(2_000_000_000, "2 s"), (11_600_000_000, "12 s"), (250_000_000_000, "4 min"), (3 * 3600 * 10**9, "3 h")],
+    [
+        (2_000_000_000, "2 s"),
+        (11_600_000_000, "12 s"),
+        (250_000_000_000, "4 min"),
+        (3 * 3600 * 10**9, "3 h"),
+    ],
 )
 def test_a_lag_is_rounded_to_seconds(ns: int, written: str) -> None:
     """It is shown right within a second."""
@@ -74,7 +84,11 @@ def test_a_lag_is_rounded_to_seconds(ns: int, written: str) -> None:
 
 def test_nouns_are_singular_or_plural() -> None:
     """Of the same noun."""
-    assert (text.format_count(1, "byte"), text.format_count(0, "byte"), text.format_count(2, "byte")) == (
+    assert (
+        text.format_count(1, "byte"),
+        text.format_count(0, "byte"),
+        text.format_count(2, "byte"),
+    ) == (
         "1 byte",
         "0 bytes",
         "2 bytes",
@@ -82,9 +96,17 @@ def test_nouns_are_singular_or_plural() -> None:
 
 
 def test_outcomes_of_live_streams_name_both_sides() -> None:
-    """And who half-closed first; its times count from its beginning, for its request goes on beside its answer."""
-    known = {"started": 1_000_000, "request_ended": 9_000_000, "first_event": 3_000_000, "closed": 11_000_000}
-    call = Exchange(1, 1, 1, Binding.GRPC, streaming=True, live_payload="1975", half_close="client", **known)
+    """And who half-closed first; its times count from its beginning, for its request goes on beside
+    its answer."""
+    known = {
+        "started": 1_000_000,
+        "request_ended": 9_000_000,
+        "first_event": 3_000_000,
+        "closed": 11_000_000,
+    }
+    call = Exchange(
+        1, 1, 1, Binding.GRPC, streaming=True, live_payload="1975", half_close="client", **known
+    )
     plain = Exchange(1, 1, 1, Binding.GRPC, streaming=True, **known)
     assert text.live_stream_label(call) == "live:1975  client half-closed first"
     assert text.live_stream_label(plain) == ""

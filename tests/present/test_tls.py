@@ -39,7 +39,11 @@ def test_handshakes_in_words() -> None:
     [
         ("localhost:9000", "localhost", ""),
         ("LOCALHOST.", "localhost", ""),
-        ("agent.example", "localhost", "the call is for agent.example, the TLS handshake for localhost"),
+        (
+            "agent.example",
+            "localhost",
+            "the call is for agent.example, the TLS handshake for localhost",
+        ),
         ("[::1]:9000", "localhost", "the call is for ::1, the TLS handshake for localhost"),
         ("agent.example", "", ""),
         ("", "localhost", ""),

@@ -1,4 +1,5 @@
-"""Which agent a call reaches: the upstream, a base path below it, or one agent at several places."""
+"""Which agent a call reaches: the upstream, a base path below it, or one agent at several
+places."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def test_two_agents_of_one_origin_are_told_apart_by_the_query_of_their_cards() -
     http = Http()
     for name in ("x", "y"):
         fetch(http, f"{CARD}?assistant_id={name}", card(name, f"http://agent:8000/a2a/{name}"))
-    call(call(http, "/a2a/x"), "/a2a/y").request(f"GET {CARD}?assistant_id=y").answer(b"", "304 Not Modified")
+    call(call(http, "/a2a/x"), "/a2a/y").request(f"GET {CARD}?assistant_id=y").answer(
+        b"", "304 Not Modified"
+    )
 
     assert agents(http) == ["agent:8000/a2a/x", "agent:8000/a2a/y"] * 2 + ["agent:8000/a2a/y"]
 
@@ -71,7 +74,13 @@ def test_agents_without_a_card_are_named_by_the_path_of_their_calls() -> None:
     http.request("GET /v1/tasks/t-1").answer({"id": "t-1"})
     http.request("GET /docs").answer(b"text", content_type="text/plain")
 
-    assert agents(http) == ["agent:8000", "agent:8000/a2a/alpha", "agent:8000/a2a/beta", "agent:8000", "agent:8000"]
+    assert agents(http) == [
+        "agent:8000",
+        "agent:8000/a2a/alpha",
+        "agent:8000/a2a/beta",
+        "agent:8000",
+        "agent:8000",
+    ]
 
 
 def test_an_agent_on_three_bindings_and_two_ports_is_one() -> None:
@@ -84,7 +93,12 @@ def test_an_agent_on_three_bindings_and_two_ports_is_one() -> None:
     assert agents(http, shared) == ["agent:8000"] * 4
 
     player = Player(shared, msgspec.structs.replace(FACTS, upstream="agent:8001"), 2)
-    grpc = Grpc().open("/lf.a2a.v1.A2AService/GetTask", a2a_version="1.0").send(b"\x12\x03t-1").trailers_only(5)
+    grpc = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/GetTask", a2a_version="1.0")
+        .send(b"\x12\x03t-1")
+        .trailers_only(5)
+    )
     for number, (what, direction, data) in enumerate(grpc.steps):
         player.step(what, direction, data, number)
     assert [each.agent for each in player.conversation.pop_changed_exchanges()] == ["agent:8000"]
@@ -129,30 +143,42 @@ def test_agents_are_the_same_after_a_restart() -> None:
     whole = play(script).exchanges
 
     for step, (_, _, data) in enumerate(script.steps):
-        assert [each.agent for each in play_split(script, step, len(data) // 2, True).exchanges] == [
-            each.agent for each in whole
-        ]
+        assert [
+            each.agent for each in play_split(script, step, len(data) // 2, True).exchanges
+        ] == [each.agent for each in whole]
 
 
 def test_places_are_limited() -> None:
-    """Calls at any number of paths, long paths and cards with many interfaces take bounded memory and time."""
+    """Calls at any number of paths, long paths and cards with many interfaces take bounded memory
+    and time."""
     shared = SessionContext()
     for number in range(10_100):
         shared.agent_at("agent:8000", f"/{number}")
     assert shared.agent_at("agent:8000", "/9") == "agent:8000/9"
     assert shared.agent_at("agent:8000", "/10050") == "agent:8000"
-    assert agents(fetch(Http(), f"/more{CARD}", card("a", "http://more:1/x")), shared) == ["agent:8000"]
+    assert agents(fetch(Http(), f"/more{CARD}", card("a", "http://more:1/x")), shared) == [
+        "agent:8000"
+    ]
     assert len(shared.agent_at("other:1", "/x" * 40_000)) < 300
 
 
 def test_paths_of_targets() -> None:
-    targets = ["/", "/a/b/?c=d/e", "http://h:1", "http://h:1/a/?b", "http://h/a//", "*", "/a?b=http://c/"]
+    targets = [
+        "/",
+        "/a/b/?c=d/e",
+        "http://h:1",
+        "http://h:1/a/?b",
+        "http://h/a//",
+        "*",
+        "/a?b=http://c/",
+    ]
 
     assert [path_of(each) for each in targets] == ["", "/a/b", "", "/a", "/a", "*", "/a"]
 
 
 def test_two_agents_of_one_origin_have_tasks_and_findings_of_their_own() -> None:
-    """With equal task ids in one context; the states of one are not those of the other, also after a restart."""
+    """With equal task ids in one context; the states of one are not those of the other, also after
+    a restart."""
     seen = observe(scripted(two_by_path()))
 
     assert set(seen.tasks) == {("agent:8000/a2a/alpha", "t-1"), ("agent:8000/a2a/beta", "t-1")}

@@ -5,15 +5,26 @@ from a2a_proxy.protocol.artifact import assemble_artifacts
 
 
 def chunk(
-    text: str, append: bool = False, last: bool = False, name: str = "", artifact_id: str = "a", task_id: str = "t"
+    text: str,
+    append: bool = False,
+    last: bool = False,
+    name: str = "",
+    artifact_id: str = "a",
+    task_id: str = "t",
 ) -> Event:
     artifact = Artifact(artifact_id=artifact_id, name=name, parts=[Part(text=text)])
-    return Event(artifact_update=ArtifactUpdate(task_id=task_id, artifact=artifact, append=append, last_chunk=last))
+    return Event(
+        artifact_update=ArtifactUpdate(
+            task_id=task_id, artifact=artifact, append=append, last_chunk=last
+        )
+    )
 
 
 def snapshot(*texts: str) -> Event:
     return Event(
-        task=TaskSnapshot(id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])])
+        task=TaskSnapshot(
+            id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])]
+        )
     )
 
 
@@ -22,9 +33,14 @@ def texts(events: list[Event]) -> list[str | None]:
 
 
 def test_appended_parts() -> None:
-    """Chunks append to the part list; the first name that is not empty stays; `lastChunk` completes."""
+    """Chunks append to the part list; the first name that is not empty stays; `lastChunk`
+    completes."""
     made = assemble_artifacts(
-        [(1, chunk("x")), (2, chunk("y", append=True, name="report")), (3, chunk("z", True, True, "other"))]
+        [
+            (1, chunk("x")),
+            (2, chunk("y", append=True, name="report")),
+            (3, chunk("z", True, True, "other")),
+        ]
     )["a"]
 
     assert [part.text for part in made.artifact.parts] == ["x", "y", "z"]
@@ -62,7 +78,11 @@ def test_artifacts_of_other_tasks_are_excluded() -> None:
 
 def test_an_update_replaces_unless_it_says_append() -> None:
     updates = [
-        Event(artifact_update=ArtifactUpdate(task_id="t", artifact=Artifact(artifact_id="a", parts=[Part(text=text)])))
+        Event(
+            artifact_update=ArtifactUpdate(
+                task_id="t", artifact=Artifact(artifact_id="a", parts=[Part(text=text)])
+            )
+        )
         for text in ("x", "y")
     ]
     assert texts(updates) == ["y"]

@@ -12,14 +12,21 @@ from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 
 
 def ids_of(artifact: dict[str, object]) -> list[str]:
-    payload = json.dumps({"result": {"artifact": {"parts": [{"type": "text", "text": "x"}], **artifact}}}).encode()
-    frame = Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, len(payload), payload, schema="json")
+    payload = json.dumps(
+        {"result": {"artifact": {"parts": [{"type": "text", "text": "x"}], **artifact}}}
+    ).encode()
+    frame = Frame(
+        1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, len(payload), payload, schema="json"
+    )
     return [chunk.artifact_id for chunk in chunks_of_frame(frame)]
 
 
 @pytest.mark.parametrize(
-    ("artifact", "expected"), [({"artifactId": "a", "index": 2}, "a"), ({"index": 2}, "2"), ({}, "0")]
+    ("artifact", "expected"),
+    [({"artifactId": "a", "index": 2}, "a"), ({"index": 2}, "2"), ({}, "0")],
 )
-def test_an_artifact_without_id_is_known_by_its_index(artifact: dict[str, object], expected: str) -> None:
+def test_an_artifact_without_id_is_known_by_its_index(
+    artifact: dict[str, object], expected: str
+) -> None:
     """Dialects 0.1 and 0.2 number artifacts; an omitted index is 0."""
     assert ids_of(artifact) == [expected]

@@ -1,4 +1,5 @@
-"""Objects inside objects are converted wherever the shapes of 1.0 have them, and everything else is kept."""
+"""Objects inside objects are converted wherever the shapes of 1.0 have them, and everything else is
+kept."""
 
 from __future__ import annotations
 
@@ -47,7 +48,10 @@ def test_the_order_of_members_is_kept() -> None:
 
 def test_an_int64_is_a_string() -> None:
     """In every object that has one (Q-31)."""
-    value = {"generation": 3, "artifacts": [{"artifactId": "a", "startGeneration": 1, "endGeneration": "2"}]}
+    value = {
+        "generation": 3,
+        "artifacts": [{"artifactId": "a", "startGeneration": 1, "endGeneration": "2"}],
+    }
     assert CanonicalForm(wraps_data=False).convert("Task", value) == {
         "generation": "3",
         "artifacts": [{"artifactId": "a", "startGeneration": "1", "endGeneration": "2"}],

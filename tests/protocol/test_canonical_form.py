@@ -27,10 +27,15 @@ def call(binding: Binding) -> Exchange:
 
 
 def test_members_in_a_rest_target_belong_to_the_request() -> None:
-    assert canonical_payload(frame(FrameKind.REQUEST, b"{}"), call(Binding.REST)) == {"id": "t7", "historyLength": 3}
+    assert canonical_payload(frame(FrameKind.REQUEST, b"{}"), call(Binding.REST)) == {
+        "id": "t7",
+        "historyLength": 3,
+    }
 
 
 def test_members_in_a_target_belong_to_nothing_else() -> None:
     answer = frame(FrameKind.RESPONSE, b'{"contextId": "c"}')
     assert "historyLength" not in canonical_payload(answer, call(Binding.REST))
-    assert "historyLength" not in canonical_payload(frame(FrameKind.REQUEST, b"{}"), call(Binding.JSONRPC))
+    assert "historyLength" not in canonical_payload(
+        frame(FrameKind.REQUEST, b"{}"), call(Binding.JSONRPC)
+    )

@@ -45,13 +45,18 @@ def test_a_choice_is_named_and_lacks_nothing() -> None:
     assert missing == ""
     assert choice.startswith(CHOICE_PREFIX)
     assert CHOSEN.label in choice
-    assert split_completeness(described(CHOSEN, MISSING, reasons=("7 bytes",))) == (f"7 bytes; {MISSING.label}", choice)
+    assert split_completeness(described(CHOSEN, MISSING, reasons=("7 bytes",))) == (
+        f"7 bytes; {MISSING.label}",
+        choice,
+    )
     assert split_completeness("only what matches err") == ("", "only what matches err")
 
 
 def test_a_reason_of_a_peer_cannot_pass_for_a_choice() -> None:
     """`Upgrade: x; only y` leaves the capture incomplete."""
-    missing, _ = split_completeness(described(msgspec.structs.replace(MISSING, why=f"switched to x; {CHOICE_PREFIX}y")))
+    missing, _ = split_completeness(
+        described(msgspec.structs.replace(MISSING, why=f"switched to x; {CHOICE_PREFIX}y"))
+    )
     assert missing
 
 
@@ -67,7 +72,9 @@ def test_of_too_many_gaps_only_the_number_is_kept() -> None:
 def test_the_rest_of_a_connection_is_missing_if_the_client_spoke(to_agent: int, found: int) -> None:
     """Clients of A2A speak first."""
     counters = {"opaque_to_agent": 10, "opaque_to_client": 5, "ping": 1}
-    closed = Connection(3, "", "", "", 1, bytes_to_agent=to_agent, bytes_to_client=25, counters=counters)
+    closed = Connection(
+        3, "", "", "", 1, bytes_to_agent=to_agent, bytes_to_client=25, counters=counters
+    )
     gaps = list(find_gaps(closed, "x"))
     assert [(gap.connection, gap.direction, gap.offset, gap.size) for gap in gaps] == [
         (3, Direction.TO_AGENT, 20, 10),

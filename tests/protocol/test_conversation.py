@@ -10,7 +10,11 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
-from a2a_proxy.protocol.conversation import MAX_ANSWERED_CALLS, ConnectionConversation, SessionContext
+from a2a_proxy.protocol.conversation import (
+    MAX_ANSWERED_CALLS,
+    ConnectionConversation,
+    SessionContext,
+)
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import normalise_event
 from support_conversation import (
@@ -31,8 +35,15 @@ from support_messages import artifact, ask, old_ask, status, task, v1
 
 
 def grpc_script() -> Script:
-    script = Grpc().open("/lf.a2a.v1.A2AService/SendStreamingMessage").send(v1("SendMessageRequest", ask())).respond()
-    script.give(v1("StreamResponse", {"task": task()})).open("/a2a.v1.A2AService/GetTask", 3).send(b"\n\x08tasks/t1", 3)
+    script = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/SendStreamingMessage")
+        .send(v1("SendMessageRequest", ask()))
+        .respond()
+    )
+    script.give(v1("StreamResponse", {"task": task()})).open("/a2a.v1.A2AService/GetTask", 3).send(
+        b"\n\x08tasks/t1", 3
+    )
     script.give(v1("StreamResponse", artifact("one"))).trailers_only(5, 3).give(
         v1("StreamResponse", status())
     ).trailers()
@@ -40,20 +51,30 @@ def grpc_script() -> Script:
 
 
 def rpc_script() -> Script:
-    script = Http().call("SendStreamingMessage", ask(), "r").stream().rpc_event({"task": task()}, "r")
+    script = (
+        Http().call("SendStreamingMessage", ask(), "r").stream().rpc_event({"task": task()}, "r")
+    )
     script.chunk(b": ping\r\n\r\n").rpc_event(status("COMPLETED", generation="2"), "r").done()
-    script.call("message/send", old_ask()).result({"kind": "task", "id": "t1", "status": {"state": "completed"}})
+    script.call("message/send", old_ask()).result(
+        {"kind": "task", "id": "t1", "status": {"state": "completed"}}
+    )
     return script.end("eof", TO_AGENT).end("eof", TO_CLIENT)
 
 
 def rest_script() -> Script:
     script = Http().request("GET /.well-known/agent-card.json").answer({"name": "a", "skills": []})
-    script.request("POST /message:stream", ask()).stream().event(status()).event(artifact("x"), "id: 1\r\n").done()
-    script.request("POST /hook", {"task": task()}).answer(b"", "204 No Content").request("GET /x").answer(
-        b"hello", content_type="text/plain"
-    )
+    script.request("POST /message:stream", ask()).stream().event(status()).event(
+        artifact("x"), "id: 1\r\n"
+    ).done()
+    script.request("POST /hook", {"task": task()}).answer(b"", "204 No Content").request(
+        "GET /x"
+    ).answer(b"hello", content_type="text/plain")
     return (
-        script.request("POST /message:stream", ask()).stream().event(status()).chunk(b"data: {").end("reset", TO_CLIENT)
+        script.request("POST /message:stream", ask())
+        .stream()
+        .event(status())
+        .chunk(b"data: {")
+        .end("reset", TO_CLIENT)
     )
 
 
@@ -99,17 +120,22 @@ def test_restart_between_steps(make: type) -> None:
         player.restart()
         player.step(what, direction, data, 1000 + number)
 
-    same(play(script), Played(player.out, player.conversation.pop_changed_exchanges(), player.shared))
+    same(
+        play(script), Played(player.out, player.conversation.pop_changed_exchanges(), player.shared)
+    )
 
 
 def test_changes_are_returned_once() -> None:
-    """A snapshot of what moved since the last time; a closed exchange is given once more and then forgotten."""
+    """A snapshot of what moved since the last time; a closed exchange is given once more and then
+    forgotten."""
     player = Player()
     steps = rpc_script().steps
     seen = []
     for number, (what, direction, data) in enumerate(steps):
         player.step(what, direction, data, 1000 + number)
-        seen.append([(each.id, each.closed > 0) for each in player.conversation.pop_changed_exchanges()])
+        seen.append(
+            [(each.id, each.closed > 0) for each in player.conversation.pop_changed_exchanges()]
+        )
 
     assert seen[0] == [(1, False)]
     assert [(1, True)] in seen
@@ -121,7 +147,9 @@ def test_an_open_exchange_is_found_by_its_number() -> None:
     """One of several on a connection, which has not changed since the last snapshot."""
     script = Grpc()
     for stream in (1, 3, 5):
-        script.open("/lf.a2a.v1.A2AService/GetTask", stream).send(v1("GetTaskRequest", {"id": "t1"}), stream)
+        script.open("/lf.a2a.v1.A2AService/GetTask", stream).send(
+            v1("GetTaskRequest", {"id": "t1"}), stream
+        )
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         player.step(what, direction, data, 1000 + number)
@@ -139,7 +167,9 @@ def test_numbers_are_shared() -> None:
             player.step(*step, 1000 + number)
 
     assert [
-        (each.connection, each.id) for player in (first, second) for each in player.conversation.pop_changed_exchanges()
+        (each.connection, each.id)
+        for player in (first, second)
+        for each in player.conversation.pop_changed_exchanges()
     ] == [
         (1, 1),
         (1, 3),
@@ -159,17 +189,27 @@ def test_responses_of_the_proxy_are_marked() -> None:
     (exchange,) = player.conversation.pop_changed_exchanges()
     request, answer = Played(player.out, [], player.shared).frames
 
-    assert (request.ours, answer.ours, exchange.ours, exchange.how) == (False, True, True, "refused")
+    assert (request.ours, answer.ours, exchange.ours, exchange.how) == (
+        False,
+        True,
+        True,
+        "refused",
+    )
     assert answer.kind is FrameKind.ERROR
 
 
 def test_control_and_opaque() -> None:
-    """Wire events of the connection are frames of exchange 0; an opaque connection is a finding as well."""
+    """Wire events of the connection are frames of exchange 0; an opaque connection is a finding as
+    well."""
     played = play(grpc_script())
-    broken = play(Http().client(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").agent(b"\x00\x01nonsense" * 9))
+    broken = play(
+        Http().client(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").agent(b"\x00\x01nonsense" * 9)
+    )
 
     assert [each.note for each in played.connection_frames][:2] == ["preface", "settings"]
-    assert [each.seq for each in played.connection_frames] == list(range(len(played.connection_frames)))
+    assert [each.seq for each in played.connection_frames] == list(
+        range(len(played.connection_frames))
+    )
     assert [each.rule for each in broken.findings] == ["UNDECODABLE"]
 
 
@@ -243,15 +283,17 @@ _EVENTS = st.one_of(
         st.sampled_from(["rst_stream", "eof", "lost"]),
         st.integers(0, 99),
     ),
-    st.builds(Undecodable, _DIRECTIONS, st.just(5), st.just(20), st.just("x"), st.just("y"), _STREAMS),
+    st.builds(
+        Undecodable, _DIRECTIONS, st.just(5), st.just(20), st.just("x"), st.just("y"), _STREAMS
+    ),
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_EVENTS, max_size=12))
 def test_never_raises(events: list) -> None:
-    """No order of wire events, and no bytes in them, raise or meet an error of our own; the state can be saved. A wire
-    decoder ends each direction of a stream once."""
+    """No order of wire events, and no bytes in them, raise or meet an error of our own; the state
+    can be saved. A wire decoder ends each direction of a stream once."""
     ends = [(event.stream, event.direction) for event in events if isinstance(event, End)]
     assume(len(ends) == len(set(ends)))
     conversation = ConnectionConversation(1, FACTS, SessionContext())
@@ -262,7 +304,9 @@ def test_never_raises(events: list) -> None:
 
     assert restored.save() == conversation.save()
     assert [
-        each.summary for each in out if isinstance(each, Finding) and "cannot read this stream" in each.summary
+        each.summary
+        for each in out
+        if isinstance(each, Finding) and "cannot read this stream" in each.summary
     ] == []
 
 
@@ -273,15 +317,28 @@ _DEEP = b"[" * 50_000 + b"]" * 50_000
     "script",
     [
         Http()
-        .request("POST /", b'{"jsonrpc":"2.0","method":"SendMessage","params":{"message":' + _DEEP + b"}}")
+        .request(
+            "POST /",
+            b'{"jsonrpc":"2.0","method":"SendMessage","params":{"message":' + _DEEP + b"}}",
+        )
         .answer({}),
         Http().request("POST /", _DEEP).answer(_DEEP),
-        Http().call("GetTask", {"id": "t"}).answer(b'{"jsonrpc":"2.0","result":{"metadata":' + _DEEP + b"}}"),
-        Http().call("SendStreamingMessage", ask()).stream().chunk(b'data: {"result":' + _DEEP + b"}\n\n").done(),
-        Http().request("POST /message:send", b'{"message":' + _DEEP + b"}").answer(b'{"task":' + _DEEP + b"}"),
+        Http()
+        .call("GetTask", {"id": "t"})
+        .answer(b'{"jsonrpc":"2.0","result":{"metadata":' + _DEEP + b"}}"),
+        Http()
+        .call("SendStreamingMessage", ask())
+        .stream()
+        .chunk(b'data: {"result":' + _DEEP + b"}\n\n")
+        .done(),
+        Http()
+        .request("POST /message:send", b'{"message":' + _DEEP + b"}")
+        .answer(b'{"task":' + _DEEP + b"}"),
         Http().request("GET /.well-known/agent.json").answer(b'{"name":' + _DEEP + b"}"),
         Http().request("POST /x", b'{"task":{"id":' + _DEEP + b"}}").answer(b"\xff{"),
-        Http().request("POST /", b'[{"jsonrpc":"2.0","method":"GetTask"},\xff]').answer(b'[{"result":"\xff"}]'),
+        Http()
+        .request("POST /", b'[{"jsonrpc":"2.0","method":"GetTask"},\xff]')
+        .answer(b'[{"result":"\xff"}]'),
         Http()
         .request("POST /", b'{"jsonrpc":"2.0","id":"\xff","method":"GetTask"}')
         .answer(b'{"id":"\xff","result":{}}'),
@@ -295,4 +352,6 @@ def test_hostile_json(script: Script) -> None:
     assert [each.direction for each in played.frames[:2]] == [TO_AGENT, TO_CLIENT]
     for frame in played.frames:
         assert describe_frame(frame)
-        assert isinstance(normalise_event(frame.payload, frame.schema, Dialect.UNKNOWN, "", frame.kind), dict)
+        assert isinstance(
+            normalise_event(frame.payload, frame.schema, Dialect.UNKNOWN, "", frame.kind), dict
+        )

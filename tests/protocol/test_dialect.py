@@ -62,15 +62,22 @@ def test_versions(version: str, dialect: str) -> None:
     ],
 )
 def test_classification(evidence: DialectEvidence, dialect: str) -> None:
-    """Strong evidence first; where it contradicts itself the body decides; then stickiness, then the card."""
+    """Strong evidence first; where it contradicts itself the body decides; then stickiness, then
+    the card."""
     assert classify_dialect(evidence)[0] == dialect
 
 
 @pytest.mark.parametrize(
     ("params", "dialect"),
     [
-        (b'{"message":{"role":"user","parts":[{"kind":"text","text":"x"}],"messageId":"m"}}', "0.3"),
-        (b'{"message":{"role":"user","parts":[{"type":"text","text":"x"}],"messageId":"m"}}', "vendor"),
+        (
+            b'{"message":{"role":"user","parts":[{"kind":"text","text":"x"}],"messageId":"m"}}',
+            "0.3",
+        ),
+        (
+            b'{"message":{"role":"user","parts":[{"type":"text","text":"x"}],"messageId":"m"}}',
+            "vendor",
+        ),
         (b'{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"x"}]}}', "0.1"),
         (b'{"message":{"role":"ROLE_USER","parts":[{"text":"x"}],"messageId":"m"}}', "1.0"),
         (b'{"id":"t"}', ""),
@@ -79,7 +86,8 @@ def test_classification(evidence: DialectEvidence, dialect: str) -> None:
     ],
 )
 def test_request_bodies(params: bytes, dialect: str) -> None:
-    """Part discriminator and role spelling tell the line of a send (manual/protocol.md "JSON-RPC fingerprints")."""
+    """Part discriminator and role spelling tell the line of a send (manual/protocol.md "JSON-RPC
+    fingerprints")."""
     assert dialect_of_request(params) == dialect
 
 
@@ -95,8 +103,8 @@ def test_request_bodies(params: bytes, dialect: str) -> None:
     ],
 )
 def test_results(result: bytes, method: str, dialect: str) -> None:
-    """Wrapper, `kind`, `final` without `kind`: each belongs to one line (manual/protocol.md "JSON-RPC
-    fingerprints")."""
+    """Wrapper, `kind`, `final` without `kind`: each belongs to one line (manual/protocol.md
+    "JSON-RPC fingerprints")."""
     assert dialect_of_result(decode_result(result), method) == dialect
 
 

@@ -25,19 +25,30 @@ def details() -> bytes:
     info.reason, info.domain = "TASK_NOT_FOUND", "a2a-protocol.org"  # type: ignore[attr-defined]
     status = message_class("rpc", "Status")()
     status.code = 5  # type: ignore[attr-defined]
-    status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())  # type: ignore[attr-defined]
+    status.details.add(
+        type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString()
+    )  # type: ignore[attr-defined]
     return status.SerializeToString()
 
 
 @pytest.mark.parametrize(
     "value",
-    [base64.b64encode(details()), base64.b64encode(details()).rstrip(b"="), b"\0" + details(), details()],
+    [
+        base64.b64encode(details()),
+        base64.b64encode(details()).rstrip(b"="),
+        b"\0" + details(),
+        details(),
+    ],
     ids=["base64", "unpadded", "c-core raw", "raw"],
 )
 def test_reason_in_trailers(value: bytes) -> None:
     """The ErrorInfo is found in both forms of a `-bin` value (manual/protocol.md "Wire traps")."""
     outcome = GrpcOutcome(
-        ((b"grpc-status", b"5"), (b"grpc-message", b"no%20such%20%F0%9F%98%80"), (b"grpc-status-details-bin", value))
+        (
+            (b"grpc-status", b"5"),
+            (b"grpc-message", b"no%20such%20%F0%9F%98%80"),
+            (b"grpc-status-details-bin", value),
+        )
     )
 
     assert outcome.error_text == "TASK_NOT_FOUND NOT_FOUND: no such 😀"
@@ -49,12 +60,16 @@ def test_outcomes() -> None:
     assert GrpcOutcome(()).status == -1
     assert GrpcOutcome(((b"grpc-status", b"x"),)).status == -1
     assert GrpcOutcome(((b"grpc-status", b"99"),)).error_text == "99"
-    assert GrpcOutcome(((b"grpc-status", b"2"), (b"grpc-status-details-bin", b"\xff\xff"))).error_text == "UNKNOWN"
+    assert (
+        GrpcOutcome(((b"grpc-status", b"2"), (b"grpc-status-details-bin", b"\xff\xff"))).error_text
+        == "UNKNOWN"
+    )
     assert decode_binary_value(b"") == b""
 
 
 def test_rpc_reasons() -> None:
-    """ErrorInfo goes first; the same code means another thing in 0.1 (manual/protocol.md "Errors")."""
+    """ErrorInfo goes first; the same code means another thing in 0.1 (manual/protocol.md
+    "Errors")."""
     assert rpc_reason(-32001, [{"@type": "x", "reason": "MINE"}], Dialect.V1_0) == "MINE"
     assert rpc_reason(-32009, None, Dialect.V1_0) == "VERSION_NOT_SUPPORTED"
     assert rpc_reason(-32009, "text", Dialect.V0_1) == "INVALID_TASK_STATE"
@@ -66,7 +81,17 @@ def test_rpc_reasons() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": [{"reason": "R"}]}}, ("R", "m")),
+        (
+            {
+                "error": {
+                    "code": 404,
+                    "status": "NOT_FOUND",
+                    "message": "m",
+                    "details": [{"reason": "R"}],
+                }
+            },
+            ("R", "m"),
+        ),
         ({"error": {"code": 404, "status": "NOT_FOUND", "message": "m"}}, ("NOT_FOUND", "m")),
         (
             {"type": "https://a2a-protocol.org/errors/task-not-found", "title": "T", "detail": "d"},
@@ -90,7 +115,11 @@ def test_lines() -> None:
 
 
 NUMBERS = {"taskId": "t1", "expectedGeneration": "5", "currentGeneration": "6"}
-INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": GENERATION_MISMATCH, "metadata": NUMBERS}
+INFO = {
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    "reason": GENERATION_MISMATCH,
+    "metadata": NUMBERS,
+}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +151,15 @@ def test_each_code_of_a2a_has_a_reason_of_its_own(reasons: dict[int, str]) -> No
 
 @pytest.mark.parametrize(
     ("said", "status"),
-    [(b"0", 0), (b" 16 ", 16), (b"999999999", 999999999), (b"9999999999", -1), (b"-1", -1), (b"x", -1), (b"", -1)],
+    [
+        (b"0", 0),
+        (b" 16 ", 16),
+        (b"999999999", 999999999),
+        (b"9999999999", -1),
+        (b"-1", -1),
+        (b"x", -1),
+        (b"", -1),
+    ],
 )
 def test_a_grpc_status_is_a_number_of_at_most_nine_digits(said: bytes, status: int) -> None:
     assert GrpcOutcome(((b"grpc-status", said),)).status == status

@@ -19,7 +19,10 @@ def rpc(result: Any) -> bytes:
 
 
 def event(
-    result: Any, dialect: Dialect = _0_3, kind: FrameKind = FrameKind.EVENT, operation: str = "SendStreamingMessage"
+    result: Any,
+    dialect: Dialect = _0_3,
+    kind: FrameKind = FrameKind.EVENT,
+    operation: str = "SendStreamingMessage",
 ) -> dict:
     return normalise_event(rpc(result), "json", dialect, operation, kind)
 
@@ -50,8 +53,18 @@ def test_an_event_is_equal_over_all_bindings() -> None:
     data = v1("StreamResponse", wanted)
 
     assert event(wanted, _1_0) == wanted
-    assert normalise_event(json.dumps(wanted).encode(), "json", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
-    assert normalise_event(data, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
+    assert (
+        normalise_event(
+            json.dumps(wanted).encode(), "json", _1_0, "SendStreamingMessage", FrameKind.EVENT
+        )
+        == wanted
+    )
+    assert (
+        normalise_event(
+            data, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT
+        )
+        == wanted
+    )
     made = event(old)
     assert made["statusUpdate"].pop("final") is False
     assert made == wanted
@@ -74,7 +87,8 @@ def test_an_event_is_equal_over_all_bindings() -> None:
     ],
 )
 def test_parts(part: dict, wanted: dict) -> None:
-    """Parts of every dialect become those of 1.0; unknown members stay (manual/protocol.md "Canonical form")."""
+    """Parts of every dialect become those of 1.0; unknown members stay (manual/protocol.md
+    "Canonical form")."""
     made = event({"kind": "message", "messageId": "m", "role": "agent", "parts": [part]})
 
     assert made == {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [wanted]}}
@@ -82,7 +96,9 @@ def test_parts(part: dict, wanted: dict) -> None:
 
 def test_data_of_1_0_is_not_touched() -> None:
     """In 1.0 `data` is any JSON, also an object with a member `data`."""
-    wanted = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": {"data": {"a": 1}}}]}}
+    wanted = {
+        "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": {"data": {"a": 1}}}]}
+    }
 
     assert event(wanted, _1_0) == wanted
 
@@ -91,7 +107,12 @@ def test_dialect_0_1() -> None:
     """0.1: `sessionId` is the context, the flags move out of the artifact, `index` is its id."""
     chunk = {
         "id": "t1",
-        "artifact": {"name": "r", "parts": [{"type": "text", "text": "x"}], "append": True, "lastChunk": False},
+        "artifact": {
+            "name": "r",
+            "parts": [{"type": "text", "text": "x"}],
+            "append": True,
+            "lastChunk": False,
+        },
     }
     snapshot = {
         "id": "t1",
@@ -124,13 +145,19 @@ def test_push_configuration_of_0_1() -> None:
     """0.1: the id beside a push configuration is the task's, not the configuration's."""
     config = {"id": "t1", "pushNotificationConfig": {"url": "u"}}
 
-    assert event(config, _0_1, FrameKind.RESPONSE, "GetTaskPushNotificationConfig") == {"taskId": "t1", "url": "u"}
+    assert event(config, _0_1, FrameKind.RESPONSE, "GetTaskPushNotificationConfig") == {
+        "taskId": "t1",
+        "url": "u",
+    }
 
 
 def test_vendor_dialect() -> None:
     """1.4: a status update with its progress, `final` kept, the task's id under its 1.0 name."""
     progress = {"current": 1, "total": 3, "message": "m"}
-    made = event({"id": "t1", "status": {"state": "working", "progress": progress}, "final": False}, Dialect.VENDOR)
+    made = event(
+        {"id": "t1", "status": {"state": "working", "progress": progress}, "final": False},
+        Dialect.VENDOR,
+    )
 
     assert made == {
         "statusUpdate": {
@@ -151,27 +178,54 @@ def test_old_protobuf() -> None:
         "final": True,
     }
     data = message("0.3", "StreamResponse", {"statusUpdate": update})
-    made = normalise_event(data, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    made = normalise_event(
+        data, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT
+    )["statusUpdate"]
 
     assert (made["final"], made["status"]["state"]) == (True, "TASK_STATE_CANCELED")
-    assert made["status"]["message"] == {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": {"a": 1}}]}
+    assert made["status"]["message"] == {
+        "messageId": "m",
+        "role": "ROLE_AGENT",
+        "parts": [{"data": {"a": 1}}],
+    }
 
 
 def test_snake_case() -> None:
     """ProtoJSON takes proto names too; metadata and data keep their names."""
-    given = {"status_update": {"task_id": "t1", "metadata": {"task_id": 1}, "status": {"state": "TASK_STATE_WORKING"}}}
+    given = {
+        "status_update": {
+            "task_id": "t1",
+            "metadata": {"task_id": 1},
+            "status": {"state": "TASK_STATE_WORKING"},
+        }
+    }
 
     assert event(given) == {
-        "statusUpdate": {"taskId": "t1", "metadata": {"task_id": 1}, "status": {"state": "TASK_STATE_WORKING"}}
+        "statusUpdate": {
+            "taskId": "t1",
+            "metadata": {"task_id": 1},
+            "status": {"state": "TASK_STATE_WORKING"},
+        }
     }
 
 
 @pytest.mark.parametrize("spelled", ["data", "d\\u0061ta"])
 def test_members_may_be_written_with_escapes(spelled: str) -> None:
     """JSON lets any letter of a name be `\\u....`: it is the same name."""
-    written = rpc({"statusUpdate": {"taskId": "t1", "status": {"message": {"parts": [{"data": {"data": 1}}]}}}})
-    written = written.replace(b"taskId", rb"task\u005fid").replace(b'"data"', f'"{spelled}"'.encode())
-    made = normalise_event(written, "json", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    written = rpc(
+        {
+            "statusUpdate": {
+                "taskId": "t1",
+                "status": {"message": {"parts": [{"data": {"data": 1}}]}},
+            }
+        }
+    )
+    written = written.replace(b"taskId", rb"task\u005fid").replace(
+        b'"data"', f'"{spelled}"'.encode()
+    )
+    made = normalise_event(written, "json", _0_3, "SendStreamingMessage", FrameKind.EVENT)[
+        "statusUpdate"
+    ]
     assert (made["taskId"], made["status"]["message"]["parts"]) == ("t1", [{"data": 1}])
 
 
@@ -179,26 +233,41 @@ def test_the_last_decoded_payload_is_cached_by_its_arguments() -> None:
     """Only the last result is cached, for identical arguments."""
     payload = rpc({"kind": "message", "parts": [{"data": {"data": 1}}]})
     for _ in range(2):
-        assert normalise_event(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [{"data": 1}]
+        assert normalise_event(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [
+            {"data": 1}
+        ]
         assert normalise_event(payload, "json", _1_0, "", FrameKind.EVENT)["message"]["parts"] == [
             {"data": {"data": 1}}
         ]
-        assert normalise_event(payload, "json", _1_0, "ListTasks", FrameKind.RESPONSE)["tasks"] == []
-        assert "message" not in normalise_event(payload, "json", _1_0, "SendMessage", FrameKind.REQUEST)
+        assert (
+            normalise_event(payload, "json", _1_0, "ListTasks", FrameKind.RESPONSE)["tasks"] == []
+        )
+        assert "message" not in normalise_event(
+            payload, "json", _1_0, "SendMessage", FrameKind.REQUEST
+        )
 
 
 def test_answers() -> None:
-    """Lists of 0.3 become the objects of 1.0; cards and empty answers stay; push configurations are flat."""
+    """Lists of 0.3 become the objects of 1.0; cards and empty answers stay; push configurations are
+    flat."""
     config = {
         "taskId": "t1",
-        "pushNotificationConfig": {"id": "p", "url": "u", "authentication": {"schemes": ["Bearer"]}},
+        "pushNotificationConfig": {
+            "id": "p",
+            "url": "u",
+            "authentication": {"schemes": ["Bearer"]},
+        },
     }
     flat = {"taskId": "t1", "id": "p", "url": "u", "authentication": {"scheme": "Bearer"}}
     answer = FrameKind.RESPONSE
 
-    assert event([config], kind=answer, operation="ListTaskPushNotificationConfigs") == {"configs": [flat]}
+    assert event([config], kind=answer, operation="ListTaskPushNotificationConfigs") == {
+        "configs": [flat]
+    }
     assert event(config, kind=answer, operation="GetTaskPushNotificationConfig") == flat
-    assert event({"tasks": [{"kind": "task", "id": "t"}], "totalSize": 1}, kind=answer, operation="ListTasks") == {
+    assert event(
+        {"tasks": [{"kind": "task", "id": "t"}], "totalSize": 1}, kind=answer, operation="ListTasks"
+    ) == {
         "tasks": [{"id": "t"}],
         "totalSize": 1,
     }
@@ -211,7 +280,11 @@ def test_errors_and_foreign_payloads_have_no_event() -> None:
     error = {"code": -32001, "message": "m"}
 
     assert normalise_event(
-        json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode(), "json", _1_0, "", FrameKind.ERROR
+        json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode(),
+        "json",
+        _1_0,
+        "",
+        FrameKind.ERROR,
     ) == {"error": error}
     assert event({"somethingNew": {"a": 1}}, _1_0) == {"somethingNew": {"a": 1}}
     assert event([1]) == {}
@@ -222,14 +295,23 @@ def test_errors_and_foreign_payloads_have_no_event() -> None:
 
 
 def test_send_requests() -> None:
-    """The configuration of every line in 1.0 terms: `blocking` turns round, the push configuration is flat."""
+    """The configuration of every line in 1.0 terms: `blocking` turns round, the push configuration
+    is flat."""
     push = {"url": "u", "authentication": {"schemes": ["Bearer", "Basic"], "credentials": "c"}}
     old = asked(
-        {**old_ask(), "configuration": {"blocking": True, "pushNotificationConfig": push, "historyLength": 3}},
+        {
+            **old_ask(),
+            "configuration": {"blocking": True, "pushNotificationConfig": push, "historyLength": 3},
+        },
         "SendMessage",
     )
     oldest = asked(
-        {"id": "t", "sessionId": "s", "message": {"role": "user", "parts": []}, "pushNotification": {"url": "u"}},
+        {
+            "id": "t",
+            "sessionId": "s",
+            "message": {"role": "user", "parts": []},
+            "pushNotification": {"url": "u"},
+        },
         "SendMessage",
         _0_1,
     )
@@ -240,7 +322,11 @@ def test_send_requests() -> None:
         "returnImmediately": False,
         "taskPushNotificationConfig": {
             "url": "u",
-            "authentication": {"scheme": "Bearer", "credentials": "c", "schemes": ["Bearer", "Basic"]},
+            "authentication": {
+                "scheme": "Bearer",
+                "credentials": "c",
+                "schemes": ["Bearer", "Basic"],
+            },
         },
     }
     assert oldest == {
@@ -254,7 +340,11 @@ def test_send_requests() -> None:
     [
         ({"id": "t1", "historyLength": 1}, "GetTask", {"id": "t1", "historyLength": 1}),
         ({"name": "tasks/t1"}, "CancelTask", {"id": "t1"}),
-        ({"id": "t1", "pushNotificationConfigId": "p"}, "GetTaskPushNotificationConfig", {"taskId": "t1", "id": "p"}),
+        (
+            {"id": "t1", "pushNotificationConfigId": "p"},
+            "GetTaskPushNotificationConfig",
+            {"taskId": "t1", "id": "p"},
+        ),
         (
             {"name": "tasks/t1/pushNotificationConfigs/p"},
             "DeleteTaskPushNotificationConfig",
@@ -264,7 +354,11 @@ def test_send_requests() -> None:
         ({"parent": "tasks/t1"}, "ListTaskPushNotificationConfigs", {"taskId": "t1"}),
         ({"id": "t1"}, "ListTaskPushNotificationConfigs", {"taskId": "t1"}),
         (
-            {"parent": "tasks/t1", "configId": "p", "config": {"pushNotificationConfig": {"url": "u"}}},
+            {
+                "parent": "tasks/t1",
+                "configId": "p",
+                "config": {"pushNotificationConfig": {"url": "u"}},
+            },
             "CreateTaskPushNotificationConfig",
             {"taskId": "t1", "id": "p", "url": "u"},
         ),
@@ -290,14 +384,29 @@ def test_typed() -> None:
         FrameKind.RESPONSE,
     )
     odd = to_event(
-        rpc({"statusUpdate": {"taskId": 7, "status": {"state": "TASK_STATE_WORKING", "timestamp": 5}, "metadata": []}}),
+        rpc(
+            {
+                "statusUpdate": {
+                    "taskId": 7,
+                    "status": {"state": "TASK_STATE_WORKING", "timestamp": 5},
+                    "metadata": [],
+                }
+            }
+        ),
         "json",
         _1_0,
         "x",
         FrameKind.EVENT,
     )
     parts = to_event(
-        rpc({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": []}]}}}),
+        rpc(
+            {
+                "artifactUpdate": {
+                    "taskId": "t",
+                    "artifact": {"artifactId": "a", "parts": [{"text": []}]},
+                }
+            }
+        ),
         "json",
         _1_0,
         "x",
@@ -311,12 +420,21 @@ def test_typed() -> None:
     assert odd.status_update.status.state == "TASK_STATE_WORKING"
     assert parts.artifact_update is not None
     assert to_event(b"", "json", _1_0, "x", FrameKind.EVENT) == Event()
-    assert to_event(rpc(artifact("x", append=True)), "json", _1_0, "x", FrameKind.EVENT).artifact_update.append  # type: ignore[union-attr]
+    assert to_event(
+        rpc(artifact("x", append=True)), "json", _1_0, "x", FrameKind.EVENT
+    ).artifact_update.append  # type: ignore[union-attr]
 
 
 def test_null_members_are_unset_except_in_data_and_metadata() -> None:
-    parts = [{"text": "a", "filename": None}, None, {"data": None}, {"data": {"x": None}, "metadata": {"y": None}}]
-    found = event_from_json({"message": {"messageId": None, "parts": parts, "metadata": None}}).message
+    parts = [
+        {"text": "a", "filename": None},
+        None,
+        {"data": None},
+        {"data": {"x": None}, "metadata": {"y": None}},
+    ]
+    found = event_from_json(
+        {"message": {"messageId": None, "parts": parts, "metadata": None}}
+    ).message
     assert found is not None
     assert (found.message_id, found.metadata) == ("", None)
     assert [(part.text, part.data, part.metadata) for part in found.parts] == [

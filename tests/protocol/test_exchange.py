@@ -7,7 +7,8 @@ from a2a_proxy.protocol.exchange import ExchangeState
 
 
 def test_fields_are_the_models() -> None:
-    """The state has the model's fields, in its order and with its defaults: repair `protocol/exchange.py` where not."""
+    """The state has the model's fields, in its order and with its defaults: repair
+    `protocol/exchange.py` where not."""
     count = len(Exchange.__struct_fields__)
 
     assert tuple(ExchangeState.__dataclass_fields__)[:count] == Exchange.__struct_fields__
@@ -26,7 +27,9 @@ def test_closes_once() -> None:
     assert ours.how == "refused"
 
 
-@pytest.mark.parametrize(("operation", "expected"), [("GetTask", 5), ("CancelTask", None), ("SendMessage", None)])
+@pytest.mark.parametrize(
+    ("operation", "expected"), [("GetTask", 5), ("CancelTask", None), ("SendMessage", None)]
+)
 def test_only_get_task_waits_for_a_generation(operation: str, expected: int | None) -> None:
     exchange = ExchangeState(1, 1, 1, Binding.REST, 1, operation=operation)
     exchange.set_expected_generations(5, 4)

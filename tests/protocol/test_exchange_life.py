@@ -51,16 +51,23 @@ class Walk:
 _HOWS = {"client reset": "client gone", "client lost": "connection lost"}
 
 
-def open_exchange(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[ConnectionConversation, list[object]]:
+def open_exchange(
+    fields: tuple[tuple[bytes, bytes], ...],
+) -> tuple[ConnectionConversation, list[object]]:
     conversation = ConnectionConversation(1, FACTS, SessionContext())
     out: list[object] = []
-    conversation.feed([Head(1, TO_AGENT, 1, 1, 0, 0, HeadRole.REQUEST, fields, b"POST", b"/x", version="2")], out)  # type: ignore[arg-type]
+    conversation.feed(
+        [Head(1, TO_AGENT, 1, 1, 0, 0, HeadRole.REQUEST, fields, b"POST", b"/x", version="2")], out
+    )  # type: ignore[arg-type]
     return conversation, out
 
 
 @pytest.mark.parametrize(("life", "event"), list(itertools.product(Life, LifeEvent)))
 def test_every_pair_is_defined_or_raises(life: Life, event: LifeEvent) -> None:
-    cannot_happen = life is Life.OVER or (life, event) == (Life.REQUEST_ENDED, LifeEvent.REQUEST_END)
+    cannot_happen = life is Life.OVER or (life, event) == (
+        Life.REQUEST_ENDED,
+        LifeEvent.REQUEST_END,
+    )
     if not cannot_happen:
         assert LIFE[life, event][0] in Life
         return
@@ -78,7 +85,8 @@ def test_every_pair_is_defined_or_raises(life: Life, event: LifeEvent) -> None:
 def test_a_real_stream_follows_the_table(
     names: list[str], fields: tuple[tuple[bytes, bytes], ...], restart_at: int
 ) -> None:
-    """HTTP and gRPC, also across a restart: the row, the CUT frames, and the moment at which the decoder is gone."""
+    """HTTP and gRPC, also across a restart: the row, the CUT frames, and the moment at which the
+    decoder is gone."""
     conversation, out = open_exchange(fields)
     row = conversation.pop_changed_exchanges()[0]
     walk, over = Walk(), [0]
@@ -107,11 +115,21 @@ def test_an_event_that_cannot_happen_becomes_a_finding() -> None:
     assert "UndefinedTransitionError: request ends in state request ended" in str(out[-1])
 
 
-_GRPC_STEPS = ["half_close", "trailers", "rst client", "rst agent", "eof client", "eof agent", "reset agent"]
+_GRPC_STEPS = [
+    "half_close",
+    "trailers",
+    "rst client",
+    "rst agent",
+    "eof client",
+    "eof agent",
+    "reset agent",
+]
 
 
 def grpc_script(steps: list[str]) -> Script:
-    script = Grpc().open("/lf.a2a.v1.A2AService/SendStreamingMessage").send(b"", end=False).respond()
+    script = (
+        Grpc().open("/lf.a2a.v1.A2AService/SendStreamingMessage").send(b"", end=False).respond()
+    )
     for step in steps:
         what, _, side = step.partition(" ")
         direction = TO_AGENT if side == "client" else TO_CLIENT
@@ -153,7 +171,9 @@ def walk_of_bytes(script: Script) -> Walk:
             if isinstance(each, End):
                 walk.step(LifeEvent.RESPONSE_END if by_agent else LifeEvent.REQUEST_END, "")
             elif by_agent:
-                walk.step(LifeEvent.AGENT_CUT, "agent reset" if each.how == "rst_stream" else "agent gone")
+                walk.step(
+                    LifeEvent.AGENT_CUT, "agent reset" if each.how == "rst_stream" else "agent gone"
+                )
             elif each.how == "rst_stream":
                 walk.step(LifeEvent.CLIENT_CUT, "client cancel")
             else:
@@ -162,9 +182,12 @@ def walk_of_bytes(script: Script) -> Walk:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(_GRPC_STEPS), max_size=6), st.sampled_from([grpc_script, http_script]))
+@given(
+    st.lists(st.sampled_from(_GRPC_STEPS), max_size=6), st.sampled_from([grpc_script, http_script])
+)
 def test_bytes_follow_the_table(steps: list[str], script_of: object) -> None:
-    """The wire decoders never yield an undefined pair, and rows agree with the walk, in pieces of any size."""
+    """The wire decoders never yield an undefined pair, and rows agree with the walk, in pieces of
+    any size."""
     script = script_of(steps)  # type: ignore[operator]
     walk = walk_of_bytes(script)
     for played in (play(script), play_bytewise(script)):

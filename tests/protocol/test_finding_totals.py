@@ -24,16 +24,31 @@ def test_a_total_counts_the_findings_that_are_not_listed() -> None:
 
 def test_other_findings_count_once() -> None:
     """Also the thousandth, one about a connection, and a total of a cassette that says nonsense."""
-    rows = [finding("A"), finding("A", count="1000"), finding("A", exchange=0), finding("A", exchange=0, count="9")]
-    rows += [finding("A", exchange=0, count="9", agent="a", listed=listed) for listed in ("", "many")]
+    rows = [
+        finding("A"),
+        finding("A", count="1000"),
+        finding("A", exchange=0),
+        finding("A", exchange=0, count="9"),
+    ]
+    rows += [
+        finding("A", exchange=0, count="9", agent="a", listed=listed) for listed in ("", "many")
+    ]
     assert not any(map(is_total, rows))
     assert [count_occurrences(each) for each in rows] == [1, 1, 1, 1, 1, 1]
 
 
 def test_groups_are_sorted_by_severity_and_count() -> None:
-    """A rule with two severities is two groups; the first finding is never the total if there is another one."""
+    """A rule with two severities is two groups; the first finding is never the total if there is
+    another one."""
     late = finding("B", exchange=7)
-    rows = [finding("C"), total("B", 12, 2), late, finding("B", exchange=8), finding("B", ERROR), finding("A")]
+    rows = [
+        finding("C"),
+        total("B", 12, 2),
+        late,
+        finding("B", exchange=8),
+        finding("B", ERROR),
+        finding("A"),
+    ]
     groups = rule_totals(rows)
     assert [(each.rule, each.severity, each.count) for each in groups] == [
         ("B", ERROR, 1),

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.protocol import generation, generation_ranges
-from a2a_proxy.protocol.generation import GenerationFault, GenerationReport, TaskGenerations, Verdict
+from a2a_proxy.protocol.generation import (
+    GenerationFault,
+    GenerationReport,
+    TaskGenerations,
+    Verdict,
+)
 from a2a_proxy.protocol.timeline import EntryKind, Timeline, TimelineEntry
 
 
@@ -25,15 +30,26 @@ class Following:
         """The verdicts of the last frame."""
         self.at = 0
 
-    def event(self, number: int, exchange: int = 1, client: str = "a", *, progress: bool = False) -> Following:
+    def event(
+        self, number: int, exchange: int = 1, client: str = "a", *, progress: bool = False
+    ) -> Following:
         """An event on a stream."""
         return self._apply(
             GenerationReport(
-                number, 0, exchange, client, EventKind.STATUS, True, digest=f"{self.at + 1}", progress=progress
+                number,
+                0,
+                exchange,
+                client,
+                EventKind.STATUS,
+                True,
+                digest=f"{self.at + 1}",
+                progress=progress,
             )
         )
 
-    def snapshot(self, number: int, exchange: int = 9, client: str = "a", *, streams: bool = False) -> Following:
+    def snapshot(
+        self, number: int, exchange: int = 9, client: str = "a", *, streams: bool = False
+    ) -> Following:
         """A Task, as an answer or on a stream."""
         return self._apply(GenerationReport(number, 0, exchange, client, EventKind.TASK, streams))
 
@@ -48,7 +64,9 @@ class Following:
         self.numbers.add_client_message(ident, exchange, 0)
         return self
 
-    def timeline(self, generation: int, *entries: TimelineEntry, ranges: tuple[tuple[int, int], ...] = ()) -> Following:
+    def timeline(
+        self, generation: int, *entries: TimelineEntry, ranges: tuple[tuple[int, int], ...] = ()
+    ) -> Following:
         """A Task shows its timeline, to another client."""
         self.snapshot(generation, 20, "b")
         self.found += self.numbers.apply_timeline(Timeline(generation, entries, ranges))
@@ -66,7 +84,10 @@ class Following:
 
     def reasons(self) -> list[tuple[int, int, MissedReason, int]]:
         """First and last number of each run, its reason and the exchange with the message."""
-        return [(each.first, each.last, each.reason, each.message) for each in self.numbers.missed_runs()]
+        return [
+            (each.first, each.last, each.reason, each.message)
+            for each in self.numbers.missed_runs()
+        ]
 
     @property
     def open(self) -> list[tuple[int, int]]:
@@ -140,17 +161,23 @@ def test_memory_is_bounded() -> None:
     assert len(numbers.missed_runs()) == generation.MAX_MISSED
     assert len(numbers.cursors) <= generation.MAX_CURSORS
     assert len(numbers.received) == generation.MAX_CLIENTS
-    assert max(len(cursor.digests) for cursor in numbers.cursors.values()) == generation.MAX_KNOWN_EVENTS
+    assert (
+        max(len(cursor.digests) for cursor in numbers.cursors.values())
+        == generation.MAX_KNOWN_EVENTS
+    )
     assert numbers.open == len(following.open) == generation.MAX_MISSED
     assert len(msgspec.msgpack.encode(numbers)) < 96 << 10
     assert following.snapshot(30_000, client="19").numbers.open < generation.MAX_MISSED
 
 
 def test_gaps_of_a_recording_continue() -> None:
-    """Its streams count anew; whose gap it was is not known any more, so whoever reads the task heals it."""
+    """Its streams count anew; whose gap it was is not known any more, so whoever reads the task
+    heals it."""
     before = Following().events(1, 2, 4).numbers
     seen = tuple((first, last) for first, last in before.seen)
-    task = Task("agent", "t1", generation=4, seen=seen, missed=before.missed_runs(), support=Support.YES)
+    task = Task(
+        "agent", "t1", generation=4, seen=seen, missed=before.missed_runs(), support=Support.YES
+    )
     again = Following(TaskGenerations.from_task(task)).event(7, 5)
     assert (again.numbers.seen, again.open) == ([[1, 2], [4, 4], [7, 7]], [(3, 3)])
     again.snapshot(7, client="anybody")
@@ -174,7 +201,9 @@ def test_a_state_saved_by_an_earlier_version_is_restored() -> None:
         "told": {"a": [[1, 2], [4, 4]]},
         "gaps": [{"first": 3, "last": 3, "at": 9, "exchange": 1, "client": "a", "left": [[3, 3]]}],
         "open": 1,
-        "cursors": {1: {"last": 4, "told": {1: 123, 2: 456, 4: 789}, "again": 0, "blank": 0, "off": False}},
+        "cursors": {
+            1: {"last": 4, "told": {1: 123, 2: 456, 4: 789}, "again": 0, "blank": 0, "off": False}
+        },
         "support": 1,
     }
     following = Following(msgspec.convert(saved, TaskGenerations))
@@ -186,10 +215,17 @@ def test_a_state_saved_by_an_earlier_version_is_restored() -> None:
 def test_a_message_explains_one_missing_number() -> None:
     following = Following(from_start=True).events(1, 2).message(7).events(4)
     (gap,) = following.found
-    assert (gap.fault, gap.explained, gap.messages, gap.unknown) == (GenerationFault.GAP, (3,), (7,), 0)
+    assert (gap.fault, gap.explained, gap.messages, gap.unknown) == (
+        GenerationFault.GAP,
+        (3,),
+        (7,),
+        0,
+    )
     assert following.reasons() == [(3, 3, MissedReason.MESSAGE, 7)]
     (gap,) = following.events(6).found
-    assert (gap.explained, gap.unknown, gap.is_sure) == ((), 1, True), "one message has one generation"
+    assert (gap.explained, gap.unknown, gap.is_sure) == ((), 1, True), (
+        "one message has one generation"
+    )
 
 
 def test_a_message_has_no_number_that_was_relayed_before_it() -> None:
@@ -230,14 +266,16 @@ def test_a_refusal_reopens_the_question() -> None:
 
 
 def test_the_first_event_of_its_own_stream_bounds_a_message() -> None:
-    """The task is at 2; the message of stream 2 is 3, its first event 4: a message cannot explain 5."""
+    """The task is at 2; the message of stream 2 is 3, its first event 4: a message cannot explain
+    5."""
     following = Following(from_start=True).events(1, 2).message(2).event(4, 2)
     assert following.faults() == []
     assert following.event(6, 2).found[0].unknown == 1
 
 
 def test_numbers_before_the_first_event_are_no_loss() -> None:
-    """The task is at 2, a message is sent, and the stream begins with 5: 3 is the message, 4 passed before."""
+    """The task is at 2, a message is sent, and the stream begins with 5: 3 is the message, 4 passed
+    before."""
     following = Following(from_start=True).events(1, 2).message(2).event(5, 2)
     (first,) = following.found
     assert (first.fault, first.explained, first.unknown) == (GenerationFault.FIRST_GAP, (3,), 1)
@@ -245,7 +283,14 @@ def test_numbers_before_the_first_event_are_no_loss() -> None:
 
 
 def test_an_event_elsewhere_is_lost_here() -> None:
-    following = Following(from_start=True).events(1, 2).message(7).events(4).event(1, 2, "b").event(2, 2, "b")
+    following = (
+        Following(from_start=True)
+        .events(1, 2)
+        .message(7)
+        .events(4)
+        .event(1, 2, "b")
+        .event(2, 2, "b")
+    )
     (late,) = following.event(3, 2, "b").found
     assert (late.fault, late.lost, late.other) == (GenerationFault.LOST, (3,), 1)
     assert following.reasons() == [(3, 3, MissedReason.EVENT, 0)]
@@ -272,24 +317,51 @@ def test_a_timeline_shows_what_a_missing_number_was() -> None:
 
 def test_a_timeline_proves_a_lost_artifact_update_only_if_it_reaches_back() -> None:
     entries = (status(2), status(4))
-    inside = Following(from_start=True).events(1, 2).message(7).events(4).timeline(4, *entries, ranges=((3, 3),))
+    inside = (
+        Following(from_start=True)
+        .events(1, 2)
+        .message(7)
+        .events(4)
+        .timeline(4, *entries, ranges=((3, 3),))
+    )
     assert inside.faults() == [GenerationFault.LOST]
-    cut = Following(from_start=True).events(1, 2).message(7).events(4).timeline(4, status(4), ranges=((3, 3),))
+    cut = (
+        Following(from_start=True)
+        .events(1, 2)
+        .message(7)
+        .events(4)
+        .timeline(4, status(4), ranges=((3, 3),))
+    )
     assert cut.faults() == []
-    outside = Following(from_start=True).events(1, 2).message(7).events(4).timeline(4, *entries, ranges=((1, 2),))
+    outside = (
+        Following(from_start=True)
+        .events(1, 2)
+        .message(7)
+        .events(4)
+        .timeline(4, *entries, ranges=((1, 2),))
+    )
     assert outside.faults() == []
 
 
 def test_a_missing_number_is_uncertain_if_a_message_may_have_come_another_way() -> None:
     assert Following().events(1, 2, 4).found[0].is_sure is False, "the beginning was not relayed"
     assert Following(from_start=True).events(1, 2, 4).found[0].is_sure
-    foreign = Following(from_start=True).events(1, 2).timeline(2, status(1), shown(2, "m9")).events(4)
+    foreign = (
+        Following(from_start=True).events(1, 2).timeline(2, status(1), shown(2, "m9")).events(4)
+    )
     assert foreign.found[0].is_sure is False
-    assert Following(from_start=True).events(1, 3).found[0].is_sure is False, "the message that created the task"
+    assert Following(from_start=True).events(1, 3).found[0].is_sure is False, (
+        "the message that created the task"
+    )
 
 
 def test_an_agent_with_a_timeline_must_number_progress() -> None:
-    following = Following(from_start=True).events(1, 2).timeline(2, status(1), status(2)).event(2, progress=True)
+    following = (
+        Following(from_start=True)
+        .events(1, 2)
+        .timeline(2, status(1), status(2))
+        .event(2, progress=True)
+    )
     assert following.faults() == [GenerationFault.REPEAT]
     assert following.numbers.support is Support.NO
     assert following.events(9).found == []
@@ -300,7 +372,8 @@ def test_an_agent_with_a_timeline_must_number_progress() -> None:
     st.integers(0, 2**16),
 )
 def test_a_conforming_agent_is_never_blamed(steps: list[str], seed: int) -> None:
-    """Each message advances the number; whether it precedes an event in flight is up to the agent."""
+    """Each message advances the number; whether it precedes an event in flight is up to the
+    agent."""
     following, number = Following(from_start=True).event(1), 1
     for index, step in enumerate(steps):
         if step == "event":
@@ -309,7 +382,9 @@ def test_a_conforming_agent_is_never_blamed(steps: list[str], seed: int) -> None
         else:
             following.message(100 + index, f"m{index}")
             number += 1
-            if step == "hidden message" and seed >> (index % 16) & 1:  # an event in flight has the number before
+            if (
+                step == "hidden message" and seed >> (index % 16) & 1
+            ):  # an event in flight has the number before
                 following.event(number)
                 number += 1
         assert not [each for each in following.found if each.unknown or each.lost]

@@ -32,7 +32,9 @@ def test_ranges_are_the_set_of_numbers(numbers: list[int]) -> None:
     ranges = ranges_of(numbers)
     assert {number for first, last in ranges for number in range(first, last + 1)} == set(numbers)
     assert all(one[1] + 1 < two[0] for one, two in pairwise(ranges))
-    assert [has_number(ranges, number) for number in range(62)] == [number in numbers for number in range(62)]
+    assert [has_number(ranges, number) for number in range(62)] == [
+        number in numbers for number in range(62)
+    ]
 
 
 @given(NUMBERS, st.integers(1, 60), st.integers(0, 9))
@@ -47,7 +49,9 @@ def test_a_removed_range_is_gone(numbers: list[int], first: int, more: int) -> N
 def test_a_union_has_both(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     first, second = (tuple((low, low + more) for low, more in each) for each in (one, two))
     wanted = {number for low, high in (*first, *second) for number in range(low, high + 1)}
-    assert {number for low, high in union_of_ranges(first, second) for number in range(low, high + 1)} == wanted
+    assert {
+        number for low, high in union_of_ranges(first, second) for number in range(low, high + 1)
+    } == wanted
 
 
 def test_the_lowest_ranges_are_dropped() -> None:

@@ -9,5 +9,11 @@ from a2a_proxy.protocol.summary import make_summary
 
 
 def test_an_answer_with_a_push_configuration_names_its_task() -> None:
-    answer = {"taskId": "t1", "contextId": "c1", "pushNotificationConfig": {"url": "http://localhost"}}
-    assert summarise_answer(ResponseKind.PUSH_CONFIG, answer) == make_summary(EventKind.PUSH_CONFIG, "t1")
+    answer = {
+        "taskId": "t1",
+        "contextId": "c1",
+        "pushNotificationConfig": {"url": "http://localhost"},
+    }
+    assert summarise_answer(ResponseKind.PUSH_CONFIG, answer) == make_summary(
+        EventKind.PUSH_CONFIG, "t1"
+    )

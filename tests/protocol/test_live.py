@@ -1,4 +1,5 @@
-"""Which payload a live stream carries, decided while its messages arrive; and the option that overrides it."""
+"""Which payload a live stream carries, decided while its messages arrive; and the option that
+overrides it."""
 
 from __future__ import annotations
 
@@ -20,12 +21,24 @@ def made(line: Any, name: str, value: dict[str, Any]) -> bytes:
 
 SAID = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
 PLAIN = made("1.0", "SendMessageRequest", {"message": SAID})
-CONFIGURED = made("1.0", "SendMessageRequest", {"message": SAID, "configuration": {"historyLength": 3}})
-TASK = made("1.0", "StreamResponse", {"task": {"id": "t1", "contextId": "c1", "status": {"state": 2}}})
-STATUS = made("1.0", "StreamResponse", {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": 2}}})
+CONFIGURED = made(
+    "1.0", "SendMessageRequest", {"message": SAID, "configuration": {"historyLength": 3}}
+)
+TASK = made(
+    "1.0", "StreamResponse", {"task": {"id": "t1", "contextId": "c1", "status": {"state": 2}}}
+)
+STATUS = made(
+    "1.0",
+    "StreamResponse",
+    {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": 2}}},
+)
 WRAPPED = made("live-1975", "LiveRequest", {"message": {"message": SAID}})
 EVENT = made("live-1975", "LiveResponse", {"event": {"task": {"id": "t1", "contextId": "c1"}}})
-ARTIFACT = made("live-2153", "StreamRequest", {"artifactUpdate": {"taskId": "t1", "artifact": {"artifactId": "a1"}}})
+ARTIFACT = made(
+    "live-2153",
+    "StreamRequest",
+    {"artifactUpdate": {"taskId": "t1", "artifact": {"artifactId": "a1"}}},
+)
 UPDATE = made("live-2153", "StreamResponse", {"messageUpdate": {"taskId": "t1", "message": SAID}})
 ELICITATION = made("live-2153", "StreamResponse", {"task": {"id": "t1", "elicitations": [{}]}})
 
@@ -79,7 +92,8 @@ def test_the_option_precedes_detection(mode: str) -> None:
 def test_learning_reports_changes() -> None:
     reading = LiveReading()
     said = [
-        reading.learn_from(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))
+        reading.learn_from(*each)
+        for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))
     ]
     assert said == [True, True, False, True, False]
 

@@ -30,7 +30,11 @@ from a2a_proxy.protocol.schema import decoder_for, schema_of, schema_set_of
         ("tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig", Dialect.UNKNOWN),
         ("tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig", Dialect.UNKNOWN),
         ("tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs", Dialect.UNKNOWN),
-        ("tasks/pushNotificationConfig/delete", "DeleteTaskPushNotificationConfig", Dialect.UNKNOWN),
+        (
+            "tasks/pushNotificationConfig/delete",
+            "DeleteTaskPushNotificationConfig",
+            Dialect.UNKNOWN,
+        ),
         ("agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard", Dialect.V0_3),
         ("SendMessage", "SendMessage", Dialect.V1_0),
         ("SubscribeToTask", "SubscribeToTask", Dialect.V1_0),
@@ -48,14 +52,26 @@ def test_jsonrpc_methods(method: str, name: str, dialect: Dialect) -> None:
 @pytest.mark.parametrize(
     ("path", "name", "dialect"),
     [
-        ("/lf.a2a.v1.A2AService/ListTaskPushNotificationConfigs", "ListTaskPushNotificationConfigs", Dialect.V1_0),
+        (
+            "/lf.a2a.v1.A2AService/ListTaskPushNotificationConfigs",
+            "ListTaskPushNotificationConfigs",
+            Dialect.V1_0,
+        ),
         ("/a2a.v1.A2AService/TaskSubscription", "SubscribeToTask", Dialect.V0_3),
         ("/a2a.v1.A2AService/GetAgentCard", "GetExtendedAgentCard", Dialect.V0_3),
         ("/a2a.v1.A2AService/SubscribeToTask", "SubscribeToTask", Dialect.RC),
         ("/a2a.v1.A2AService/ListTasks", "ListTasks", Dialect.RC),
         ("/a2a.v1.A2AService/SendMessage", "SendMessage", Dialect.UNKNOWN),
-        ("/a2a.v1.A2AService/CreateTaskPushNotification", "CreateTaskPushNotificationConfig", Dialect.V0_2),
-        ("/a2a.v1.A2AService/ListTaskPushNotification", "ListTaskPushNotificationConfigs", Dialect.V0_2),
+        (
+            "/a2a.v1.A2AService/CreateTaskPushNotification",
+            "CreateTaskPushNotificationConfig",
+            Dialect.V0_2,
+        ),
+        (
+            "/a2a.v1.A2AService/ListTaskPushNotification",
+            "ListTaskPushNotificationConfigs",
+            Dialect.V0_2,
+        ),
     ],
 )
 def test_grpc_paths(path: str, name: str, dialect: Dialect) -> None:
@@ -66,11 +82,16 @@ def test_grpc_paths(path: str, name: str, dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize("dialect", [Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.V1_0, Dialect.V1_1])
+@pytest.mark.parametrize(
+    "dialect", [Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.V1_0, Dialect.V1_1]
+)
 def test_messages_exist(operation: Operation, dialect: Dialect) -> None:
-    """Request and response of every gRPC operation have a message in the descriptors of each line that has it."""
+    """Request and response of every gRPC operation have a message in the descriptors of each line
+    that has it."""
     paths = {
-        path for path, (row, proof) in GRPC_METHODS.items() if row is operation and proof in (dialect, Dialect.UNKNOWN)
+        path
+        for path, (row, proof) in GRPC_METHODS.items()
+        if row is operation and proof in (dialect, Dialect.UNKNOWN)
     }
     if not paths and dialect not in (Dialect.V1_0, Dialect.V1_1):
         return

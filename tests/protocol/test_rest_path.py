@@ -26,14 +26,32 @@ _CID = "GetTaskPushNotificationConfig"
         ("POST /tasks/t1:subscribe", "SubscribeToTask", "", "t1", ""),
         ("POST /tasks/t1:reconnect", "ReconnectToTask", "", "t1", ""),
         ("GET /tasks/t1/pushNotificationConfigs", "ListTaskPushNotificationConfigs", "", "t1", ""),
-        ("POST /tasks/t1/pushNotificationConfigs", "CreateTaskPushNotificationConfig", "", "t1", ""),
+        (
+            "POST /tasks/t1/pushNotificationConfigs",
+            "CreateTaskPushNotificationConfig",
+            "",
+            "t1",
+            "",
+        ),
         ("GET /x/tasks/t1/pushNotificationConfigs/c%2B1", _CID, "/x", "t1", "c+1"),
-        ("DELETE /tasks/t1/pushNotificationConfigs/c1", "DeleteTaskPushNotificationConfig", "", "t1", "c1"),
+        (
+            "DELETE /tasks/t1/pushNotificationConfigs/c1",
+            "DeleteTaskPushNotificationConfig",
+            "",
+            "t1",
+            "c1",
+        ),
         ("GET /extendedAgentCard", "GetExtendedAgentCard", "", "", ""),
         ("GET /v1/card", "GetExtendedAgentCard", "/v1", "", ""),
         ("POST /live", "SendLiveMessage", "", "", ""),
         ("GET http://agent:8000/tasks/t1", "GetTask", "http://agent:8000", "t1", ""),
-        ("GET /tasks/tasks/pushNotificationConfigs", "ListTaskPushNotificationConfigs", "", "tasks", ""),
+        (
+            "GET /tasks/tasks/pushNotificationConfigs",
+            "ListTaskPushNotificationConfigs",
+            "",
+            "tasks",
+            "",
+        ),
     ],
 )
 def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> None:
@@ -42,7 +60,12 @@ def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> 
     found = match_request_line(method, target.encode())
 
     assert found is not None
-    assert (found.operation.name, found.prefix, found.task_id, found.config_id) == (name, prefix, task, config)
+    assert (found.operation.name, found.prefix, found.task_id, found.config_id) == (
+        name,
+        prefix,
+        task,
+        config,
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +92,8 @@ def test_other_paths_and_methods_do_not_match(line: str) -> None:
 
 
 def test_query() -> None:
-    """Query values are unescaped; names compare without case, A2A-Version may be among them (A2A 1.0 section 3.6.1)."""
+    """Query values are unescaped; names compare without case, A2A-Version may be among them (A2A
+    1.0 section 3.6.1)."""
     found = match_request_line("GET", b"/tasks?pageToken=a%2Bb+c&a2a-version=1.0&flag")
 
     assert found is not None

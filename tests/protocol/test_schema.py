@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.schema import decoder_for, is_protobuf, schema_of, schema_set_of, split_schema
+from a2a_proxy.protocol.schema import (
+    decoder_for,
+    is_protobuf,
+    schema_of,
+    schema_set_of,
+    split_schema,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,8 +32,17 @@ def test_the_schema_name_has_dialect_and_message(line: str, name: str, schema: s
 def test_other_packages_keep_their_names() -> None:
     """Messages of other packages keep their names; unknown ones are refused."""
     assert schema_of("1.0", "google.protobuf.Empty") == "google.protobuf.Empty"
-    assert decoder_for("google.protobuf.Empty").summarise(decoder_for("google.protobuf.Empty").parse(b""))[1] == ""
+    assert (
+        decoder_for("google.protobuf.Empty").summarise(
+            decoder_for("google.protobuf.Empty").parse(b"")
+        )[1]
+        == ""
+    )
     assert not is_protobuf("json")
-    assert [schema_set_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == ["1.0", "rc", "0.3"]
+    assert [schema_set_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == [
+        "1.0",
+        "rc",
+        "0.3",
+    ]
     with pytest.raises(KeyError):
         decoder_for("lf.a2a.v1.NoSuch")

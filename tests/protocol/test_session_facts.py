@@ -10,7 +10,10 @@ def test_survives_a_restart() -> None:
     """Everything known comes back, through msgpack."""
     shared = SessionContext("1975")
     assert [shared.next_exchange(), shared.next_exchange()] == [1, 2]
-    shared.learn_card("agent:8000", {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]})
+    shared.learn_card(
+        "agent:8000",
+        {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]},
+    )
     shared.learn_dialect("agent:8000", Dialect.V0_1)
     shared.learn_push_url("http://hook/1")
     again = SessionContext.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
@@ -25,7 +28,8 @@ def test_survives_a_restart() -> None:
 
 
 def test_receivers_of_notifications_are_reported_once() -> None:
-    """By origin, without user information, path and query, which may hold secrets; also after a restart."""
+    """By origin, without user information, path and query, which may hold secrets; also after a
+    restart."""
     shared = SessionContext()
     for url in (
         "http://user:word@hook:1/a?b",
@@ -48,7 +52,8 @@ def test_receivers_of_notifications_are_reported_once() -> None:
 
 
 def test_cards_of_every_line() -> None:
-    """The 1.0 interfaces go before the old members; a card without version is dated by its members."""
+    """The 1.0 interfaces go before the old members; a card without version is dated by its
+    members."""
     merged = {
         "url": "http://a/",
         "protocolVersion": "0.3.0",
@@ -65,7 +70,9 @@ def test_cards_of_every_line() -> None:
         ("/x", "JSONRPC"),
         ("/rest", "HTTP+JSON"),
     ]
-    assert [card_facts(card).version for card in ({"url": "u"}, {"url": "u", "authentication": {}}, {})] == [
+    assert [
+        card_facts(card).version for card in ({"url": "u"}, {"url": "u", "authentication": {}}, {})
+    ] == [
         "0.2",
         "0.1",
         "",
@@ -77,7 +84,10 @@ def test_invalid_urls_have_no_path() -> None:
     """A card may have anything there; the other interfaces are still known."""
     shared = SessionContext()
     urls = ("http://[x", "http://agent/api")
-    card = {"name": "a", "supportedInterfaces": [{"url": url, "protocolBinding": "HTTP+JSON"} for url in urls]}
+    card = {
+        "name": "a",
+        "supportedInterfaces": [{"url": url, "protocolBinding": "HTTP+JSON"} for url in urls],
+    }
     shared.learn_card("agent", card)
     assert shared.tenant_of("agent", "/api/acme") == "acme"
 
@@ -95,4 +105,10 @@ def test_addresses() -> None:
         "h:port",
     ]
 
-    assert [address_of(url) for url in urls] == ["localhost:8000"] * 3 + ["h:443", "h:80", "", "", ""]
+    assert [address_of(url) for url in urls] == ["localhost:8000"] * 3 + [
+        "h:443",
+        "h:80",
+        "",
+        "",
+        "",
+    ]

@@ -1,8 +1,8 @@
-"""The typed readers, the public types, and the names that redaction and differences know agree with the shapes of A2A
-objects.
+"""The typed readers, the public types, and the names that redaction and differences know agree with
+the shapes of A2A objects.
 
-A reader is written by hand, because it has only the members that it needs, of all dialects at once. Each of them is a
-member of some object, with a type of that member.
+A reader is written by hand, because it has only the members that it needs, of all dialects at once.
+Each of them is a member of some object, with a type of that member.
 """
 
 from __future__ import annotations
@@ -27,9 +27,19 @@ from a2a_proxy.redaction.secret_names import fold_name
 from a2a_proxy.rules.facts import partial_decode, request_summary
 from a2a_proxy.rules.families.state import sends
 
-GRAMMARS = (json_1_0(), make_grammar("0.3", False), make_grammar("rc", False), json_0_3(), json_0_1())
+GRAMMARS = (
+    json_1_0(),
+    make_grammar("0.3", False),
+    make_grammar("rc", False),
+    json_0_3(),
+    json_0_1(),
+)
 _TEXTS = {JsonKind.TEXT, JsonKind.ENUM, JsonKind.STAMP, JsonKind.BYTES}
-KINDS: dict[type, set[JsonKind]] = {str: _TEXTS, bool: {JsonKind.BOOL}, int: {JsonKind.INT32, JsonKind.INT64}}
+KINDS: dict[type, set[JsonKind]] = {
+    str: _TEXTS,
+    bool: {JsonKind.BOOL},
+    int: {JsonKind.INT32, JsonKind.INT64},
+}
 BESIDE = {"result", "params", "progress"}
 """Members of JSON-RPC around an object, and of the vendor dialect alone."""
 PUBLIC = {
@@ -58,14 +68,20 @@ def kinds_by_name() -> dict[str, set[JsonKind]]:
 
 def readers(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
     """The structs of a module that JSON is read into; the frozen ones are results."""
-    found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    ]
     for each in found:
         own = each.__module__ == module.__name__ and not each.__struct_config__.frozen
         if own and each not in (json_shapes.Envelope, json_shapes.ErrorShape):
             yield each
 
 
-@pytest.mark.parametrize("module", [json_shapes, artifact_chunks, dialect, partial_decode, request_summary, sends])
+@pytest.mark.parametrize(
+    "module", [json_shapes, artifact_chunks, dialect, partial_decode, request_summary, sends]
+)
 def test_a_reader_reads_members_of_the_shapes(module: ModuleType) -> None:
     known, seen = kinds_by_name(), 0
     for reader in readers(module):
@@ -85,7 +101,9 @@ def test_a_reader_reads_members_of_the_shapes(module: ModuleType) -> None:
 def test_the_public_types_have_every_member_of_1_0(kind: type[msgspec.Struct], shape: str) -> None:
     """A member that A2A adds is missing here until `model.event` has it."""
     members = {field.encode_name for field in msgspec.structs.fields(kind)}
-    assert members - {"progress", "final"} == make_grammar("1.0", False).shapes[shape].members.keys()
+    assert (
+        members - {"progress", "final"} == make_grammar("1.0", False).shapes[shape].members.keys()
+    )
 
 
 def test_states_and_wrappers_are_those_of_1_0() -> None:
@@ -96,14 +114,17 @@ def test_states_and_wrappers_are_those_of_1_0() -> None:
 
 
 def test_names_in_snake_case() -> None:
-    """Of objects of all dialects, but not of cards, where users choose names such as `client_credentials`."""
+    """Of objects of all dialects, but not of cards, where users choose names such as
+    `client_credentials`."""
     names = json_names()
     assert names["status_timestamp_after"] == "statusTimestampAfter"
     assert names["session_id"] == "sessionId"
     assert names["push_notification_config_id"] == "pushNotificationConfigId"
     assert names["elicitation_id"] == "elicitationId"
     assert not {"client_credentials", "security_schemes", "metadata"} & names.keys()
-    assert all(camel_case(snake) == name and snake_case(name) == snake for snake, name in names.items())
+    assert all(
+        camel_case(snake) == name and snake_case(name) == snake for snake, name in names.items()
+    )
 
 
 def test_redaction_and_differences_name_members_that_exist() -> None:
@@ -115,7 +136,8 @@ def test_redaction_and_differences_name_members_that_exist() -> None:
 
 
 def test_differences_know_every_timestamp_and_identifier() -> None:
-    """Of 1.0 and the drafts. Identifiers of a proposal are compared, because nothing pairs them yet."""
+    """Of 1.0 and the drafts. Identifiers of a proposal are compared, because nothing pairs them
+    yet."""
     names = {name for shape in json_1_0().shapes.values() for name in shape.members}
     assert timestamp_members() <= fields._TIMES
     assert {each for each in names if each.endswith(("Id", "Ids"))} - fields.IDENTIFIERS == {

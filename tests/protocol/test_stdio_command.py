@@ -27,7 +27,14 @@ def test_names_of_the_transport(transport: str, stdio: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "command"),
-    [("agent", True), ("stdio:///x", True), ("http://x", False), (" ", False), ("stdio://x/y", False), ("C:x", True)],
+    [
+        ("agent", True),
+        ("stdio:///x", True),
+        ("http://x", False),
+        (" ", False),
+        ("stdio://x/y", False),
+        ("C:x", True),
+    ],
 )
 def test_commands_are_recognised(text: str, command: bool) -> None:
     assert is_command(text) is command

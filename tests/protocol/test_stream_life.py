@@ -71,7 +71,13 @@ def test_a_real_stream_follows_the_table(
     events = []
     for event, value in steps:
         if event is PipeEvent.ERROR and notified:
-            pipe.answer({"jsonrpc": "2.0", "method": "event/streamError", "params": {"error": {"code": -32603}}})
+            pipe.answer(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "event/streamError",
+                    "params": {"error": {"code": -32603}},
+                }
+            )
         elif event is PipeEvent.ERROR:
             pipe.error(-32603, "no")
         elif notified:
@@ -87,13 +93,17 @@ def test_a_real_stream_follows_the_table(
         pipe.closed()
     how, _ = walk_of([*events, *([end] if end else [])])
     chunks = pipe.chunks
-    for seen in (observe(chunks), observe(bytewise(chunks, 7), restart_at=range(3, 4000, 90), commit_every=5)):
+    for seen in (
+        observe(chunks),
+        observe(bytewise(chunks, 7), restart_at=range(3, 4000, 90), commit_every=5),
+    ):
         row = seen.exchanges[1]
         assert ("broken off" if row.how in ("agent exited", "proxy stopped") else row.how) == how
 
 
 def _of_notification(event: PipeEvent, value: dict[str, Any]) -> PipeEvent:
-    """Only the response ends a stream of notifications, so a terminal state is one more state there."""
+    """Only the response ends a stream of notifications, so a terminal state is one more state
+    there."""
     if event is PipeEvent.TERMINAL:
         return PipeEvent.ACTIVE
     if event is PipeEvent.MESSAGE:
@@ -102,5 +112,7 @@ def _of_notification(event: PipeEvent, value: dict[str, Any]) -> PipeEvent:
 
 
 def test_the_response_of_a_unary_call_ends_it() -> None:
-    seen = observe(Stdio().call("SendMessage", SEND).result(status("WORKING")).eof(UP).eof(DOWN).exit().chunks)
+    seen = observe(
+        Stdio().call("SendMessage", SEND).result(status("WORKING")).eof(UP).eof(DOWN).exit().chunks
+    )
     assert (seen.exchanges[1].how, walk_of([PipeEvent.RESPONSE])) == ("complete", ("complete", 0))

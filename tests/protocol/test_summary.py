@@ -86,4 +86,8 @@ def test_a_summary_without_further_facts_has_no_generation() -> None:
 
 def test_an_unknown_object_tells_nothing_but_its_kind() -> None:
     assert (UNKNOWN_SUMMARY[0], NO_SUMMARY[0]) == (EventKind.UNKNOWN, EventKind.NONE)
-    assert [each for each in UNKNOWN_SUMMARY[1:] if each] == [each for each in NO_SUMMARY[1:] if each] == []
+    assert (
+        [each for each in UNKNOWN_SUMMARY[1:] if each]
+        == [each for each in NO_SUMMARY[1:] if each]
+        == []
+    )

@@ -27,7 +27,11 @@ class Session:
 
     def connect(self, upstream: str = "agent:8000") -> Player:
         self.connections += 1
-        return Player(self.shared, ConnectionFacts(client="c:1", listen="l:1", upstream=upstream), self.connections)
+        return Player(
+            self.shared,
+            ConnectionFacts(client="c:1", listen="l:1", upstream=upstream),
+            self.connections,
+        )
 
     def run(self, player: Player, script: Script, count: int | None = None) -> None:
         """Play the script's next steps."""
@@ -61,11 +65,13 @@ def states(task: Task) -> list[int]:
 
 
 def test_a_stream_creates_a_task_record() -> None:
-    """A stream makes the task: states with their times, context, artifact in numbers, messages of both sides."""
+    """A stream makes the task: states with their times, context, artifact in numbers, messages of
+    both sides."""
     session = Session()
     chunks = [artifact("one"), artifact("größe", append=True, lastChunk=True)]
     session.run(
-        session.connect(), stream({"task": task()}, status("WORKING", "on it"), *chunks, status("COMPLETED")).done()
+        session.connect(),
+        stream({"task": task()}, status("WORKING", "on it"), *chunks, status("COMPLETED")).done(),
     )
     made = session.task()
 
@@ -86,12 +92,21 @@ def test_a_stream_creates_a_task_record() -> None:
 def test_joined_over_bindings() -> None:
     """JSON-RPC, REST and gRPC calls about one task are one task."""
     session = Session()
-    session.run(session.connect(), stream({"task": task()}, status("INPUT_REQUIRED", "which?")).done())
+    session.run(
+        session.connect(), stream({"task": task()}, status("INPUT_REQUIRED", "which?")).done()
+    )
     session.run(
         session.connect(),
-        Http().request("POST /message:send", ask("red", taskId="t1")).answer({"task": task("WORKING")}),
+        Http()
+        .request("POST /message:send", ask("red", taskId="t1"))
+        .answer({"task": task("WORKING")}),
     )
-    get = Grpc().open("/lf.a2a.v1.A2AService/GetTask").send(v1("GetTaskRequest", {"id": "t1"})).respond()
+    get = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/GetTask")
+        .send(v1("GetTaskRequest", {"id": "t1"}))
+        .respond()
+    )
     session.run(session.connect(), get.give(v1("Task", task("COMPLETED"))).trailers())
     made = session.task()
 
@@ -100,7 +115,8 @@ def test_joined_over_bindings() -> None:
 
 
 def test_an_event_on_two_streams_counts_once() -> None:
-    """Events go to every stream of a task: states, chunks and messages are counted once (A2A 1.0 section 3.5.2)."""
+    """Events go to every stream of a task: states, chunks and messages are counted once (A2A 1.0
+    section 3.5.2)."""
     session = Session()
     first, second = session.connect(), session.connect()
     one = stream(
@@ -141,7 +157,9 @@ def test_equal_chunks_on_one_stream_count_twice() -> None:
 def test_chunks_beyond_those_that_are_remembered_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol_task, "MAX_KNOWN_CHUNKS", 2)
     session = Session()
-    session.run(session.connect(), stream(*(artifact(f"x{number}", append=True) for number in range(9))))
+    session.run(
+        session.connect(), stream(*(artifact(f"x{number}", append=True) for number in range(9)))
+    )
 
     assert session.task().artifacts[0].chunks == 9
 
@@ -166,7 +184,11 @@ def test_context_learned_later() -> None:
     update = {"id": "t1", "status": {"state": "working"}, "final": False}
     session.run(
         session.connect(),
-        Http().call("message/stream", ask()).stream().rpc_event(update).rpc_event({**update, "contextId": "c9"}),
+        Http()
+        .call("message/stream", ask())
+        .stream()
+        .rpc_event(update)
+        .rpc_event({**update, "contextId": "c9"}),
     )
 
     assert session.task().context_id == "c9"
@@ -176,17 +198,29 @@ def test_context_of_the_call() -> None:
     """0.1 names the session in the call, its stream does not repeat it."""
     session = Session()
     asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": []}}
-    script = Http().call("tasks/sendSubscribe", asked).stream().rpc_event({"id": "t1", "status": {"state": "working"}})
+    script = (
+        Http()
+        .call("tasks/sendSubscribe", asked)
+        .stream()
+        .rpc_event({"id": "t1", "status": {"state": "working"}})
+    )
     session.run(session.connect(), script)
 
     assert session.task().context_id == "s1"
 
 
 def test_generations() -> None:
-    """What was told, and what a stream left out; that comes from another stream for a part, later."""
+    """What was told, and what a stream left out; that comes from another stream for a part,
+    later."""
     session = Session()
-    session.run(session.connect(), stream(status(generation="3"), status(generation="4"), status(generation="8")))
-    assert (session.tracker.pop_changed_tasks()[0].generation, session.tracker.pop_changed_tasks()) == (8, [])
+    session.run(
+        session.connect(),
+        stream(status(generation="3"), status(generation="4"), status(generation="8")),
+    )
+    assert (
+        session.tracker.pop_changed_tasks()[0].generation,
+        session.tracker.pop_changed_tasks(),
+    ) == (8, [])
     session.run(session.connect(), stream(status(generation="6")))
     made = session.task()
 
@@ -194,7 +228,9 @@ def test_generations() -> None:
     assert made.missed == (MissedGenerations(5, 7, 1005, 1),)
     assert session.tracker.pop_healed_gaps() == []
 
-    session.run(session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8")))
+    session.run(
+        session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8"))
+    )
     healed = MissedGenerations(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
     assert session.task().missed == (healed,)
     assert session.tracker.pop_healed_gaps() == [("t1", healed)]
@@ -211,7 +247,8 @@ def test_requests_create_no_task() -> None:
 
 
 def test_requests_of_a_known_task_count_at_once() -> None:
-    """A client's request updates its task before the agent answers: exchange, message, time, once per exchange."""
+    """A client's request updates its task before the agent answers: exchange, message, time, once
+    per exchange."""
     session = Session()
     session.run(session.connect(), stream({"task": task()}).done())
     before = session.task()
@@ -227,12 +264,20 @@ def test_requests_of_a_known_task_count_at_once() -> None:
 
 
 def test_messages_without_an_id() -> None:
-    """0.1 messages have no id, so each of the client's counts, also one with the text of an earlier one."""
+    """0.1 messages have no id, so each of the client's counts, also one with the text of an earlier
+    one."""
     session = Session()
     player = session.connect()
-    asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+    asked = {
+        "id": "t1",
+        "sessionId": "s1",
+        "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+    }
     for expected in (1, 2, 3):
-        session.run(player, Http().call("tasks/send", asked).result({"id": "t1", "status": {"state": "working"}}))
+        session.run(
+            player,
+            Http().call("tasks/send", asked).result({"id": "t1", "status": {"state": "working"}}),
+        )
         assert session.task().messages == expected
 
 
@@ -241,18 +286,26 @@ def test_tasks_are_keyed_by_agent() -> None:
     session = Session()
     interfaces = [{"url": "http://localhost:8000/rpc"}, {"url": "127.0.0.1:8001"}]
     card = {"name": "a", "skills": [], "supportedInterfaces": interfaces}
-    session.run(session.connect("localhost:8000"), Http().request("GET /.well-known/agent-card.json").answer(card))
+    session.run(
+        session.connect("localhost:8000"),
+        Http().request("GET /.well-known/agent-card.json").answer(card),
+    )
     for upstream in ("localhost:8000", "http://localhost:8001", "other:8000"):
         session.run(session.connect(upstream), stream({"task": task()}))
 
-    assert sorted(each.agent for each in session.tracker.pop_changed_tasks()) == ["localhost:8000", "other:8000"]
+    assert sorted(each.agent for each in session.tracker.pop_changed_tasks()) == [
+        "localhost:8000",
+        "other:8000",
+    ]
 
 
 def test_webhook_joins_its_task() -> None:
     """A push belongs to the agent that has the task, not to the receiver's address."""
     session = Session()
     session.run(session.connect(), stream({"task": task()}))
-    session.run(session.connect("receiver:7000"), Http().request("POST /hook", status("COMPLETED")).answer())
+    session.run(
+        session.connect("receiver:7000"), Http().request("POST /hook", status("COMPLETED")).answer()
+    )
     made = session.task()
 
     assert (made.agent, states(made), made.exchanges) == ("agent:8000", [1, 3], (1, 2))
@@ -274,7 +327,9 @@ def test_listings() -> None:
     session.run(session.connect(), script)
     session.run(session.connect(), Http().call("ListTasks", {}).result(listing))
 
-    assert [(each.task_id, each.state, each.exchanges) for each in session.tracker.pop_changed_tasks()] == [
+    assert [
+        (each.task_id, each.state, each.exchanges) for each in session.tracker.pop_changed_tasks()
+    ] == [
         ("t1", 2, (1, 2, 3)),
         ("t2", 4, (1, 2, 3)),
     ]
@@ -295,7 +350,12 @@ def test_reload() -> None:
     assert (made.states, made.first, made.exchanges) == (kept.states, kept.first, (1, 2))
     assert made.seen == ((2, 2), (4, 4))
     (passed,) = made.missed
-    assert (passed.first, passed.last, passed.reason, passed.message) == (3, 3, MissedReason.MESSAGE, 2)
+    assert (passed.first, passed.last, passed.reason, passed.message) == (
+        3,
+        3,
+        MissedReason.MESSAGE,
+        2,
+    )
     assert (made.artifacts[0].chunks, made.artifacts[0].parts) == (2, 2)
 
 
@@ -309,7 +369,9 @@ def test_bounded() -> None:
     session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
     session.run(player, Http().call("GetTask", {"id": "t2"}).result({**task(), "id": "t2"}))
 
-    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.pop_changed_tasks()] == [
+    assert [
+        (each.task_id, len(each.exchanges)) for each in session.tracker.pop_changed_tasks()
+    ] == [
         ("t1", 3),
         ("t2", 1),
     ]
@@ -321,10 +383,14 @@ def test_finished_tasks_are_evicted_first() -> None:
     player = session.connect()
     for name in ("open", "t1", "t2", "t3"):
         state = "WORKING" if name == "open" else "COMPLETED"
-        session.run(player, Http().call("GetTask", {"id": name}).result({**task(state), "id": name}))
+        session.run(
+            player, Http().call("GetTask", {"id": name}).result({**task(state), "id": name})
+        )
         assert [each.task_id for each in session.tracker.pop_changed_tasks()] == [name]
     for name in ("open", "t2", "t3", "t1"):
-        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+        session.run(
+            player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name})
+        )
 
     assert {each.task_id: len(each.exchanges) for each in session.tracker.pop_changed_tasks()} == {
         "open": 2,
@@ -342,7 +408,9 @@ def test_a_task_that_continues_is_not_finished() -> None:
         session.run(player, Http().call("GetTask", {"id": "t1"}).result(task(state)))
         session.tracker.pop_changed_tasks()
     for name in ("t2", "t3"):
-        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+        session.run(
+            player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name})
+        )
         session.tracker.pop_changed_tasks()
     session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
 
@@ -351,20 +419,28 @@ def test_a_task_that_continues_is_not_finished() -> None:
 
 def test_finished_tasks_of_a_recording_are_evicted() -> None:
     session = Session(done=1)
-    tasks = [Task("agent:8000", f"t{n}", "c1", state=3, states=((9, 3),), first=9, last=9) for n in (1, 2)]
-    session.tracker.load([*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)])
+    tasks = [
+        Task("agent:8000", f"t{n}", "c1", state=3, states=((9, 3),), first=9, last=9)
+        for n in (1, 2)
+    ]
+    session.tracker.load(
+        [*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)]
+    )
     session.tracker.mark_all_changed()
 
     assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t2", "t3"]
 
 
 def test_late_push_of_a_finished_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose task it is stays known for a while; then it is the receiver's for all that can be told."""
+    """Whose task it is stays known for a while; then it is the receiver's for all that can be
+    told."""
     monkeypatch.setattr(protocol_task, "MAX_OWNERS", 1)
     session = Session(done=0)
     player = session.connect()
     for name in ("t1", "t2", "t3"):
-        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+        session.run(
+            player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name})
+        )
         session.tracker.pop_changed_tasks()
     receiver = session.connect("receiver:7000")
     for name in ("t3", "t1"):
@@ -372,7 +448,10 @@ def test_late_push_of_a_finished_task(monkeypatch: pytest.MonkeyPatch) -> None:
         push["statusUpdate"]["taskId"] = name
         session.run(receiver, Http().request("POST /hook", push).answer())
 
-    assert [each.agent for each in session.tracker.pop_changed_tasks()] == ["agent:8000", "receiver:7000"]
+    assert [each.agent for each in session.tracker.pop_changed_tasks()] == [
+        "agent:8000",
+        "receiver:7000",
+    ]
 
 
 def test_frames_of_other_kinds() -> None:
@@ -386,7 +465,7 @@ def test_frames_of_other_kinds() -> None:
     assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t5"]
 
 
-# --- repeated status updates ----------------------------------------------------------------------------------------
+# --- repeated status updates
 
 _STREAMS = 2
 _MEMBERS = [{}, {}, {"taskId": "t2"}, {"contextId": ""}, {"generation": "2"}, {"generation": "3"}]
@@ -400,7 +479,9 @@ _EVENTS = st.one_of(
     st.sampled_from([{"task": task("WORKING")}, artifact("x")]),
 )
 _STEPS = st.lists(
-    st.one_of(*[st.tuples(st.integers(0, _STREAMS - 1), _EVENTS)] * 4, st.none()), min_size=6, max_size=40
+    st.one_of(*[st.tuples(st.integers(0, _STREAMS - 1), _EVENTS)] * 4, st.none()),
+    min_size=6,
+    max_size=40,
 )
 
 
@@ -417,13 +498,20 @@ def test_repeated_status_updates_give_the_same_records(
         players = [session.connect() for _ in range(_STREAMS)]
         for number, player in enumerate(players):
             params = {**ask(), "tenant": "x" * (number % 2)}
-            session.run(player, Http().call("SendStreamingMessage", params, a2a_version=version).stream())
+            session.run(
+                player, Http().call("SendStreamingMessage", params, a2a_version=version).stream()
+            )
         for step in steps:
             if step is None:
                 found.append(session.tracker.pop_changed_tasks())
             else:
                 session.run(players[step[0]], Http().rpc_event(step[1]))
-        return [*found, session.tracker.pop_changed_tasks(), session.tracker.save(), session.tracker.pop_healed_gaps()]
+        return [
+            *found,
+            session.tracker.pop_changed_tasks(),
+            session.tracker.save(),
+            session.tracker.pop_healed_gaps(),
+        ]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(TaskTracker, "_apply_steady_status", lambda *_: False)

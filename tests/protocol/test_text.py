@@ -28,8 +28,11 @@ def test_length_is_bounded() -> None:
 
 
 def test_json_is_for_strict_readers_and_terminals() -> None:
-    """All of Unicode is preserved except lone surrogates; no character acts on a terminal or hides."""
-    everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+    """All of Unicode is preserved except lone surrogates; no character acts on a terminal or
+    hides."""
+    everything = "".join(
+        chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000
+    )
 
     written = strict_json({everything: [everything, "\ud800a\udfff"]})
 
@@ -56,5 +59,7 @@ def test_words_are_quoted_for_a_shell(word: str, written: str) -> None:
     """It is printable, and bash reads the word from it."""
     assert shell_line("x", word) == f"x {written}"
     if bash := shutil.which("bash"):
-        done = subprocess.run([bash, "-c", f"printf %s {written}"], capture_output=True, check=True, timeout=60)
+        done = subprocess.run(
+            [bash, "-c", f"printf %s {written}"], capture_output=True, check=True, timeout=60
+        )
         assert done.stdout == os.fsencode(word)

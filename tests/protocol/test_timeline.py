@@ -13,7 +13,13 @@ SAID = {"generation": 3, "message": {"messageId": "m1"}}
 
 
 def test_entries_are_statuses_messages_or_unknown() -> None:
-    odd: list[Any] = [{"generation": "4"}, {"generation": "5", "message": {}}, {"status": {}}, {"generation": 0}, "x"]
+    odd: list[Any] = [
+        {"generation": "4"},
+        {"generation": "5", "message": {}},
+        {"status": {}},
+        {"generation": 0},
+        "x",
+    ]
     assert read_timeline({"timeline": [STATUS, SAID, *odd]}, 5) == Timeline(
         5,
         (
@@ -37,7 +43,9 @@ def test_entries_are_statuses_messages_or_unknown() -> None:
         ({"endGeneration": "2"}, ()),
     ],
 )
-def test_artifacts_have_ranges_of_generations(artifact: dict[str, Any], ranges: tuple[tuple[int, int], ...]) -> None:
+def test_artifacts_have_ranges_of_generations(
+    artifact: dict[str, Any], ranges: tuple[tuple[int, int], ...]
+) -> None:
     found = read_timeline({"timeline": [STATUS], "artifacts": [artifact, "x"]}, 9)
     assert found is not None
     assert found.artifact_ranges == ranges
@@ -52,6 +60,8 @@ def test_the_history_has_the_messages_of_the_user() -> None:
     assert read_timeline({"history": history}, 2) == Timeline(2, (), (), ("m1",))
 
 
-@pytest.mark.parametrize("task", [{}, {"timeline": []}, {"timeline": "x", "history": {}}, {"artifacts": [{}]}])
+@pytest.mark.parametrize(
+    "task", [{}, {"timeline": []}, {"timeline": "x", "history": {}}, {"artifacts": [{}]}]
+)
 def test_a_task_without_timeline_and_history_has_none(task: dict[str, Any]) -> None:
     assert read_timeline(task, 2) is None

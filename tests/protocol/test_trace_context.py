@@ -24,7 +24,8 @@ def bits(count: int) -> int:
     ],
 )
 def test_a_trace_of_the_client_is_continued(came: str, goes_on: str) -> None:
-    """Trace id and sampling flag are the client's, flags of which nothing is known are not passed on."""
+    """Trace id and sampling flag are the client's, flags of which nothing is known are not passed
+    on."""
     assert origin_of([came.encode()]).next_traceparent(bits) == goes_on
 
 
@@ -50,7 +51,9 @@ def test_a_trace_is_started(values: list[bytes]) -> None:
 
 
 def test_ids_are_never_all_zeros() -> None:
-    assert TraceOrigin(None, "", 1).next_traceparent(lambda _: 0) == f"00-{'0' * 31}1-{'0' * 15}1-01"
+    assert (
+        TraceOrigin(None, "", 1).next_traceparent(lambda _: 0) == f"00-{'0' * 31}1-{'0' * 15}1-01"
+    )
 
 
 def test_long_values_are_truncated() -> None:

@@ -33,9 +33,12 @@ def test_a_file_that_is_gone_or_damaged_does_not_stop_a_recorder(tmp_path: Path)
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["undisturbed", "killed"])
-def test_the_verdict_is_that_before_redaction(bench: Callable[..., Bench], tmp_path: Path, killed: bool) -> None:
-    """The recorded card has a label in the place of a secret, the signature over the secret verifies; also if the
-    recorder died in between. The keys are nowhere in the recording and the journal."""
+def test_the_verdict_is_that_before_redaction(
+    bench: Callable[..., Bench], tmp_path: Path, killed: bool
+) -> None:
+    """The recorded card has a label in the place of a secret, the signature over the secret
+    verifies; also if the recorder died in between. The keys are nowhere in the recording and the
+    journal."""
     (tmp_path / "keys.json").write_bytes(CARD_KEYS)
     one = bench(card_keys=str(tmp_path / "keys.json"))
     signed = sign_card(card(documentationUrl="https://ann:pa55w0rd@docs.example.com"))
@@ -56,7 +59,10 @@ def test_the_verdict_is_that_before_redaction(bench: Callable[..., Bench], tmp_p
         payloads = b"".join(each.frame.payload for each in stored.read_frames(row.key))
         assert b"pa55w0rd" not in payloads
         (found,) = row.exchange.card_signatures
-        assert (found.describe(), CardForm.SPECIFICATION in found.forms) == ("signed by key-1 (HS256), verified", True)
+        assert (found.describe(), CardForm.SPECIFICATION in found.forms) == (
+            "signed by key-1 (HS256), verified",
+            True,
+        )
         assert "A2A-CARD-013" not in {each.finding.rule for each in stored.read_findings()}
         keys = CardRecheck(load_verifier(str(tmp_path / "keys.json")))
         (session,) = stored.read_sessions()

@@ -33,7 +33,8 @@ def test_crashes_at_different_records_skip_nothing(tmp_path: Path) -> None:
 
 
 def test_single_record_mode_ends(tmp_path: Path) -> None:
-    """After so many records it goes on in large steps; the first recorder never takes small ones."""
+    """After so many records it goes on in large steps; the first recorder never takes small
+    ones."""
     assert start(tmp_path, None, first=True).careful_records == 0
     crashes = start(tmp_path, (1, 5))
     for _ in range(CAREFUL_RECORDS):

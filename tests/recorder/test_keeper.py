@@ -24,21 +24,25 @@ def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
     assert heard == []
 
 
-def test_a_recorder_that_cannot_start_is_tried_three_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_that_cannot_start_is_tried_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three tries, then its last words."""
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: broken)
     keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
     answer = keeper.start(120)
-    assert answer == RecorderFailed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
+    assert answer == RecorderFailed(
+        "the recorder does not start: it is broken", "report this as a bug of a2a-proxy"
+    )
     assert keeper.restarts == 2
 
 
 def test_a_recorder_yields_unless_it_is_waited_for_or_much_is_unrecorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine a recorder that yields would exceed the time that the user waits for it, and one that died
-    again and again would never record anything."""
+    """On a busy machine a recorder that yields would exceed the time that the user waits for it,
+    and one that died again and again would never record anything."""
     asked: list[bool] = []
 
     def command(*_: object, urgent: bool) -> list[str]:
@@ -73,7 +77,9 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     assert keeper.drain_journal(120)
 
 
-def test_a_launch_does_not_wait_for_the_first_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_does_not_wait_for_the_first_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
     keeper = RecorderKeeper(tmp_path, print)

@@ -57,7 +57,11 @@ def test_only_open_exchanges_are_kept() -> None:
 def test_an_end_is_reported_once() -> None:
     """Of an exchange that changes after its end; of very many, the oldest are forgotten."""
     live = OpenExchanges()
-    assert [live.mark_ended(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]
+    assert [live.mark_ended(exchange(closed=closed)) for closed in (0, 5, 5)] == [
+        False,
+        True,
+        False,
+    ]
     for number in range(2, 2000):
         assert live.mark_ended(exchange(number=number, closed=9))
     assert not live.mark_ended(exchange(number=1999, closed=9))

@@ -11,8 +11,8 @@ MB = 1_000_000
 
 
 def paced(growth: int, lag: float, *, rate: int = 10 * MB) -> int:
-    """Return the nice value of a recorder that decodes `rate` bytes a second, is `lag` seconds behind, and whose relay
-    writes `growth` bytes a second."""
+    """Return the nice value of a recorder that decodes `rate` bytes a second, is `lag` seconds
+    behind, and whose relay writes `growth` bytes a second."""
     pace = Pace()
     pace.note_work(rate, SECOND)
     pace.decide(SECOND, 0, 0)
@@ -35,7 +35,9 @@ def paced(growth: int, lag: float, *, rate: int = 10 * MB) -> int:
     ],
     ids=str,
 )
-def test_a_recorder_yields_less_the_further_it_is_behind(growth: int, lag: float, nice: int) -> None:
+def test_a_recorder_yields_less_the_further_it_is_behind(
+    growth: int, lag: float, nice: int
+) -> None:
     """And for longer only while the relay writes more than any recorder could decode."""
     assert paced(growth, lag) == nice
 

@@ -19,7 +19,8 @@ GROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 def test_a_recorder_keeps_its_own_nice_value(bench: Callable[..., Bench]) -> None:
-    """A process cannot undo a nice value without privileges, so only that of its session changes."""
+    """A process cannot undo a nice value without privileges, so only that of its session
+    changes."""
     at_work = bench()
     at_work.start()
     assert os.getpriority(os.PRIO_PROCESS, at_work.keeper.pid) == os.getpriority(os.PRIO_PROCESS, 0)
@@ -27,11 +28,15 @@ def test_a_recorder_keeps_its_own_nice_value(bench: Callable[..., Bench]) -> Non
     at_work.finish()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux groups processes by session")
-@pytest.mark.skipif(not GROUPS.exists() or GROUPS.read_text().strip() != "1", reason="this kernel does not group")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux groups processes by session"
+)
+@pytest.mark.skipif(
+    not GROUPS.exists() or GROUPS.read_text().strip() != "1", reason="this kernel does not group"
+)
 def test_the_session_of_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
-    """A nice value counts only within the session of the recorder, so the session has a low priority too, until the
-    relay has ended: then the user waits for the recording."""
+    """A nice value counts only within the session of the recorder, so the session has a low
+    priority too, until the relay has ended: then the user waits for the recording."""
     at_work = bench()
     at_work.start()
     wait_until(lambda: nice_of_session(at_work.keeper.pid) == NICE)

@@ -42,7 +42,16 @@ from a2a_proxy.recorder.status import (
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_conversation import Http
-from support_observer import START, captured, grpc_call, interleaved, of_decoders, scripted, streaming, unary
+from support_observer import (
+    START,
+    captured,
+    grpc_call,
+    interleaved,
+    of_decoders,
+    scripted,
+    streaming,
+    unary,
+)
 from support_pipe import Stdio
 from support_recorder import SECONDS, Bench, contents, wait_until
 from support_secrets import Canaries
@@ -68,25 +77,34 @@ def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[object]]:
 
 
 def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
-    """Exchanges, frames, tasks; a line for each exchange; counts in the summary; the journal is gone."""
+    """Exchanges, frames, tasks; a line for each exchange; counts in the summary; the journal is
+    gone."""
     one = bench()
     one.start()
     one.write(story())
     one.end()
     done = one.finish()
     stored = contents(one.recording)
-    assert (done.exchanges, done.frames, done.tasks) == (5, len(stored["frames"]), len(stored["tasks"]))
+    assert (done.exchanges, done.frames, done.tasks) == (
+        5,
+        len(stored["frames"]),
+        len(stored["tasks"]),
+    )
     assert (done.missing, done.lost, done.findings) == ("", 0, len(stored["findings"]))
     assert done.ok + done.error + done.cut + done.refused == done.exchanges
     assert stored["sessions"] == [("clean", "complete", 0)]
-    assert sorted(said.exchange.id for said in one.heard if isinstance(said, ExchangeStatus) and not said.live) == [
+    assert sorted(
+        said.exchange.id for said in one.heard if isinstance(said, ExchangeStatus) and not said.live
+    ) == [
         1,
         2,
         3,
         4,
         5,
     ]
-    assert {said.upstream for said in one.heard if isinstance(said, ExchangeStatus)} == {"agent:8000"}
+    assert {said.upstream for said in one.heard if isinstance(said, ExchangeStatus)} == {
+        "agent:8000"
+    }
     assert not one.folder.path.exists()
 
 
@@ -103,8 +121,14 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
     assert "A2A-RPC-002" in {said.finding.rule for said in findings}
     severities = [said.finding.severity for said in findings]
     assert severities == sorted(severities, reverse=True)
-    operations = {said.exchange.id: said.exchange.operation for said in told if isinstance(said, ExchangeStatus)}
-    assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
+    operations = {
+        said.exchange.id: said.exchange.operation
+        for said in told
+        if isinstance(said, ExchangeStatus)
+    }
+    assert [said.operation for said in findings] == [
+        operations[said.finding.exchange] for said in findings
+    ]
 
 
 def test_the_lines_of_each_commit_have_an_end(bench: Make) -> None:
@@ -129,7 +153,13 @@ def said_after_lines(one: Bench) -> list[type]:
 def test_a_burst_of_calls_is_reported_as_a_whole(bench: Make) -> None:
     """The lines of one commit need more room than the pipe has."""
     one, count = bench(), 1_500
-    one.write([chunk for number in range(1, count + 1) for chunk in scripted(unary(f"t-{number}"), number)])
+    one.write(
+        [
+            chunk
+            for number in range(1, count + 1)
+            for chunk in scripted(unary(f"t-{number}"), number)
+        ]
+    )
     one.start()
     wait_until(lambda: len(ended(one)) == count)
     one.end()
@@ -151,7 +181,8 @@ def test_tiny_journal_segments_yield_the_same_recording(bench: Make, name: str) 
 
 
 def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> None:
-    """Ten recorders die by SIGKILL, over tiny segments; the recording is that of an undisturbed run."""
+    """Ten recorders die by SIGKILL, over tiny segments; the recording is that of an undisturbed
+    run."""
     chance = random.Random(7)
     chunks = story(40)
     one = bench(limits=TINY)
@@ -159,7 +190,9 @@ def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> N
     step = len(chunks) // 10
     for round_ in range(10):
         one.write(chunks[round_ * step : (round_ + 1) * step])
-        time.sleep(chance.uniform(0, 0.35))  # the random moment: start-up, decoding, committing, or idle
+        time.sleep(
+            chance.uniform(0, 0.35)
+        )  # the random moment: start-up, decoding, committing, or idle
         one.kill_blamelessly()
     one.write(chunks[10 * step :])
     one.end()
@@ -167,15 +200,26 @@ def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> N
     expected = undisturbed(bench, chunks)
     assert contents(one.recording) == expected
     assert (done.frames, done.exchanges) == (len(expected["frames"]), len(expected["exchanges"]))
-    assert not [said for said in one.heard if isinstance(said, FindingStatus) and of_decoders(said.finding)]
+    assert not [
+        said for said in one.heard if isinstance(said, FindingStatus) and of_decoders(said.finding)
+    ]
 
 
 def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
-    """A state that recurs after the crash is a change, also if the snapshot is older than the crash."""
+    """A state that recurs after the crash is a change, also if the snapshot is older than the
+    crash."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for number in range(40):
         state = "INPUT_REQUIRED" if number % 2 else "WORKING"
-        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
+        http.rpc_event(
+            {
+                "statusUpdate": {
+                    "taskId": "t",
+                    "contextId": "c",
+                    "status": {"state": f"TASK_STATE_{state}"},
+                }
+            }
+        )
     chunks = scripted(http.done())
     one = bench(limits=TINY)
     one.start()
@@ -201,19 +245,30 @@ def committed(one: Bench) -> tuple[int, int] | None:
 
 
 def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
-    """It outlives ten, recorders die meanwhile, and older segments and snapshots are deleted while it goes on."""
+    """It outlives ten, recorders die meanwhile, and older segments and snapshots are deleted while
+    it goes on."""
     one = bench(limits=TINY)
     one.start()
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for _ in range(300):
-        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}})
+        http.rpc_event(
+            {
+                "statusUpdate": {
+                    "taskId": "t",
+                    "contextId": "c",
+                    "status": {"state": "TASK_STATE_WORKING"},
+                }
+            }
+        )
     chunks = scripted(http)[:-1]
     for index in range(0, len(chunks), 10):
         one.write(chunks[index : index + 10])
         if index in (100, 200):
             one.kill_recorder()
         settle(one)
-        wait_until(lambda: len(one.segments) <= 2 and len(list(one.folder.path.glob("snapshot-*"))) <= 1)
+        wait_until(
+            lambda: len(one.segments) <= 2 and len(list(one.folder.path.glob("snapshot-*"))) <= 1
+        )
     assert one.journal.get_stats().segments > 10
     one.end()
     one.finish()
@@ -221,8 +276,8 @@ def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
 
 
 def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
-    """Without END, open exchanges are cut by the death of the proxy, and the session says until when it is
-    complete."""
+    """Without END, open exchanges are cut by the death of the proxy, and the session says until
+    when it is complete."""
     one = bench()
     one.start()
     one.write(scripted(streaming("t-1"))[:-4])
@@ -237,12 +292,17 @@ def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
     assert [exchange.how for exchange in stored["exchanges"]] == ["proxy killed"]
 
 
-def test_a_recorder_that_yields_decides_after_few_bytes(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside busy processes a megabyte would take it seconds, in which it could not raise its priority."""
+def test_a_recorder_that_yields_decides_after_few_bytes(
+    bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside busy processes a megabyte would take it seconds, in which it could not raise its
+    priority."""
     one, sizes = bench(), list[int]()
     original = JournalPump.decode_next
 
-    def decode_next(pump: JournalPump, out: list[Observation], until: Any = None, max_bytes: int = READ_BYTES) -> bool:
+    def decode_next(
+        pump: JournalPump, out: list[Observation], until: Any = None, max_bytes: int = READ_BYTES
+    ) -> bool:
         sizes.append(max_bytes)
         return original(pump, out, until, max_bytes)
 
@@ -251,7 +311,9 @@ def test_a_recorder_that_yields_decides_after_few_bytes(bench: Make, monkeypatch
     monkeypatch.setattr(process, "set_session_nice", lambda _: True)
     monkeypatch.setattr(process, "restore_priority", lambda: None)
     wake, relay = os.pipe()
-    recorder = threading.Thread(target=record_session, args=(one.folder.path, wake, lambda *_: True))
+    recorder = threading.Thread(
+        target=record_session, args=(one.folder.path, wake, lambda *_: True)
+    )
     recorder.start()
     one.write(story())
     wait_until(lambda: len(sizes) > 5)
@@ -325,7 +387,8 @@ def test_a_recording_without_room_is_waited_for(bench: Make) -> None:
     one.start()
     db = sqlite3.connect(one.recording, isolation_level=None)
     db.execute(
-        "CREATE TRIGGER full BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        "CREATE TRIGGER full BEFORE INSERT ON exchange BEGIN "
+        "SELECT RAISE(ABORT, 'database or disk is full'); END"
     )
     one.write(story())
     wait_until(lambda: any(isinstance(said, TroubleStarted) for said in one.heard))
@@ -353,22 +416,41 @@ ConnectionDecoder.feed = poisoned
 def test_a_record_that_crashes_three_recorders_is_skipped(
     bench: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its connection is opaque with one finding, everything else is recorded, also after one more death."""
+    """Its connection is opaque with one finding, everything else is recorded, also after one more
+    death."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(POISON)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    bad = Http().call("SendMessage", {"message": {}}).answer({"poison": 1}).call("SendMessage", {"message": {}})
+    bad = (
+        Http()
+        .call("SendMessage", {"message": {}})
+        .answer({"poison": 1})
+        .call("SendMessage", {"message": {}})
+    )
     one = bench()
     one.start()
     one.write(interleaved(scripted(unary(), 1), scripted(bad, 2), scripted(streaming("t-3"), 3)))
-    wait_until(lambda: any(isinstance(said, FindingStatus) and of_decoders(said.finding) for said in one.heard))
-    assert one.keeper.restarts in (3, 4)  # the first death may have come before or after the records ahead of it
+    wait_until(
+        lambda: any(
+            isinstance(said, FindingStatus) and of_decoders(said.finding) for said in one.heard
+        )
+    )
+    assert one.keeper.restarts in (
+        3,
+        4,
+    )  # the first death may have come before or after the records ahead of it
     one.kill_recorder()  # the next one reads all of it again, but for the poison
     one.end()
     one.finish()
     stored = contents(one.recording)
-    assert [(each.rule, each.connection) for each in stored["findings"] if of_decoders(each)] == [("RECORDER", 2)]
-    assert [exchange.how for exchange in stored["exchanges"]] == ["complete", "connection lost", "complete"]
+    assert [(each.rule, each.connection) for each in stored["findings"] if of_decoders(each)] == [
+        ("RECORDER", 2)
+    ]
+    assert [exchange.how for exchange in stored["exchanges"]] == [
+        "complete",
+        "connection lost",
+        "complete",
+    ]
 
 
 def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
@@ -468,15 +550,26 @@ def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
     one.kill_recorder()
     one.end()
     assert one.finish().lost == 123
-    place = "connection 1: 123 bytes to the client from byte 225 were not captured: the disk was too slow"
-    rest = "connection 1: 962 bytes to the client from byte 225 were not decoded: bytes before them were not captured"
-    assert contents(one.recording)["sessions"] == [("clean", f"123 bytes were not captured; {place}; {rest}", 123)]
+    place = (
+        "connection 1: 123 bytes to the client from byte "
+        "225 were not captured: the disk was too slow"
+    )
+    rest = (
+        "connection 1: 962 bytes to the client from byte 225 "
+        "were not decoded: bytes before them were not captured"
+    )
+    assert contents(one.recording)["sessions"] == [
+        ("clean", f"123 bytes were not captured; {place}; {rest}", 123)
+    ]
 
 
 def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None:
-    """The text of the session names the place, also if a recorder died in between; the reason is redacted."""
+    """The text of the session names the place, also if a recorder died in between; the reason is
+    redacted."""
     script = Http().request("GET /", authorization="Bearer h2c-h2c-h2c-h2c")
-    script.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n")
+    script.agent(
+        b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n"
+    )
     script.client(b"\0\1\2").agent(b"\3")
     one = bench()
     one.start()
@@ -488,18 +581,30 @@ def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None
     one.end()
     missing = one.finish().missing
     assert re.fullmatch(
-        r"connection 1: 3 bytes to the agent from byte \d+ were not decoded: switched to redacted-\w+; "
-        r"connection 1: 1 bytes to the client from byte 73 were not decoded: switched to redacted-\w+",
+        r"connection 1: 3 bytes to the agent from byte \d+ were not decoded: "
+        r"switched to redacted-\w+; "
+        r"connection 1: 1 bytes to the client from byte 73 were not decoded: "
+        r"switched to redacted-\w+",
         missing,
     )
     assert contents(one.recording)["sessions"] == [("clean", missing, 0)]
 
 
 @pytest.mark.parametrize("limits", [None, TINY])
-def test_secrets_of_the_command_line_are_redacted_in_agent_output(bench: Make, limits: JournalLimits | None) -> None:
+def test_secrets_of_the_command_line_are_redacted_in_agent_output(
+    bench: Make, limits: JournalLimits | None
+) -> None:
     """Also to a recorder that takes over from one that was killed, with a snapshot or without."""
     canary = Canaries()
-    command = ("a2a-proxy", "stdio", "--", f"API_KEY={canary.plain('variable')}", "agent", "--token", canary("flag"))
+    command = (
+        "a2a-proxy",
+        "stdio",
+        "--",
+        f"API_KEY={canary.plain('variable')}",
+        "agent",
+        "--token",
+        canary("flag"),
+    )
     one = bench(limits=limits, command=command)
     one.start()
     chunks = Stdio("agent").log(f"got {canary('variable')} and {canary('flag')}\n".encode()).chunks
@@ -509,12 +614,16 @@ def test_secrets_of_the_command_line_are_redacted_in_agent_output(bench: Make, l
     one.write(msgspec.structs.replace(chunk, connection=99) for chunk in late)
     one.end()
     one.finish()
-    logs = [frame.payload for frame in contents(one.recording)["frames"] if frame.kind is FrameKind.LOG]
+    logs = [
+        frame.payload for frame in contents(one.recording)["frames"] if frame.kind is FrameKind.LOG
+    ]
     assert sum(each.startswith((b"got redacted-", b"redacted-")) for each in logs) == 2
     assert canary.found_in(b"".join(logs)) == []
 
 
-def test_the_pace_knows_the_bytes_of_each_step(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pace_knows_the_bytes_of_each_step(
+    bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In small steps: their sum is the journal."""
     noted: list[int] = []
     monkeypatch.setattr(Pace, "note_work", lambda _pace, decoded, _work: noted.append(decoded))
@@ -546,7 +655,8 @@ class _Cycle:
 
 
 def test_garbage_is_collected_between_batches() -> None:
-    """Automatic collections are disabled during a batch; the one that is due runs after it, and no other."""
+    """Automatic collections are disabled during a batch; the one that is due runs after it, and no
+    other."""
     before = gc.get_threshold()
     gc.collect()
     gc.disable()

@@ -20,13 +20,18 @@ _EACH = 3000
 
 
 def _journal(folder: Path, chunks: list[Chunk]) -> Path:
-    records = [b"".join(pack_record(each.kind, each.direction, each.connection, each.at, each.data)) for each in chunks]
+    records = [
+        b"".join(pack_record(each.kind, each.direction, each.connection, each.at, each.data))
+        for each in chunks
+    ]
     segment_path(folder, 1).write_bytes(segment_header(1, 0) + b"".join(records))
     return folder
 
 
 def _feed(folder: Path) -> JournalPump:
-    return JournalPump(folder, CrashHistory(folder, None, is_successor=False), Observer(Redactor(KEY)))
+    return JournalPump(
+        folder, CrashHistory(folder, None, is_successor=False), Observer(Redactor(KEY))
+    )
 
 
 def _frames(out: list[Observation]) -> list[Frame]:
@@ -35,14 +40,20 @@ def _frames(out: list[Observation]) -> list[Frame]:
 
 
 def _empty(messages: int) -> list[Chunk]:
-    grpc = Grpc().open("/lf.a2a.v1.A2AService/SubscribeToTask", a2a_version="1.0").send(b"\x12\x02t1").respond()
+    grpc = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/SubscribeToTask", a2a_version="1.0")
+        .send(b"\x12\x02t1")
+        .respond()
+    )
     for _ in range(messages // _EACH):
         grpc.agent(frame(0, 0, 1, bytes(5 * _EACH)))
     return scripted(grpc)
 
 
 def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
-    """Five bytes are a message: a step reads less of such a journal, and all of it comes in the end."""
+    """Five bytes are a message: a step reads less of such a journal, and all of it comes in the
+    end."""
     messages = 90_000
     session = _empty(messages)
     feed, steps, out = _feed(_journal(tmp_path, session)), list[int](), list[Observation]()

@@ -16,7 +16,14 @@ from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.observer import DECODERS_LOST
 from a2a_proxy.recorder.keeper import RecorderKeeper
-from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, RecorderReady, Status, TroubleEnded, TroubleStarted
+from a2a_proxy.recorder.status import (
+    RecorderDone,
+    RecorderFailed,
+    RecorderReady,
+    Status,
+    TroubleEnded,
+    TroubleStarted,
+)
 from a2a_proxy.recording.read.reader import Recording
 from support_conversation import Http
 from support_observer import interleaved, of_decoders, scripted, streaming, unary
@@ -30,7 +37,15 @@ def endless(events: int) -> Http:
     """A stream that stays open."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for _ in range(events):
-        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}})
+        http.rpc_event(
+            {
+                "statusUpdate": {
+                    "taskId": "t",
+                    "contextId": "c",
+                    "status": {"state": "TASK_STATE_WORKING"},
+                }
+            }
+        )
     return http
 
 
@@ -65,12 +80,16 @@ def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("damage", [b"\x81\xa8position", b"", b"\x80", None])
-def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damage: bytes | None) -> None:
-    """Open connections become opaque with one finding, later ones are read, stored rows stay, also after another
-    crash."""
+def test_an_unreadable_snapshot_makes_open_connections_opaque(
+    bench: Make, damage: bytes | None
+) -> None:
+    """Open connections become opaque with one finding, later ones are read, stored rows stay, also
+    after another crash."""
     one = bench(limits=TINY)
     one.start()
-    written(one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1]))
+    written(
+        one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1])
+    )
     before = contents(one.recording)
     one.keeper.kill()
     assert one.keeper.drain_journal(SECONDS)
@@ -93,8 +112,14 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damag
     (finding,) = [each for each in stored["findings"] if of_decoders(each)]
     assert "open connections are opaque from here" in finding.summary
     known = [frame for frame in stored["frames"] if frame.connection < 3]
-    assert [frame for frame in known if frame.exchange] == [frame for frame in before["frames"] if frame.exchange]
-    assert [exchange.how for exchange in stored["exchanges"]] == ["complete", "connection lost", "complete"]
+    assert [frame for frame in known if frame.exchange] == [
+        frame for frame in before["frames"] if frame.exchange
+    ]
+    assert [exchange.how for exchange in stored["exchanges"]] == [
+        "complete",
+        "connection lost",
+        "complete",
+    ]
     assert [exchange.id for exchange in stored["exchanges"]] == [1, 2, 3]
     assert [connection.kind for connection in stored["connections"]] == ["http/1.1"] * 3
     assert stored["connections"][1].counters["opaque_to_client"] > 0
@@ -102,7 +127,8 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damag
 
 
 def test_an_unreadable_snapshot_keeps_the_places_of_agents(bench: Make) -> None:
-    """A recorder that has lost its decoders reads the cards of the recording: a call belongs to the same agent."""
+    """A recorder that has lost its decoders reads the cards of the recording: a call belongs to the
+    same agent."""
     one = bench(limits=TINY)
     one.start()
     card = {"name": "a", "skills": [], "supportedInterfaces": [{"url": "http://agent:8000/rpc"}]}
@@ -115,16 +141,22 @@ def test_an_unreadable_snapshot_keeps_the_places_of_agents(bench: Make) -> None:
     one.keeper = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
     assert isinstance(one.keeper.start(SECONDS), RecorderReady)
     one.journal.set_wake_fd(one.keeper.wake_write)
-    one.write(scripted(Http().call("GetTask", {"id": "t-1"}, path="/a2a/x/more").result({"id": "t-1"}), 3))
+    one.write(
+        scripted(Http().call("GetTask", {"id": "t-1"}, path="/a2a/x/more").result({"id": "t-1"}), 3)
+    )
     one.end()
     one.finish()
 
-    assert [exchange.agent for exchange in contents(one.recording)["exchanges"]] == ["agent:8000/a2a/x"] * 3
+    assert [exchange.agent for exchange in contents(one.recording)["exchanges"]] == [
+        "agent:8000/a2a/x"
+    ] * 3
 
 
 def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make) -> None:
     """Before the first rotation nothing is missing; the console reports it once."""
-    chunks = interleaved(scripted(streaming("t-1", chunks=20), 1), scripted(streaming("t-2", chunks=20), 2))
+    chunks = interleaved(
+        scripted(streaming("t-1", chunks=20), 1), scripted(streaming("t-2", chunks=20), 2)
+    )
     one = bench()
     one.start()
     written(one, chunks[:20], step=20)
@@ -135,13 +167,17 @@ def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make
     one.finish()
     assert contents(one.recording) == undisturbed(bench, chunks)
     assert [said.message for said in told(one)] == [
-        f"the recording {one.recording} was deleted or moved; a new one is written there with the rest of the journal"
+        (
+            f"the recording {one.recording} was deleted or moved; "
+            "a new one is written there with the rest of the journal"
+        )
     ]
     assert one.keeper.restarts == 0
 
 
 def test_a_recording_deleted_late_begins_with_the_remaining_journal(bench: Make) -> None:
-    """Open connections and their exchanges are in the new one, also after a death; the session says what it lacks."""
+    """Open connections and their exchanges are in the new one, also after a death; the session says
+    what it lacks."""
     chunks = interleaved(scripted(endless(80), 1), scripted(streaming("t-2", chunks=30), 2)[:-3])
     one = bench(limits=TINY)
     one.start()
@@ -221,7 +257,9 @@ def test_a_recording_replaced_by_a_foreign_file_is_retried(bench: Make) -> None:
     one.write(scripted(unary(), 3))
     wait_until(lambda: one.keeper.restarts >= 3)
     assert one.recording.read_bytes() == b"a letter"
-    assert [said.message for said in told(one, RecorderFailed)] == [f"{one.recording} is not a recording"]
+    assert [said.message for said in told(one, RecorderFailed)] == [
+        f"{one.recording} is not a recording"
+    ]
     one.recording.unlink()
     one.end()
     one.finish()
@@ -234,7 +272,10 @@ def test_an_unwritable_recording_is_abandoned_after_the_relay_ends(bench: Make) 
     one.start()
     written(one, scripted(unary(), 1), step=100)
     db = sqlite3.connect(one.recording, isolation_level=None)
-    db.execute("CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
+    db.execute(
+        "CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN "
+        "SELECT RAISE(ABORT, 'database or disk is full'); END"
+    )
     one.write(scripted(unary(), 3))
     one.die()
     assert one.keeper.drain_journal(SECONDS)
@@ -266,12 +307,15 @@ def test_a_failing_recorder_is_abandoned_after_the_relay_ends(bench: Make) -> No
     assert one.keeper.drain_journal(SECONDS)
     failed = one.keeper.outcome
     assert failed == RecorderFailed(
-        f"{one.recording} is not a recording; the journal is left for later", "finish with: a2a-inspect recover"
+        f"{one.recording} is not a recording; the journal is left for later",
+        "finish with: a2a-inspect recover",
     )
     assert one.heard[-1] == failed
 
 
-def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(bench: Make, tmp_path: Path) -> None:
+def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(
+    bench: Make, tmp_path: Path
+) -> None:
     """It is reported once, no process dies, and the segments are deleted once there is room."""
     one = bench(limits=TINY)
     one.start()
@@ -298,13 +342,16 @@ def test_a_dead_recorder_is_reported(bench: Make) -> None:
     one.end()
     one.finish()
     (said,) = told(one)
-    assert said.message.startswith("the recorder died (killed by signal 9); a new one continues from its position")
+    assert said.message.startswith(
+        "the recorder died (killed by signal 9); a new one continues from its position"
+    )
     assert said.message.endswith(", nothing is lost")
     assert said.hint.startswith("if it happens again, report it with ")
 
 
 def test_a_deleted_journal_folder_is_recreated(bench: Make) -> None:
-    """The relay makes its folder again, the recorder reads what it had open, and both end as ever."""
+    """The relay makes its folder again, the recorder reads what it had open, and both end as
+    ever."""
     chunks = scripted(streaming("t-1", chunks=40), 1)
     one = bench()
     one.start()

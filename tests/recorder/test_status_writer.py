@@ -1,4 +1,5 @@
-"""Status lines over a pipe: whole or counted, never blocking except the three that the keeper waits for."""
+"""Status lines over a pipe: whole or counted, never blocking except the three that the keeper waits
+for."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ READY = RecorderReady("r.a2a.db", 1)
 
 
 def seen(number: int, words: str = "") -> ExchangeStatus:
-    return ExchangeStatus(Exchange(number, 1, 1, Binding.GRPC, 1, error=words), "agent:8000", live=False, lag=0)
+    return ExchangeStatus(
+        Exchange(number, 1, 1, Binding.GRPC, 1, error=words), "agent:8000", live=False, lag=0
+    )
 
 
 def found(severity: Severity, number: int) -> FindingStatus:
@@ -66,7 +69,8 @@ class Reader:
 
 
 def sent_in_time(speaker: StatusWriter, reader: Reader, at: int) -> list[Status]:
-    """All that the reader receives while the recorder commits ten times a second, until nothing waits."""
+    """All that the reader receives while the recorder commits ten times a second, until nothing
+    waits."""
     heard: list[Status] = []
     for tick in range(1, 1000):
         done = speaker(RecorderProgress(1, 2, 3), at + tick * SECOND // 10)
@@ -80,7 +84,9 @@ def test_a_burst_is_sent_as_a_whole_and_in_order() -> None:
     """Nobody reads the pipe meanwhile, which has room for a hundred lines."""
     reader = Reader()
     speaker = StatusWriter(reader.writer)
-    lines = [each for number in range(2_000) for each in (found(Severity.INFO, number), seen(number))]
+    lines = [
+        each for number in range(2_000) for each in (found(Severity.INFO, number), seen(number))
+    ]
     for line in lines:
         speaker(line, 5 * SECOND)
     speaker(LinesEnd(), 5 * SECOND)
@@ -113,7 +119,8 @@ def test_progress_does_not_wait_behind_lines() -> None:
 
 
 def test_lines_over_the_limit_are_counted() -> None:
-    """A burst, and then 200 a second; the number of the others comes before the end of the commit."""
+    """A burst, and then 200 a second; the number of the others comes before the end of the
+    commit."""
     reader = Reader()
     speaker = StatusWriter(reader.writer)
     for number in range(BURST_LINES + 100):

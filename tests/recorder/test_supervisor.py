@@ -16,7 +16,9 @@ NO_PAUSE = (0.001,)
 class Supervised(ProcessSupervisor):
     """Runs shell commands, one per start; the last one repeats."""
 
-    def __init__(self, policy: RestartPolicy, *commands: str, progress: bool = False, ready: bool = True) -> None:
+    def __init__(
+        self, policy: RestartPolicy, *commands: str, progress: bool = False, ready: bool = True
+    ) -> None:
         super().__init__("test", policy)
         self.commands, self.progress, self.ready = list(commands), progress, ready
         self.lines: list[bytes] = []
@@ -27,7 +29,9 @@ class Supervised(ProcessSupervisor):
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         command = self.commands.pop(0) if len(self.commands) > 1 else self.commands[0]
-        return subprocess.Popen([*command.split(" ", 2)[:2], command.split(" ", 2)[2]], stdout=status_fd)
+        return subprocess.Popen(
+            [*command.split(" ", 2)[:2], command.split(" ", 2)[2]], stdout=status_fd
+        )
 
     def _read_statuses(self, status_fd: int) -> None:
         with open(status_fd, "rb", closefd=False) as pipe:
@@ -52,7 +56,9 @@ class Supervised(ProcessSupervisor):
 
 def test_a_process_is_restarted_until_it_is_done() -> None:
     """Each death is reported with its number in the row, and the end of the work is none."""
-    one = Supervised(RestartPolicy(NO_PAUSE), "sh -c echo a; exit 3", "sh -c kill -9 $$", "sh -c echo done")
+    one = Supervised(
+        RestartPolicy(NO_PAUSE), "sh -c echo a; exit 3", "sh -c kill -9 $$", "sh -c echo done"
+    )
     assert one.wait(PATIENCE)
     assert one.lines == [b"a\n", b"done\n"]
     assert one.deaths == [("exit code 3", 1), ("killed by signal 9", 2)]
@@ -83,7 +89,9 @@ def test_before_the_first_is_ready_there_are_fewer_tries(ready: bool, restarts: 
 
 @pytest.mark.parametrize(("retry", "restarts"), [(True, 2), (False, 0)])
 def test_a_program_that_does_not_exist(retry: bool, restarts: int) -> None:
-    one = Supervised(RestartPolicy(NO_PAUSE, max_deaths=3, retry_failed_start=retry), "/no/such/program -c x")
+    one = Supervised(
+        RestartPolicy(NO_PAUSE, max_deaths=3, retry_failed_start=retry), "/no/such/program -c x"
+    )
     assert one.wait(PATIENCE)
     assert (one.restarts, one.pid) == (restarts, 0)
     assert one.given_up == ["it cannot be started: no such file or directory"]
@@ -91,7 +99,9 @@ def test_a_program_that_does_not_exist(retry: bool, restarts: int) -> None:
 
 def test_a_process_that_does_not_exit_is_killed() -> None:
     """It has closed its status pipe, and nobody waits for what else it does."""
-    one = Supervised(RestartPolicy(NO_PAUSE, max_deaths=1, exit_seconds=0.2), "sh -c exec 1>&-; exec sleep 1000")
+    one = Supervised(
+        RestartPolicy(NO_PAUSE, max_deaths=1, exit_seconds=0.2), "sh -c exec 1>&-; exec sleep 1000"
+    )
     assert one.wait(PATIENCE)
     assert one.given_up == ["killed by signal 9"]
 

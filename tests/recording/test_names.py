@@ -19,7 +19,13 @@ def test_the_newest_recording_is_the_one_written_last(tmp_path: Path):
     """By its write-ahead log where it is being written; no folder is no recording."""
     assert newest_recording(tmp_path / "nothing") is None
     assert newest_recording(tmp_path) is None
-    for at, name in ((30, "b.a2a.db"), (20, "c.a2a.db"), (10, "a.a2a.db"), (40, "a.a2a.db-wal"), (90, "x.txt")):
+    for at, name in (
+        (30, "b.a2a.db"),
+        (20, "c.a2a.db"),
+        (10, "a.a2a.db"),
+        (40, "a.a2a.db-wal"),
+        (90, "x.txt"),
+    ):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (at, at))
     assert newest_recording(tmp_path) == tmp_path / "a.a2a.db"
@@ -40,7 +46,8 @@ def test_the_newest_recording_is_the_one_written_last(tmp_path: Path):
     ],
 )
 def test_similar_names_are_suggested(tmp_path: Path, missing: str, hint: str) -> None:
-    """Recordings and cassettes whose names begin so, or are nearly the same; what they end with does not count."""
+    """Recordings and cassettes whose names begin so, or are nearly the same; what they end with
+    does not count."""
     for name in ("lossy.a2a.jsonl", "demo.a2a.db", "demo.a2a.jsonl", "lossy.txt"):
         (tmp_path / name).touch()
     assert suggest_names(tmp_path / missing) == hint.format(tmp_path)
@@ -48,7 +55,10 @@ def test_similar_names_are_suggested(tmp_path: Path, missing: str, hint: str) ->
 
 def test_a_url_is_no_recording() -> None:
     """`a2a-inspect export otlp FILE http://localhost:4318`, without --endpoint."""
-    assert suggest_names(Path("http://localhost:4318")) == "a URL is the value of an option: --help lists them"
+    assert (
+        suggest_names(Path("http://localhost:4318"))
+        == "a URL is the value of an option: --help lists them"
+    )
     assert suggest_names(Path("")) == "check the name"
 
 

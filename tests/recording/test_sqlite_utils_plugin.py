@@ -24,17 +24,22 @@ def test_the_plugin_registers_payload(tmp_path: Path):
     Writer(path, facts()).write(stored)
     db = sqlite3.connect(path)
     sqlite_utils_plugin.prepare_connection(db)
-    assert [row[0] for row in db.execute("SELECT payload(id) FROM frame")] == [frame.payload for frame in stored]
+    assert [row[0] for row in db.execute("SELECT payload(id) FROM frame")] == [
+        frame.payload for frame in stored
+    ]
     db.close()
 
 
 def test_message_ids_are_found_in_payload_or_row(tmp_path: Path):
-    """`message_id(id)`: in the payload, in the row, or none; the view `frames` needs no function."""
+    """`message_id(id)`: in the payload, in the row, or none; the view `frames` needs no
+    function."""
     base = event_frames(1)[0]
     inside = f'{{"messageId":"{UUID}"}}'.encode()
     stored = [
         msgspec.structs.replace(base, seq=seq, message_id=ident, payload=payload, size=len(payload))
-        for seq, (ident, payload) in enumerate([(UUID, inside), (UUID, b"{}"), ("plain", b"{}"), ("", b"{}")])
+        for seq, (ident, payload) in enumerate(
+            [(UUID, inside), (UUID, b"{}"), ("plain", b"{}"), ("", b"{}")]
+        )
     ]
     path = tmp_path / "r.a2a.db"
     Writer(path, facts()).write(stored)

@@ -19,5 +19,6 @@ from a2a_proxy.redaction.entropy import looks_made
     ],
 )
 def test_a_key_mixes_capitals_small_letters_and_digits_at_random(word: bytes, made: bool) -> None:
-    """Not words that are short, lack one of the three, change rarely between them, or repeat few characters."""
+    """Not words that are short, lack one of the three, change rarely between them, or repeat few
+    characters."""
     assert looks_made(word) is made

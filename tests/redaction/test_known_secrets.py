@@ -34,7 +34,9 @@ def test_each_secret_is_found_at_any_place(count: int) -> None:
         for shift in range(17):
             data = b"." * shift + secret(number) + b"!"
             assert secrets.may_contain_secret(data)
-            assert secrets.find_secrets(data) == [(shift, shift + len(secret(number)), secret(number))]
+            assert secrets.find_secrets(data) == [
+                (shift, shift + len(secret(number)), secret(number))
+            ]
     assert secrets.find_secrets(b"." * 40 + secret(count)) == []
 
 
@@ -58,7 +60,9 @@ def test_the_older_half_is_forgotten_if_there_are_too_many() -> None:
     assert secrets.save() == [secret(number) for number in range(MAX_SECRETS // 2, MAX_SECRETS + 1)]
     assert not secrets.find_secrets(secret(0))
     for number in (MAX_SECRETS // 2 + 1, MAX_SECRETS - 1, MAX_SECRETS):
-        assert secrets.find_secrets(b"." + secret(number)) == [(1, 1 + len(secret(number)), secret(number))]
+        assert secrets.find_secrets(b"." + secret(number)) == [
+            (1, 1 + len(secret(number)), secret(number))
+        ]
 
 
 def test_a_secret_in_use_is_not_forgotten() -> None:
@@ -72,7 +76,9 @@ def test_a_secret_in_use_is_not_forgotten() -> None:
 
 
 def test_the_bytes_of_all_secrets_are_bounded() -> None:
-    secrets = known(*(b"%07d-" % number * (LONGEST // 8) for number in range(3 * MAX_SECRET_BYTES // LONGEST)))
+    secrets = known(
+        *(b"%07d-" % number * (LONGEST // 8) for number in range(3 * MAX_SECRET_BYTES // LONGEST))
+    )
     assert MAX_SECRET_BYTES // 4 < sum(map(len, secrets.save())) <= MAX_SECRET_BYTES
     assert secrets.find_secrets(secrets.save()[-1])
 
@@ -98,7 +104,14 @@ def test_the_changes_are_counted_and_a_known_secret_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"x7Kq2p", b"x" * 11 + b"7", b"pass phrase with more words", b"1234567890123", b"y7" * (LONGEST // 2)]
+    "value",
+    [
+        b"x7Kq2p",
+        b"x" * 11 + b"7",
+        b"pass phrase with more words",
+        b"1234567890123",
+        b"y7" * (LONGEST // 2),
+    ],
 )
 def test_these_are_searched_for(value: bytes) -> None:
     assert known(value).save() == [value]

@@ -1,4 +1,5 @@
-"""Recording without payloads: no payload text is left, everything else is unchanged, no rule reports a fault."""
+"""Recording without payloads: no payload text is left, everything else is unchanged, no rule
+reports a fault."""
 
 from __future__ import annotations
 
@@ -39,26 +40,33 @@ def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("ident", thin(all_rules(), 6))
 def test_rules_find_no_more_without_payloads(ident: str) -> None:
-    """In the examples of every rule, rules that need a payload are silent, and no other rule reports more."""
+    """In the examples of every rule, rules that need a payload are silent, and no other rule
+    reports more."""
     for script in (all_rules()[ident].flagged, all_rules()[ident].clean):
         assert not found(observed(script, "metadata-only")) - found(observed(script))
 
 
-@pytest.mark.parametrize("ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"])
+@pytest.mark.parametrize(
+    "ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"]
+)
 def test_only_payloads_are_missing(ident: str) -> None:
-    """Kinds, sizes, times, ids, states and generations of every frame equal those recorded with payloads."""
+    """Kinds, sizes, times, ids, states and generations of every frame equal those recorded with
+    payloads."""
     script = all_rules()[ident].flagged
     whole = [each for each in observed(script) if type(each) is Frame]
     bare = [each for each in observed(script, "metadata-only") if type(each) is Frame]
     for one, other in zip(whole, bare, strict=True):
         names = set(Frame.__struct_fields__) - {"payload", "sha256", "framing", "note", "redacted"}
-        assert {name: getattr(one, name) for name in names} == {name: getattr(other, name) for name in names}
+        assert {name: getattr(one, name) for name in names} == {
+            name: getattr(other, name) for name in names
+        }
         assert other.payload == b""
         assert is_withheld(other) is (one.size > 0)
 
 
 def test_no_text_is_left() -> None:
-    """No text of errors, queries, trailers, other headers than the protocol's, lines around a payload, and notes."""
+    """No text of errors, queries, trailers, other headers than the protocol's, lines around a
+    payload, and notes."""
     redact = create_redactor(KEY, BARE)
     told: dict[str, Any] = {
         "target": "/tasks/1?note=secret-words",
@@ -74,12 +82,27 @@ def test_no_text_is_left() -> None:
     assert clean.trailers[0] == (b"grpc-status", b"3")
     payload = b"secret-words"
     framing = "id: secret-words\r\ndata: \0\r\n: secret-words\nsecret-words\n\n"
-    frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.UNDECODABLE, 1, 2, 0, 9, payload, 12, framing=framing)
+    frame = Frame(
+        1,
+        1,
+        0,
+        Direction.TO_CLIENT,
+        FrameKind.UNDECODABLE,
+        1,
+        2,
+        0,
+        9,
+        payload,
+        12,
+        framing=framing,
+    )
     frame = redact.redact_frame(frame, None)
     assert "secret-words" not in repr(frame)
     assert (frame.size, frame.framing) == (12, "id: \r\ndata: \0\r\n: \n\n\n")
     finding = redact.redact_finding(
-        Finding("UNDECODABLE", Severity.ERROR, 1, "at 7: secret-words", evidence={"got": "secret-words"})
+        Finding(
+            "UNDECODABLE", Severity.ERROR, 1, "at 7: secret-words", evidence={"got": "secret-words"}
+        )
     )
     assert "secret-words" not in repr(finding)
     assert finding.summary == "at 7"

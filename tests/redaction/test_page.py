@@ -14,7 +14,11 @@ BEGIN, END = "<!-- generated from the code -->", "<!-- end of what is generated 
 def updated(page: str) -> str:
     """Return the page with the section generated again."""
     before, _, rest = page.partition(BEGIN)
-    return "\n".join((f"{before}{BEGIN}", "", *format_markdown(), "", "")) + END + rest.partition(END)[2]
+    return (
+        "\n".join((f"{before}{BEGIN}", "", *format_markdown(), "", ""))
+        + END
+        + rest.partition(END)[2]
+    )
 
 
 def test_the_manual_equals_the_generated_page() -> None:

@@ -1,4 +1,5 @@
-"""Several hundred secrets through observer, redactor, rules, recording and console: none is in the output."""
+"""Several hundred secrets through observer, redactor, rules, recording and console: none is in the
+output."""
 
 from __future__ import annotations
 
@@ -63,7 +64,12 @@ def http(plants: list[tuple[str, str]]) -> Http:
             case "artifact":
                 text = line
             case "card":
-                card = {"name": "agent", "description": line, "supportedInterfaces": [], "skills": []}
+                card = {
+                    "name": "agent",
+                    "description": line,
+                    "supportedInterfaces": [],
+                    "skills": [],
+                }
                 http.request("GET /.well-known/agent-card.json").answer(card)
                 continue
         params = {"message": message, "metadata": metadata}
@@ -75,7 +81,9 @@ def http(plants: list[tuple[str, str]]) -> Http:
         task = f"t-{number}"
         artifact = {"artifactId": "a", "parts": [{"text": text}]}
         http.stream().rpc_event({"task": {"id": task, "contextId": "c", "status": WORKING}}, number)
-        http.rpc_event({"artifactUpdate": {"taskId": task, "contextId": "c", "artifact": artifact}}, number).done()
+        http.rpc_event(
+            {"artifactUpdate": {"taskId": task, "contextId": "c", "artifact": artifact}}, number
+        ).done()
     return http
 
 
@@ -85,9 +93,13 @@ def grpc(plants: list[tuple[str, str]]) -> Grpc:
     for number, (place, line) in enumerate(plants):
         message = said(line if place == "protobuf" else "hello")
         note = {"note": line if place == "struct" else "x"}
-        request = encode_message("1.0", "SendMessageRequest", {"message": message, "metadata": note})
+        request = encode_message(
+            "1.0", "SendMessageRequest", {"message": message, "metadata": note}
+        )
         stream = 2 * number + 1
-        grpc.open("/lf.a2a.v1.A2AService/SendMessage", stream, a2a_version="1.0").send(request, stream)
+        grpc.open("/lf.a2a.v1.A2AService/SendMessage", stream, a2a_version="1.0").send(
+            request, stream
+        )
         said_of_it = quote(f"it failed: {line}") if place == "grpc-message" else "it%20failed"
         grpc.trailers_only(13, stream, grpc_message=said_of_it)
     return grpc
@@ -118,7 +130,9 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
     observer = Observer(redactor)
     out: list[Observation] = []
     places = {"protobuf": 1, "struct": 1, "grpc-message": 1, "stderr": 2}
-    of: list[list[tuple[str, str]]] = [[line for line in lines if places.get(line[0], 0) == kind] for kind in range(3)]
+    of: list[list[tuple[str, str]]] = [
+        [line for line in lines if places.get(line[0], 0) == kind] for kind in range(3)
+    ]
     chunks: list[Chunk] = [*scripted(http(of[0]), 1), *scripted(grpc(of[1]), 2)]
     chunks += [replaced(chunk, 3) for chunk in stdio(of[2]).session()]
     for chunk in chunks:
@@ -143,7 +157,9 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
 
 def replaced(chunk: Chunk, connection: int) -> Chunk:
     """Return the chunk with another connection number."""
-    return Chunk(connection if chunk.connection else 0, chunk.kind, chunk.direction, chunk.at, chunk.data)
+    return Chunk(
+        connection if chunk.connection else 0, chunk.kind, chunk.direction, chunk.at, chunk.data
+    )
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +173,9 @@ def leak(tmp_path_factory: pytest.TempPathFactory) -> Leak:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
     """A run without redaction."""
     return run(
-        tmp_path_factory.mktemp("kept"), [(each.place, each.line) for each in SECRETS], RedactionPolicy(none=True)
+        tmp_path_factory.mktemp("kept"),
+        [(each.place, each.line) for each in SECRETS],
+        RedactionPolicy(none=True),
     )
 
 
@@ -172,7 +190,9 @@ def test_planted_secrets_are_many_and_distinct() -> None:
     """Each secret is unique, and every place has several."""
     assert len(SECRETS) > 350
     assert len({each.secret for each in SECRETS}) == len(SECRETS)
-    assert all(sum(each.place == place for each in SECRETS) >= 10 for place in support_planted.PLACES)
+    assert all(
+        sum(each.place == place for each in SECRETS) >= 10 for place in support_planted.PLACES
+    )
 
 
 def test_all_secrets_are_recorded_without_redaction(kept: Leak) -> None:

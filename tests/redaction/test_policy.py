@@ -25,16 +25,28 @@ MESSAGE = {
     "role": "ROLE_USER",
     "parts": [
         {"text": TEXT},
-        {"data": {"ssn": 123456789, "deep": [{"Home_Address": {"city": "Lisbon", "flat": 4.5, "own": True}}]}},
+        {
+            "data": {
+                "ssn": 123456789,
+                "deep": [{"Home_Address": {"city": "Lisbon", "flat": 4.5, "own": True}}],
+            }
+        },
     ],
     "metadata": {"customer": "acme-4711", "plan": "gold"},
 }
 
 
 def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
-    values: dict[str, Any] = {"direction": Direction.TO_AGENT, "kind": FrameKind.REQUEST, "began": 1, "at": 2, **more}
+    values: dict[str, Any] = {
+        "direction": Direction.TO_AGENT,
+        "kind": FrameKind.REQUEST,
+        "began": 1,
+        "at": 2,
+        **more,
+    }
     return Frame(
-        1, 1, 0, start=0, end=len(payload), payload=payload, size=len(payload), schema=schema, **values
+        1, 1, 0, start=0, end=len(payload), payload=payload, size=len(payload),
+        schema=schema, **values,
     )  # fmt: skip
 
 
@@ -44,8 +56,15 @@ def as_json() -> Frame:
 
 
 def as_protobuf() -> Frame:
-    request = json_format.ParseDict({"message": MESSAGE}, message_class("1.0", "SendMessageRequest")())
-    return frame(request.SerializeToString(), "lf.a2a.v1.SendMessageRequest", context_id="c-1", message_id="m-1")
+    request = json_format.ParseDict(
+        {"message": MESSAGE}, message_class("1.0", "SendMessageRequest")()
+    )
+    return frame(
+        request.SerializeToString(),
+        "lf.a2a.v1.SendMessageRequest",
+        context_id="c-1",
+        message_id="m-1",
+    )
 
 
 def message_of(clean: Frame) -> Any:
@@ -71,51 +90,67 @@ def named(value: str) -> str:
     return make_label(KEY, value)
 
 
-@pytest.mark.parametrize("path", ["message.parts.text", "parts[0].text", "$..text", "$..parts[*].text", "*.parts.text"])
+@pytest.mark.parametrize(
+    "path", ["message.parts.text", "parts[0].text", "$..text", "$..parts[*].text", "*.parts.text"]
+)
 def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
     """The value there becomes a label, everything else stays, and the frame lists the path."""
     clean = made(path if path.startswith("$") else f"path:{path}").redact_frame(one, None)
     message = message_of(clean)
     assert message["parts"][0] == {"text": named(TEXT)}
     assert {**message, "parts": message["parts"][1:]} == {**MESSAGE, "parts": MESSAGE["parts"][1:]}
-    assert [each.rpartition("message.")[2].replace("[0]", "") for each in clean.redacted] == ["parts.text"]
+    assert [each.rpartition("message.")[2].replace("[0]", "") for each in clean.redacted] == [
+        "parts.text"
+    ]
     assert clean.size == one.size
 
 
 def test_a_path_redacts_everything_below_it(one: Frame) -> None:
-    """Strings and numbers are replaced; names, true and null stay. A number has the same label as its text."""
+    """Strings and numbers are replaced; names, true and null stay. A number has the same label as
+    its text."""
     message = message_of(made("member:ssn", "$..homeAddress").redact_frame(one, None))
     home = {"city": named("Lisbon"), "flat": named("4.5"), "own": True}
-    assert message["parts"][1]["data"] == {"ssn": named("123456789"), "deep": [{"Home_Address": home}]}
+    assert message["parts"][1]["data"] == {
+        "ssn": named("123456789"),
+        "deep": [{"Home_Address": home}],
+    }
     assert message["parts"][0] == {"text": TEXT}
 
 
 def test_an_index_selects_one_element() -> None:
-    """In JSON only: elements of protobuf fields are not distinguished, so all of them are replaced."""
+    """In JSON only: elements of protobuf fields are not distinguished, so all of them are
+    replaced."""
     call = as_json()
     assert message_of(made("$.params.message.parts[1].text").redact_frame(call, None)) == MESSAGE
-    assert message_of(made("$.params.message.parts[0].text").redact_frame(call, None))["parts"][0] == {
-        "text": named(TEXT)
-    }
+    assert message_of(made("$.params.message.parts[0].text").redact_frame(call, None))["parts"][
+        0
+    ] == {"text": named(TEXT)}
 
 
 def test_patterns_and_exceptions(one: Frame) -> None:
-    """A pattern matches anywhere in texts; its first group, if any, is replaced. `keep` makes exceptions."""
+    """A pattern matches anywhere in texts; its first group, if any, is replaced. `keep` makes
+    exceptions."""
     clean = message_of(made("regex:acme-\\d+").redact_frame(one, None))
     assert clean["metadata"] == {"customer": named("acme-4711"), "plan": "gold"}
     clean = message_of(made("regex:acme-(\\d+)").redact_frame(one, None))
     assert clean["metadata"]["customer"] == f"acme-{named('4711')}"
     for kept in ("regex:acme-47\\d\\d", "member:customer", "path:message.metadata"):
-        assert message_of(made("regex:acme-\\d+", f"keep:{kept}").redact_frame(one, None)) == MESSAGE
+        assert (
+            message_of(made("regex:acme-\\d+", f"keep:{kept}").redact_frame(one, None)) == MESSAGE
+        )
 
 
 def test_labels_are_the_same_in_every_column(one: Frame) -> None:
-    """An id replaced in a payload has the same label in the columns of the frame and of its exchange."""
+    """An id replaced in a payload has the same label in the columns of the frame and of its
+    exchange."""
     redact = made("path:message.contextId", "member:messageId")
     clean = redact.redact_frame(one, None)
     assert (clean.context_id, clean.message_id) == (named("c-1"), named("m-1"))
     exchange = Exchange(1, 1, 0, Binding.JSONRPC, 1, context_id="c-1", task_id="t-1")
-    assert (redact.redact_exchange(exchange).context_id, redact.redact_exchange(exchange).task_id) == (
+    assert (
+        redact.redact_exchange(exchange).context_id,
+        redact.redact_exchange(exchange).task_id,
+    ) == (
         named("c-1"),
         "t-1",
     )
@@ -126,7 +161,9 @@ def test_a_second_redaction_changes_nothing(one: Frame) -> None:
     redact = made("pii", "strict", "$..text", "member:customer", "regex:gold")
     clean = redact.redact_frame(one, None)
     assert clean != one
-    again = made("pii", "strict", "$..text", "member:customer", "regex:gold").redact_frame(clean, None)
+    again = made("pii", "strict", "$..text", "member:customer", "regex:gold").redact_frame(
+        clean, None
+    )
     assert again.payload == clean.payload
 
 
@@ -148,7 +185,9 @@ def test_headers() -> None:
         (b"Content-Type", b"application/json"),
         (b"Authorization", b"Bearer cAnary7f3Qx9Zk2w"),
     )
-    exchange = Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=heads, error="unknown tenant acme-4711")
+    exchange = Exchange(
+        1, 1, 0, Binding.JSONRPC, 1, request_headers=heads, error="unknown tenant acme-4711"
+    )
     clean = made("header:x-tenant-*").redact_exchange(exchange)
     secret = f"Bearer {named('cAnary7f3Qx9Zk2w')}".encode()
     assert [value for _, value in clean.request_headers] == [
@@ -160,9 +199,14 @@ def test_headers() -> None:
     assert [value for _, value in strict.request_headers] == [
         named("acme-4711").encode(), b"red", b"application/json", secret
     ]  # fmt: skip
-    assert dict(made("strict").redact_exchange(exchange).request_headers)[b"X-Color"] == named("red").encode()
     assert (
-        dict(made("keep:header:authorization").redact_exchange(exchange).request_headers)[b"Authorization"]
+        dict(made("strict").redact_exchange(exchange).request_headers)[b"X-Color"]
+        == named("red").encode()
+    )
+    assert (
+        dict(made("keep:header:authorization").redact_exchange(exchange).request_headers)[
+            b"Authorization"
+        ]
         == heads[3][1]
     )
 
@@ -203,7 +247,8 @@ def test_lookalikes_of_personal_data_stay(text: str) -> None:
 
 
 def test_strict_redacts_random_looking_words() -> None:
-    """Keys without a revealing name are replaced, but not ids, digests, paths and names in camel case."""
+    """Keys without a revealing name are replaced, but not ids, digests, paths and names in camel
+    case."""
     key = "Zq8Rk3VtY0pLw7Hs2Nd5Xb9Mc4"
     assert made("strict").redact_text(f"use {key} here") == f"use {named(key)} here"
     for plain in (
@@ -252,18 +297,30 @@ def test_policy_files_and_words_are_equivalent() -> None:
         "keep": {"headers": ["x-color"], "patterns": ["CUST-0+"]},
     }
     words = ["strict", "pii", "metadata-only", "header:x-tenant", "member:ssn", "path:$..address"]
-    words += ["path:message.parts.text", "regex:CUST-[0-9]+", "keep:header:x-color", "keep:regex:CUST-0+"]
+    words += [
+        "path:message.parts.text",
+        "regex:CUST-[0-9]+",
+        "keep:header:x-color",
+        "keep:regex:CUST-0+",
+    ]
     policy = policy_of(words_of(tables))
     assert list(policy.words) == words
     assert policy_of(reversed(policy.words)).words == (*words[:5], words[6], words[5], *words[7:])
     assert policy_of(["default"]).plain
-    for wrong in ({"heders": []}, {"headers": "x"}, {"preset": "loud"}, {"metadata-only": 1}, {"keep": {"x": []}}):
+    for wrong in (
+        {"heders": []},
+        {"headers": "x"},
+        {"preset": "loud"},
+        {"metadata-only": 1},
+        {"keep": {"x": []}},
+    ):
         with pytest.raises(PolicyError):
             words_of(wrong)
 
 
 @pytest.mark.parametrize(
-    "payload", [b"[" * 100_000, b'{"a":' * 50_000, b'["x"' * 50_000, b'"' * 99_999, b"{" + b"9" * 99_999]
+    "payload",
+    [b"[" * 100_000, b'{"a":' * 50_000, b'["x"' * 50_000, b'"' * 99_999, b"{" + b"9" * 99_999],
 )
 def test_hostile_payloads_take_linear_time(payload: bytes) -> None:
     """With deep nesting and unfinished texts, the walk is bounded and raises nothing."""
@@ -272,18 +329,29 @@ def test_hostile_payloads_take_linear_time(payload: bytes) -> None:
 
 
 def test_places() -> None:
-    """A path matches everything inside its place, but not places that only begin with the same characters."""
+    """A path matches everything inside its place, but not places that only begin with the same
+    characters."""
     deep = compile_paths(["$.metadata.*.x"])
     assert deep is not None
-    told = {"metadata.fields[deep].fields[x]": True, "$.metadata.deep.x.y[3]": True, "$.metadata.x": False}
-    told |= {"$.a.metadata.deep.x": False, "$.metadatas.deep.x": False, '$.metadata["de/ep"].x': True}
+    told = {
+        "metadata.fields[deep].fields[x]": True,
+        "$.metadata.deep.x.y[3]": True,
+        "$.metadata.x": False,
+    }
+    told |= {
+        "$.a.metadata.deep.x": False,
+        "$.metadatas.deep.x": False,
+        '$.metadata["de/ep"].x': True,
+    }
     assert {each: bool(deep.match(canonicalize_place(each))) for each in told} == told
 
 
 def test_a_snapshot_keeps_known_secrets() -> None:
     """A recorder that continues a session knows the secrets of the previous recorder."""
     first = made("header:x-tenant")
-    first.redact_exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),)))
+    first.redact_exchange(
+        Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),))
+    )
     second = made("header:x-tenant")
     second.restore(msgspec.json.decode(msgspec.json.encode(first.save()), type=dict[str, Any]) | {
         "seen": first.save()["seen"]

@@ -20,8 +20,24 @@ def test_fields_of_every_wire_type_are_skipped(before: bytes) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"\x02\x02ab", b"\x82\x80\x80\x80\x10\x00", b"\x0e", b"\x0f", b"\x12\x03ab", b"\x0d\0\0\0", b"\x80"],
-    ids=["field 0", "field 2**29", "wire type 6", "wire type 7", "cut text", "cut 32 bits", "cut tag"],
+    [
+        b"\x02\x02ab",
+        b"\x82\x80\x80\x80\x10\x00",
+        b"\x0e",
+        b"\x0f",
+        b"\x12\x03ab",
+        b"\x0d\0\0\0",
+        b"\x80",
+    ],
+    ids=[
+        "field 0",
+        "field 2**29",
+        "wire type 6",
+        "wire type 7",
+        "cut text",
+        "cut 32 bits",
+        "cut tag",
+    ],
 )
 def test_bytes_that_are_no_message_have_no_fields(data: bytes) -> None:
     assert field_numbers(data) == set()
@@ -34,7 +50,9 @@ def test_the_largest_field_number_is_valid() -> None:
 def test_a_nested_message_of_printable_bytes_keeps_its_lengths() -> None:
     """Field 1 of 40 bytes begins with a line feed and `(`, as a text could."""
     nested = b"\x12\x2a\n(" + b"s" * 40
-    found, _ = redact_message(nested, None, lambda text, _name, _cut: b"label" if text == b"s" * 40 else None)
+    found, _ = redact_message(
+        nested, None, lambda text, _name, _cut: b"label" if text == b"s" * 40 else None
+    )
     assert found == b"\x12\x07\n\x05label"
 
 

@@ -95,23 +95,41 @@ def rpc(method: str, params: Any) -> bytes:
 JSON_PLACES = {
     "1.0 send": rpc("SendMessage", {"configuration": {"taskPushNotificationConfig": PUSH_10}}),
     "0.3 send": rpc("message/send", {"configuration": {"pushNotificationConfig": PUSH_03}}),
-    "0.3 set": rpc("tasks/pushNotificationConfig/set", {"taskId": "t", "pushNotificationConfig": PUSH_03}),
+    "0.3 set": rpc(
+        "tasks/pushNotificationConfig/set", {"taskId": "t", "pushNotificationConfig": PUSH_03}
+    ),
     "0.1 send": rpc("tasks/send", {"id": "t", "pushNotification": PUSH_03}),
-    "REST snake case": json.dumps({"push_notification_config": {"token": CANARY, "client_secret": CANARY}}).encode(),
-    "push list answer": json.dumps({"result": {"configs": [PUSH_10, PUSH_10], "nextPageToken": "p2"}}).encode(),
-    "0.1 card": json.dumps({"url": "http://h", "authentication": {"schemes": ["b"], "credentials": CANARY}}).encode(),
-    "data part": json.dumps({"parts": [{"data": {"a": [{"API-Key": CANARY, "accessToken": CANARY}]}}]}).encode(),
+    "REST snake case": json.dumps(
+        {"push_notification_config": {"token": CANARY, "client_secret": CANARY}}
+    ).encode(),
+    "push list answer": json.dumps(
+        {"result": {"configs": [PUSH_10, PUSH_10], "nextPageToken": "p2"}}
+    ).encode(),
+    "0.1 card": json.dumps(
+        {"url": "http://h", "authentication": {"schemes": ["b"], "credentials": CANARY}}
+    ).encode(),
+    "data part": json.dumps(
+        {"parts": [{"data": {"a": [{"API-Key": CANARY, "accessToken": CANARY}]}}]}
+    ).encode(),
     "metadata": json.dumps(
         {"metadata": {"x.password": CANARY, "refresh_token": CANARY, "PrivateKey": CANARY}}
     ).encode(),
     "cookies": json.dumps(
         {"headers": {"Cookie": f"a={CANARY}; b={CANARY}", "Authorization": f"Bearer {CANARY}"}}
     ).encode(),
-    "escaped name": b'{"\\u0074oken":"' + CANARY.encode() + b'","p\\u0061ssword":"' + CANARY.encode() + b'"}',
-    "JSON in a string": json.dumps({"text": json.dumps({"in": json.dumps({"password": CANARY})})}).encode(),
+    "escaped name": b'{"\\u0074oken":"'
+    + CANARY.encode()
+    + b'","p\\u0061ssword":"'
+    + CANARY.encode()
+    + b'"}',
+    "JSON in a string": json.dumps(
+        {"text": json.dumps({"in": json.dumps({"password": CANARY})})}
+    ).encode(),
     "pretty": json.dumps({"a": {"secret": CANARY}}, indent=2).encode(),
     "error text": rpc("x", {"error": {"message": f"bad header Authorization: Bearer {CANARY}"}}),
-    "error url": rpc("x", {"message": f"POST https://h/p?access_token={quote(CANARY, safe='')}&x=1 failed"}),
+    "error url": rpc(
+        "x", {"message": f"POST https://h/p?access_token={quote(CANARY, safe='')}&x=1 failed"}
+    ),
     "error data": rpc("x", {"error": {"data": [{"@type": "t", "metadata": {"token": CANARY}}]}}),
     "missing quote": b'{"a": "x, "token": "' + CANARY.encode() + b'", "b": 1}',
     "missing brace": b'{"token": "' + CANARY.encode() + b'"',
@@ -121,7 +139,8 @@ JSON_PLACES = {
 
 @pytest.mark.parametrize("place", JSON_PLACES)
 def test_json_places(place: str) -> None:
-    """Members with secret names lose their value at any depth, in any spelling, also in broken JSON."""
+    """Members with secret names lose their value at any depth, in any spelling, also in broken
+    JSON."""
     payload = JSON_PLACES[place]
     done = Redactor(KEY).redact_frame(frame(payload), None)
     assert_gone(done)
@@ -139,12 +158,19 @@ def _shape(value: Any) -> Any:
     """Return the value with empty strings."""
     if isinstance(value, dict):
         return {key: _shape(inner) for key, inner in value.items()}
-    return [_shape(inner) for inner in value] if isinstance(value, list) else "" if isinstance(value, str) else value
+    return (
+        [_shape(inner) for inner in value]
+        if isinstance(value, list)
+        else ""
+        if isinstance(value, str)
+        else value
+    )
 
 
 @pytest.mark.parametrize("place", JSON_PLACES)
 def test_cut_anywhere(place: str) -> None:
-    """A payload cut in the middle of a secret shows no useful part of the secret, wherever the cut is."""
+    """A payload cut in the middle of a secret shows no useful part of the secret, wherever the cut
+    is."""
     payload = JSON_PLACES[place]
     first = payload.find(CANARY.encode())
     for end in range(first + 4 if first >= 0 else 1, len(payload)):
@@ -156,24 +182,61 @@ def test_cut_anywhere(place: str) -> None:
 
 
 PROTOBUF_PLACES = [
-    ("1.0", "lf.a2a.v1.SendMessageRequest", {"configuration": {"taskPushNotificationConfig": PUSH_10}}),
+    (
+        "1.0",
+        "lf.a2a.v1.SendMessageRequest",
+        {"configuration": {"taskPushNotificationConfig": PUSH_10}},
+    ),
     ("1.0", "lf.a2a.v1.TaskPushNotificationConfig", {"taskId": "t", **PUSH_10}),
-    ("1.0", "lf.a2a.v1.ListTaskPushNotificationConfigsResponse", {"configs": [PUSH_10], "nextPageToken": "p2"}),
+    (
+        "1.0",
+        "lf.a2a.v1.ListTaskPushNotificationConfigsResponse",
+        {"configs": [PUSH_10], "nextPageToken": "p2"},
+    ),
     ("0.3", "a2a.v1.SendMessageRequest", {"configuration": {"pushNotification": PUSH_03}}),
-    ("0.3", "a2a.v1.TaskPushNotificationConfig", {"name": "tasks/1", "pushNotificationConfig": PUSH_03}),
-    ("0.3", "a2a.v1.CreateTaskPushNotificationConfigRequest", {"config": {"pushNotificationConfig": PUSH_03}}),
-    ("rc", "a2a.v1.SendMessageRequest", {"tenant": "t", "configuration": {"pushNotificationConfig": PUSH_10}}),
-    ("rc", "a2a.v1.SendMessageRequest@rc", {"configuration": {"pushNotificationConfig": {"token": CANARY}}}),
-    ("1.0", "lf.a2a.v1.StreamResponse", {"statusUpdate": {"metadata": {"apiKey": CANARY, "n": {"token": CANARY}}}}),
-    ("1.0", "lf.a2a.v1.StreamResponse", {"message": {"parts": [{"data": {"l": [{"password": CANARY}]}}]}}),
-    ("1.0", "lf.a2a.v1.StreamResponse", {"message": {"parts": [{"text": f"Authorization: Bearer {CANARY}"}]}}),
+    (
+        "0.3",
+        "a2a.v1.TaskPushNotificationConfig",
+        {"name": "tasks/1", "pushNotificationConfig": PUSH_03},
+    ),
+    (
+        "0.3",
+        "a2a.v1.CreateTaskPushNotificationConfigRequest",
+        {"config": {"pushNotificationConfig": PUSH_03}},
+    ),
+    (
+        "rc",
+        "a2a.v1.SendMessageRequest",
+        {"tenant": "t", "configuration": {"pushNotificationConfig": PUSH_10}},
+    ),
+    (
+        "rc",
+        "a2a.v1.SendMessageRequest@rc",
+        {"configuration": {"pushNotificationConfig": {"token": CANARY}}},
+    ),
+    (
+        "1.0",
+        "lf.a2a.v1.StreamResponse",
+        {"statusUpdate": {"metadata": {"apiKey": CANARY, "n": {"token": CANARY}}}},
+    ),
+    (
+        "1.0",
+        "lf.a2a.v1.StreamResponse",
+        {"message": {"parts": [{"data": {"l": [{"password": CANARY}]}}]}},
+    ),
+    (
+        "1.0",
+        "lf.a2a.v1.StreamResponse",
+        {"message": {"parts": [{"text": f"Authorization: Bearer {CANARY}"}]}},
+    ),
     ("0.3", "a2a.v1.StreamResponse", {"task": {"metadata": {"client_secret": CANARY}}}),
 ]
 
 
 @pytest.mark.parametrize(("line", "schema", "value"), PROTOBUF_PLACES)
 def test_protobuf_places(line: Any, schema: str, value: dict[str, Any]) -> None:
-    """Push credentials, Struct members and texts are redacted in every dialect; the rest and unknown fields stay."""
+    """Push credentials, Struct members and texts are redacted in every dialect; the rest and
+    unknown fields stay."""
     unknown = b"\xfa\x3e\x03abc"
     name = schema.partition("@")[0].rpartition(".")[2]
     payload = protobuf(line, name, value) + unknown
@@ -202,15 +265,21 @@ def test_unparsable_bytes_are_searched_as_text() -> None:
     head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
     wire = f"{head}a=1&password={quote(CANARY, safe='')}"
     for schema in ("bytes", "text", "lf.a2a.v1.Task", "who.knows.This", ""):
-        done = Redactor(KEY).redact_frame(frame(b"\x00\xff" + wire.encode(), schema, kind=FrameKind.UNDECODABLE), None)
+        done = Redactor(KEY).redact_frame(
+            frame(b"\x00\xff" + wire.encode(), schema, kind=FrameKind.UNDECODABLE), None
+        )
         assert_gone(done)
         assert b"POST / HTTP/1.1" in done.payload
 
 
-@pytest.mark.parametrize("form", ["grant_type=x&client_secret={}&a=1", "token={}", "key={}", "a=1&sig={}", "code={}"])
+@pytest.mark.parametrize(
+    "form", ["grant_type=x&client_secret={}&a=1", "token={}", "key={}", "a=1&sig={}", "code={}"]
+)
 def test_forms(form: str) -> None:
     """Form bodies are read by their field names."""
-    done = Redactor(KEY).redact_frame(frame(form.format(quote(CANARY, safe="")).encode(), "text"), None)
+    done = Redactor(KEY).redact_frame(
+        frame(form.format(quote(CANARY, safe="")).encode(), "text"), None
+    )
     assert_gone(done)
 
 
@@ -235,16 +304,25 @@ def test_forms(form: str) -> None:
 )
 @pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
 def test_headers(name: str, side: str) -> None:
-    """Known names, and names learned from a card, are redacted in both directions; the scheme word stays."""
+    """Known names, and names learned from a card, are redacted in both directions; the scheme word
+    stays."""
     redactor = Redactor(KEY)
-    redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "x-vendor-auth"}}})
-    value = {"authorization": f"Bearer {CANARY}", "cookie": f"a={CANARY}; b=x{CANARY}"}.get(name.lower(), CANARY)
+    redactor.learn_card(
+        {"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "x-vendor-auth"}}}
+    )
+    value = {"authorization": f"Bearer {CANARY}", "cookie": f"a={CANARY}; b=x{CANARY}"}.get(
+        name.lower(), CANARY
+    )
     value = f"id={CANARY}; Path=/; HttpOnly" if name == "set-cookie" else value
-    done = redactor.redact_exchange(exchange(**{side: ((name.encode(), value.encode()), (b"x-echo", CANARY.encode()))}))
+    done = redactor.redact_exchange(
+        exchange(**{side: ((name.encode(), value.encode()), (b"x-echo", CANARY.encode()))})
+    )
     assert_gone(done)
     assert any(path.endswith(":" + name.lower()) for path in done.redacted)
     text = getattr(done, side)[0][1].decode()
-    assert text.startswith({"authorization": "Bearer redacted-", "cookie": "a=redacted-"}.get(name.lower(), text[:3]))
+    assert text.startswith(
+        {"authorization": "Bearer redacted-", "cookie": "a=redacted-"}.get(name.lower(), text[:3])
+    )
     assert "Path=/; HttpOnly" in text or name != "set-cookie"
 
 
@@ -253,7 +331,12 @@ def test_basic_credentials_teach_the_password() -> None:
     redactor = Redactor(KEY)
     basic = b64encode(f"user:{PLAIN}".encode())
     head = exchange(request_headers=((b"authorization", b"Basic " + basic),))
-    assert_gone(redactor.redact_frame(frame(json.dumps({"echo": PLAIN, "b": basic.decode()}).encode()), head), PLAIN)
+    assert_gone(
+        redactor.redact_frame(
+            frame(json.dumps({"echo": PLAIN, "b": basic.decode()}).encode()), head
+        ),
+        PLAIN,
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,10 +353,13 @@ def test_basic_credentials_teach_the_password() -> None:
 )
 @pytest.mark.parametrize("others", [0, 50])
 def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
-    """A secret from a header is then found in any payload, encoding and field, even among many other secrets."""
+    """A secret from a header is then found in any payload, encoding and field, even among many
+    other secrets."""
     redactor = Redactor(KEY)
     for number in range(others):
-        redactor.redact_frame(frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None)
+        redactor.redact_frame(
+            frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None
+        )
     head = exchange(request_headers=((b"X-Api-Key", CANARY.encode()),))
     for pad in range(9):
         text = "." * pad + echo + "!"
@@ -281,7 +367,9 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
         payload = protobuf("1.0", "StreamResponse", {"message": {"parts": [{"text": text}]}})
         assert_gone(redactor.redact_frame(frame(payload, "lf.a2a.v1.StreamResponse"), head))
         assert_gone(
-            redactor.redact_frame(frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head)
+            redactor.redact_frame(
+                frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head
+            )
         )
     assert_gone(redactor.redact_text(f"cannot reach {echo}"))
 
@@ -311,15 +399,21 @@ def test_ids_that_are_not_in_the_payload_are_redacted(strings: tuple[bytes, ...]
 
 
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
-    """They are learned before the payload that repeats them, even if no header has them and the exchange is open."""
+    """They are learned before the payload that repeats them, even if no header has them and the
+    exchange is open."""
     head = exchange(target=f"/rpc?api_key={PLAIN}")
-    assert_gone(Redactor(KEY).redact_frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
+    assert_gone(
+        Redactor(KEY).redact_frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head),
+        PLAIN,
+    )
 
 
 def test_exchange_texts() -> None:
     """Targets, authority and error text lose user info, secret parameters and bearer tokens."""
     redactor = Redactor(KEY)
-    redactor.learn_card({"securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "vk"}}}})
+    redactor.learn_card(
+        {"securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "vk"}}}}
+    )
     done = redactor.redact_exchange(
         exchange(
             target=f"http://u:{PLAIN}@h/tasks/7?vk={PLAIN}&pageToken=abc&api_key={PLAIN}",
@@ -335,11 +429,14 @@ def test_exchange_texts() -> None:
 
 @pytest.mark.parametrize("known", [0, 1])
 def test_trailers_frame(known: int) -> None:
-    """Redacts gRPC trailers: plain, percent-encoded message, and details, whose protobuf stays readable."""
+    """Redacts gRPC trailers: plain, percent-encoded message, and details, whose protobuf stays
+    readable."""
     status = message_class("rpc", "Status")()
     status.message = "bad token"  # type: ignore[attr-defined]
     info = message_class("rpc", "ErrorInfo")(metadata={"token": PLAIN, "taskId": "t1"})
-    status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())  # type: ignore[attr-defined]
+    status.details.add(
+        type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString()
+    )  # type: ignore[attr-defined]
     details = b64encode(status.SerializeToString()).decode().rstrip("=")
     pairs = [
         ["grpc-status", "16"],
@@ -347,7 +444,9 @@ def test_trailers_frame(known: int) -> None:
         ["grpc-status-details-bin", details],
         ["x-refresh-token", PLAIN],
     ][: 3 + known]
-    done = Redactor(KEY).redact_frame(frame(json.dumps(pairs).encode(), "trailers", kind=FrameKind.END), None)
+    done = Redactor(KEY).redact_frame(
+        frame(json.dumps(pairs).encode(), "trailers", kind=FrameKind.END), None
+    )
     assert_gone(done, PLAIN)
     new = dict(json.loads(done.payload))
     assert new["grpc-status"] == "16"
@@ -378,19 +477,46 @@ def test_command_lines(line: str) -> None:
 
 def test_secrets_in_separate_command_words_are_found() -> None:
     """A flag and its secret may be two words."""
-    words = ("a2a-proxy", "stdio", "--", "agent", "--token", PLAIN, "--name=x", f"API_KEY={PLAIN}", "--verbose", "yes")
+    words = (
+        "a2a-proxy",
+        "stdio",
+        "--",
+        "agent",
+        "--token",
+        PLAIN,
+        "--name=x",
+        f"API_KEY={PLAIN}",
+        "--verbose",
+        "yes",
+    )
     made = make_label(KEY, PLAIN)
-    assert Redactor(KEY).redact_command(words) == (*words[:5], made, "--name=x", f"API_KEY={made}", "--verbose", "yes")
+    assert Redactor(KEY).redact_command(words) == (
+        *words[:5],
+        made,
+        "--name=x",
+        f"API_KEY={made}",
+        "--verbose",
+        "yes",
+    )
     assert Redactor(KEY, RedactionPolicy(none=True)).redact_command(words) == words
 
 
 @pytest.mark.parametrize(
-    "head", ["X-API-Key: {}\r\n", "authorization:Bearer {}\r\n", 'x-token: "{}"\n', "X-Note: token={}\r\n", "Foo: {}\n"]
+    "head",
+    [
+        "X-API-Key: {}\r\n",
+        "authorization:Bearer {}\r\n",
+        'x-token: "{}"\n',
+        "X-Note: token={}\r\n",
+        "Foo: {}\n",
+    ],
 )
 def test_the_header_block_of_a_pipe(head: str) -> None:
     """A header block is redacted by field, also with names learned from a card."""
     redactor = Redactor(KEY)
-    redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "foo"}}})
+    redactor.learn_card(
+        {"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "foo"}}}
+    )
     block = f"Content-Length: \x01\r\n{head.format(PLAIN)}\r\n\0"
     done = redactor.redact_frame(frame(b"{}", framing=block), None)
     assert_gone(done, PLAIN)
@@ -401,7 +527,13 @@ def test_the_header_block_of_a_pipe(head: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["agent --token {}", "export API_KEY={}", "Authorization: Bearer {}", '{{"password":"{}"}}', "https://u:{}@h"],
+    [
+        "agent --token {}",
+        "export API_KEY={}",
+        "Authorization: Bearer {}",
+        '{{"password":"{}"}}',
+        "https://u:{}@h",
+    ],
 )
 def test_log_lines(line: str) -> None:
     """Secrets in an agent's stderr are redacted, in plain and structured lines."""
@@ -412,20 +544,29 @@ def test_log_lines(line: str) -> None:
 
 
 def test_connection_finding_task() -> None:
-    """User info in addresses, evidence with a secret's name, and ids that are secrets are redacted."""
+    """User info in addresses, evidence with a secret's name, and ids that are secrets are
+    redacted."""
     redactor = Redactor(KEY)
     connection = Connection(
-        id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
+        id=1,
+        client="c",
+        listen="l",
+        upstream=f"http://me:{PLAIN}@h",
+        opened=1,
+        how=f"refused: http://h?token={PLAIN}",
     )
     assert_gone(redactor.redact_connection(connection), PLAIN)
     process = ClientProcess(71, f"agent?token={PLAIN}", (8001,))
-    clean = redactor.redact_connection(msgspec.structs.replace(connection, client_process=process)).client_process
+    clean = redactor.redact_connection(
+        msgspec.structs.replace(connection, client_process=process)
+    ).client_process
     assert clean is not None
     assert (clean.pid, clean.ports) == (71, (8001,))
     assert_gone(clean, PLAIN)
     certificate = CertificateFacts("ab", ("agent.example", f"https://a/?token={PLAIN}"))
     tls = ConnectionTls(
-        TlsFacts("TLSv1.3", "c", "", f"token={PLAIN}", certificate), TlsFacts("v", "c", client=certificate)
+        TlsFacts("TLSv1.3", "c", "", f"token={PLAIN}", certificate),
+        TlsFacts("v", "c", client=certificate),
     )
     clean_tls = redactor.redact_connection(msgspec.structs.replace(connection, tls=tls)).tls
     assert clean_tls is not None
@@ -433,7 +574,9 @@ def test_connection_finding_task() -> None:
     assert clean_tls.upstream.client is not None
     assert clean_tls.upstream.client.names[0] == "agent.example"
     assert_gone(clean_tls, PLAIN)
-    finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
+    finding = Finding(
+        "R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN}
+    )
     assert_gone(redactor.redact_finding(finding), PLAIN)
     assert "shrt" not in str(redactor.redact_finding(finding))
     task = Task(agent="a", task_id=PLAIN, artifacts=(ArtifactState("a", name=PLAIN),))
@@ -442,7 +585,9 @@ def test_connection_finding_task() -> None:
 
 def test_a_text_known_as_clean_is_redacted_once_its_secret_is_known() -> None:
     redactor = Redactor(KEY)
-    connection = Connection(id=1, client="c", listen="l", upstream="h", opened=1, how=f"reset: {PLAIN}")
+    connection = Connection(
+        id=1, client="c", listen="l", upstream="h", opened=1, how=f"reset: {PLAIN}"
+    )
     assert redactor.redact_connection(connection).how == f"reset: {PLAIN}"
     other = Redactor(KEY)
     other.redact_frame(frame(b'{"password": "%b"}' % PLAIN.encode()), None)
@@ -454,7 +599,9 @@ def test_many_artifacts_are_redacted_again_when_the_task_grows() -> None:
     redactor = Redactor(KEY)
     named = tuple(ArtifactState(str(number), name="api_key=abcdef") for number in range(100))
     before = redactor.redact_task(Task(agent="a", task_id="t", artifacts=named)).artifacts
-    grown = redactor.redact_task(Task(agent="a", task_id="t", artifacts=(*named, ArtifactState("x", name=PLAIN))))
+    grown = redactor.redact_task(
+        Task(agent="a", task_id="t", artifacts=(*named, ArtifactState("x", name=PLAIN)))
+    )
     assert grown.artifacts[:100] == before
     assert [each.artifact_id for each in before] == [str(number) for number in range(100)]
     assert "abcdef" not in str(grown)
@@ -483,9 +630,17 @@ def test_secrets_are_found_by_their_form(text: str) -> None:
 
 
 CLEAN = [
-    {"nextPageToken": "abc123def", "pageToken": "abc123def", "usage": {"tokens": 12, "token": 7, "total_tokens": 9}},
+    {
+        "nextPageToken": "abc123def",
+        "pageToken": "abc123def",
+        "usage": {"tokens": 12, "token": 7, "total_tokens": 9},
+    },
     {"kind": "text", "text": "token"},
-    {"text": "The keyboard, the monkey, a bearer of news, basic functionality, Bearer authentication"},
+    {
+        "text": (
+            "The keyboard, the monkey, a bearer of news, basic functionality, Bearer authentication"
+        )
+    },
     {"text": "password: required. Your secret is safe. Tokens: twelve"},
     {"status": {"state": "working"}, "taskId": "task-1234-abcdefgh-ijkl", "contextId": "sk"},
     {
@@ -499,7 +654,11 @@ CLEAN = [
         "flows": {"password": {"tokenUrl": "u"}},
         "signatures": [{"protected": "eyJhbGciOiJIUzI1NiJ9", "signature": "abc"}],
     },
-    {"email": "a@example.org", "@type": "type.googleapis.com/google.rpc.ErrorInfo", "url": "https://h/a@b?x=1&page=2"},
+    {
+        "email": "a@example.org",
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "url": "https://h/a@b?x=1&page=2",
+    },
     {"token": "", "password": None, "key": "value", "secret": False},
 ]
 
@@ -524,7 +683,9 @@ def test_protocol_words_are_not_searched_for() -> None:
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -534,7 +695,12 @@ _JSON = st.recursive(
 def test_clean_json_is_the_same_object(value: Any) -> None:
     """Arbitrary JSON without a secret name is returned unchanged."""
     payload = json.dumps(value).encode()
-    if not _has_secret_name(value) and b"=" not in payload and b"@" not in payload and b":" not in payload[1:-1]:
+    if (
+        not _has_secret_name(value)
+        and b"=" not in payload
+        and b"@" not in payload
+        and b":" not in payload[1:-1]
+    ):
         clean = frame(payload)
         assert Redactor(KEY).redact_frame(clean, None) is clean
 
@@ -545,11 +711,17 @@ def _has_secret_name(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_secret_name, value))
 
 
-@given(_JSON, st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40), st.booleans())
+@given(
+    _JSON,
+    st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40),
+    st.booleans(),
+)
 @settings(max_examples=200, deadline=None)
 def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> None:
     """Any secret in any JSON is replaced, everything else is equal, and the result is JSON."""
-    payload = json.dumps({"a": value, "token": secret, "b": value}, ensure_ascii=ascii_only).encode()
+    payload = json.dumps(
+        {"a": value, "token": secret, "b": value}, ensure_ascii=ascii_only
+    ).encode()
     done = Redactor(KEY).redact_frame(frame(payload), None)
     new = json.loads(done.payload)
     assert new["token"] == make_label(KEY, secret)
@@ -560,7 +732,16 @@ def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> No
 @given(
     st.binary(max_size=200),
     st.sampled_from(
-        ["json", "text", "bytes", "trailers", "control", "lf.a2a.v1.SendMessageRequest", "a2a.v1.Task", "x.Y"]
+        [
+            "json",
+            "text",
+            "bytes",
+            "trailers",
+            "control",
+            "lf.a2a.v1.SendMessageRequest",
+            "a2a.v1.Task",
+            "x.Y",
+        ]
     ),
     st.booleans(),
 )
@@ -596,7 +777,8 @@ _STARTS = ("token", '{"authorization":"a', '{"cookie":"a', "bearer ", "")
 
 @pytest.mark.parametrize("hostile", thin(product(_STARTS, _UNITS), len(_STARTS)), ids="".join)
 def test_hostile_text_takes_linear_time(hostile: tuple[str, str]) -> None:
-    """100,000 bytes that provoke backtracking take milliseconds; with quadratic time, this test would not end.
+    """100,000 bytes that provoke backtracking take milliseconds; with quadratic time, this test
+    would not end.
 
     CI has every unit with one of the starts.
     """
@@ -618,7 +800,10 @@ def test_common_words_are_redacted_only_in_their_own_field() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.17:8080", "::1", "[2001:db8::1]:443"])
 def test_addresses_used_as_passwords_are_not_searched_for(address: str) -> None:
     redactor = Redactor(KEY)
-    assert address.encode() not in redactor.redact_frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
+    assert (
+        address.encode()
+        not in redactor.redact_frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
+    )
     clean = frame(b'{"text":"connected to %b"}' % address.encode())
     assert redactor.redact_frame(clean, None) is clean
 
@@ -645,7 +830,9 @@ def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Scrubber, "redact_named_value", broken)
     redactor = Redactor(KEY)
-    finding = redactor.redact_finding(Finding("X-1", Severity.ERROR, 1, "clean", evidence={"token": CANARY}))
+    finding = redactor.redact_finding(
+        Finding("X-1", Severity.ERROR, 1, "clean", evidence={"token": CANARY})
+    )
     assert finding.evidence.keys() == {"note"}
     for name in ("redact_header", "redact_text", "may_hold_secret", "redact_column"):
         monkeypatch.setattr(Scrubber, name, broken)
@@ -660,10 +847,17 @@ def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) 
     )
     done = redactor.redact_exchange(head)
     assert_gone(done)
-    assert (done.request_headers, done.response_headers, done.trailers, done.target) == ((), (), (), "")
+    assert (done.request_headers, done.response_headers, done.trailers, done.target) == (
+        (),
+        (),
+        (),
+        "",
+    )
     assert "redaction failed" in done.error
     assert "redaction failed" in redactor.redact_text(CANARY)
-    finding = redactor.redact_finding(Finding("X-1", Severity.ERROR, 1, CANARY, evidence={"value": CANARY}))
+    finding = redactor.redact_finding(
+        Finding("X-1", Severity.ERROR, 1, CANARY, evidence={"value": CANARY})
+    )
     assert_gone(finding)
     assert "redaction failed" in str(finding.evidence)
     clean = frame(json.dumps({"text": CANARY}).encode())
@@ -672,7 +866,8 @@ def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_labels() -> None:
-    """One secret, one label, in every place and after a restart; another key, another label; a label stays itself."""
+    """One secret, one label, in every place and after a restart; another key, another label; a
+    label stays itself."""
     first, second = Redactor(KEY), Redactor(KEY)
     one = first.redact_frame(frame(json.dumps({"token": PLAIN}).encode()), None).payload
     two = second.redact_exchange(
@@ -688,11 +883,22 @@ def test_labels() -> None:
 def test_save_and_restore() -> None:
     """Known names and secrets survive as plain values."""
     first, second = Redactor(KEY), Redactor(KEY)
-    first.learn_card({"security_schemes": {"a": {"api_key_security_scheme": {"location": "cookie", "name": "sid_x"}}}})
+    first.learn_card(
+        {
+            "security_schemes": {
+                "a": {"api_key_security_scheme": {"location": "cookie", "name": "sid_x"}}
+            }
+        }
+    )
     first.redact_frame(frame(json.dumps({"token": CANARY}).encode()), None)
     second.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(first.save())))
     assert_gone(second.redact_frame(frame(json.dumps({"text": f"echo {CANARY}"}).encode()), None))
-    assert second.redact_exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][1] != b"abc"
+    assert (
+        second.redact_exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][
+            1
+        ]
+        != b"abc"
+    )
 
 
 def test_card_frames_teach() -> None:
@@ -702,7 +908,9 @@ def test_card_frames_teach() -> None:
         redactor = Redactor(KEY)
         redactor.redact_frame(frame(json.dumps(value).encode(), event=EventKind.CARD), None)
         assert_gone(redactor.redact_exchange(exchange(target=f"/x?zugang={PLAIN}")), PLAIN)
-        assert_gone(redactor.redact_frame(frame(json.dumps({"zugang": PLAIN}).encode()), None), PLAIN)
+        assert_gone(
+            redactor.redact_frame(frame(json.dumps({"zugang": PLAIN}).encode()), None), PLAIN
+        )
 
 
 def test_paths() -> None:
@@ -710,11 +918,17 @@ def test_paths() -> None:
     payload = rpc("message/send", {"configuration": {"pushNotificationConfig": {"token": CANARY}}})
     done = Redactor(KEY).redact_frame(frame(payload), exchange(dialect=Dialect.V0_3))
     assert done.redacted == ("$.params.configuration.pushNotificationConfig.token",)
-    value = {"metadata": {"apiKey": CANARY}, "configuration": {"taskPushNotificationConfig": {"token": CANARY}}}
+    value = {
+        "metadata": {"apiKey": CANARY},
+        "configuration": {"taskPushNotificationConfig": {"token": CANARY}},
+    }
     done = Redactor(KEY).redact_frame(
         frame(protobuf("1.0", "SendMessageRequest", value), "lf.a2a.v1.SendMessageRequest"), None
     )
-    assert done.redacted == ("configuration.task_push_notification_config.token", "metadata.fields[apiKey]")
+    assert done.redacted == (
+        "configuration.task_push_notification_config.token",
+        "metadata.fields[apiKey]",
+    )
 
 
 def test_in_place() -> None:
@@ -733,4 +947,7 @@ def test_disabled() -> None:
 
 
 def test_the_scheme_of_a_credential_stays() -> None:
-    assert Redactor(KEY).redact_text("Bearer abcDEF123456, sent") == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"
+    assert (
+        Redactor(KEY).redact_text("Bearer abcDEF123456, sent")
+        == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"
+    )

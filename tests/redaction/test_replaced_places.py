@@ -30,7 +30,8 @@ def test_the_total_length_of_paths_is_bounded() -> None:
 
 @pytest.mark.parametrize("shape", ["wide", "deep"])
 def test_hostile_json_takes_linear_time(shape: str) -> None:
-    """A name of 100,000 bytes around 3,000 secrets would be 300 MB of paths; so would be nesting."""
+    """A name of 100,000 bytes around 3,000 secrets would be 300 MB of paths; so would be
+    nesting."""
     secrets = ",".join(['"secret"'] * SECRETS)
     wide = shape == "wide"
     data = (f'{{"{LONG}":[{secrets}]}}' if wide else "[" * 20_000 + secrets + "]" * 20_000).encode()
@@ -49,7 +50,9 @@ def test_hostile_protobuf_takes_linear_time() -> None:
     value = {"metadata": {LONG: ["secret", {"b": "secret"}]}}
     data = from_dict("1.0", "Message", value).SerializeToString()
     descriptor = find_shapes("lf.a2a.v1.Message")[0]
-    new, paths = walk_protobuf(data, descriptor, lambda text, _name, _cut: b"X" if text == b"secret" else None)
+    new, paths = walk_protobuf(
+        data, descriptor, lambda text, _name, _cut: b"X" if text == b"secret" else None
+    )
     assert b"secret" not in new
     assert max(map(len, paths)) < 300
 
@@ -57,7 +60,10 @@ def test_hostile_protobuf_takes_linear_time() -> None:
 def test_a_text_whose_end_is_missing_is_replaced_whole_and_stays_open() -> None:
     policy = compile_paths(["$.key"])
     assert policy is not None
-    assert hide_json_values(b'{"key":"abc', policy, lambda text: b"<" + text + b">")[0] == b'{"key":"<abc>'
+    assert (
+        hide_json_values(b'{"key":"abc', policy, lambda text: b"<" + text + b">")[0]
+        == b'{"key":"<abc>'
+    )
 
 
 def test_odd_names_are_written_as_json() -> None:

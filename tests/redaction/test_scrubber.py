@@ -25,9 +25,23 @@ SEND = "lf.a2a.v1.SendMessageRequest"
 
 
 def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
-    place: dict[str, Any] = {"direction": Direction.TO_AGENT, "kind": FrameKind.EVENT, "size": len(payload)}
+    place: dict[str, Any] = {
+        "direction": Direction.TO_AGENT,
+        "kind": FrameKind.EVENT,
+        "size": len(payload),
+    }
     return Frame(
-        connection=1, exchange=1, seq=0, began=1, at=2, start=0, end=9, payload=payload, schema=schema, **place, **more
+        connection=1,
+        exchange=1,
+        seq=0,
+        began=1,
+        at=2,
+        start=0,
+        end=9,
+        payload=payload,
+        schema=schema,
+        **place,
+        **more,
     )
 
 
@@ -48,7 +62,9 @@ def test_one_secret_among_clean_payloads_is_found(place: int) -> None:
     frames[place] = frame(b'{"token":"%b"}' % SECRET.encode())
     done = redacted(frames)
     assert SECRET.encode() not in b"".join(each.payload for each in done)
-    assert [each.redacted for each in done] == [("$.token",) if n == place else () for n in range(3)]
+    assert [each.redacted for each in done] == [
+        ("$.token",) if n == place else () for n in range(3)
+    ]
 
 
 def test_secrets_learned_after_the_batch_check_are_found() -> None:
@@ -63,7 +79,11 @@ def test_a_known_secret_is_found_in_every_payload() -> None:
     redactor = Redactor(b"k" * 32)
     redactor.redact_frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
     for shift in range(9):
-        frames = [frame(b"x" * shift, "text"), frame(b"said " + SECRET.encode(), "text"), frame(b"end", "text")]
+        frames = [
+            frame(b"x" * shift, "text"),
+            frame(b"said " + SECRET.encode(), "text"),
+            frame(b"end", "text"),
+        ]
         assert SECRET.encode() not in b"".join(each.payload for each in redacted(frames, redactor))
 
 
@@ -97,10 +117,11 @@ def test_findings_between_frames_are_skipped() -> None:
 
 
 _WORDS = [
-    "token", "access_token", "tokens", "secret", "clientSecret", "DB-PASSWORD", "passwd", "pwd", "pw", "pass word",
-    "passphrase", "pass_code", "credentials", "Authorization", "cookies", "bearer", "api_key", "apiKeys", "privateKey",
-    "jwt", "auth", "pass", "userPass", "pin", "otp", "otp_code", "otpValue", "session_id", "sessionIds", "X-Session-Id",
-    "clientAssertion", "code-verifier", "tokenValue", "api_key_value", "connectionString", "connection strings",
+    "token", "access_token", "tokens", "secret", "clientSecret", "DB-PASSWORD", "passwd", "pwd",
+    "pw", "pass word", "passphrase", "pass_code", "credentials", "Authorization", "cookies",
+    "bearer", "api_key", "apiKeys", "privateKey", "jwt", "auth", "pass", "userPass", "pin", "otp",
+    "otp_code", "otpValue", "session_id", "sessionIds", "X-Session-Id", "clientAssertion",
+    "code-verifier", "tokenValue", "api_key_value", "connectionString", "connection strings",
     "X-Vendor-Key", "HOUSE_KEY", "x-jwt-assertion", "x-auth", "X-Passcode",
 ]  # fmt: skip
 _PLAIN = [
@@ -121,7 +142,17 @@ _PLAIN += ["params", "metadata", "properties", "flows", "security", "schemes", "
 _NAMES = st.sampled_from(_WORDS + _PLAIN)
 _SCALARS = (
     st.sampled_from(
-        ["", "hunter22", "x y", SECRET, "4711", "Bearer " + SECRET, SECRET * 12, "authorization_code", "x:jwt-bearer"]
+        [
+            "",
+            "hunter22",
+            "x y",
+            SECRET,
+            "4711",
+            "Bearer " + SECRET,
+            SECRET * 12,
+            "authorization_code",
+            "x:jwt-bearer",
+        ]
     )
     | _NAMES
     | st.integers()
@@ -142,9 +173,13 @@ def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missin
     """With any names and nesting: JSON, JSON in a string, cut JSON, Struct and ListValue."""
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
-        assert redact_json(data, Scrubber(b"k" * 32).redact_string)[0] == data or choose_searches(data)
+        assert redact_json(data, Scrubber(b"k" * 32).redact_string)[0] == data or choose_searches(
+            data
+        )
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
-    new = walk_protobuf(struct, find_shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).redact_string)[0]
+    new = walk_protobuf(
+        struct, find_shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).redact_string
+    )[0]
     assert new == struct or choose_searches(struct)
 
 
@@ -162,6 +197,7 @@ def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_
 @given(st.text("0123456789abcdef-", max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_ids_without_further_characters_hold_no_secret(text: str) -> None:
-    """The sieve lets such text pass without a search: UUIDs and numbers are most of the short texts."""
+    """The sieve lets such text pass without a search: UUIDs and numbers are most of the short
+    texts."""
     assert not choose_searches(text.encode())
     assert find_secrets(text.encode()) == []

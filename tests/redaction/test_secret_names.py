@@ -1,4 +1,5 @@
-"""Secrets found by the names above and beside them: numbers, nested values, pairs, forms; and what stays."""
+"""Secrets found by the names above and beside them: numbers, nested values, pairs, forms; and what
+stays."""
 
 from __future__ import annotations
 
@@ -25,9 +26,23 @@ CRLF = "\r\n"
 
 
 def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
-    place: dict[str, Any] = {"direction": Direction.TO_CLIENT, "kind": FrameKind.EVENT, "size": len(payload)}
+    place: dict[str, Any] = {
+        "direction": Direction.TO_CLIENT,
+        "kind": FrameKind.EVENT,
+        "size": len(payload),
+    }
     return Frame(
-        connection=1, exchange=1, seq=0, began=1, at=2, start=0, end=9, payload=payload, schema=schema, **place, **more
+        connection=1,
+        exchange=1,
+        seq=0,
+        began=1,
+        at=2,
+        start=0,
+        end=9,
+        payload=payload,
+        schema=schema,
+        **place,
+        **more,
     )
 
 
@@ -91,20 +106,35 @@ HIDDEN: dict[str, Any] = {
     "pair with key": {"key": "X-Vendor-Key", "value": SECRET},
     "pair with an object": {"name": "DB_PASSWORD", "value": {"x": [SECRET]}},
     "pair with a number": {"value": NUMBER, "key": "apiKey"},
-    "environment": [{"name": "HOUSE_KEY", "value": SECRET}, {"Name": "API_SECRET", "Value": SECRET}],
+    "environment": [
+        {"name": "HOUSE_KEY", "value": SECRET},
+        {"Name": "API_SECRET", "Value": SECRET},
+    ],
     "array": ["Authorization", SECRET],
-    "array of arrays": [["Authorization", f"Bearer {SECRET}"], ["X-Api-Key", SECRET], ["Accept", "y"]],
+    "array of arrays": [
+        ["Authorization", f"Bearer {SECRET}"],
+        ["X-Api-Key", SECRET],
+        ["Accept", "y"],
+    ],
     "array with a name": {"field": ["password", SECRET]},
     "grant": {"grant_type": "authorization_code", "code": SECRET},
     "assertion": {"assertion": SECRET, "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
     "grant with a verifier": {"code": SECRET, "code_verifier": "x"},
     "property": {"properties": {"password": SECRET}},
-    "form": {"text": f'--b{CRLF}Content-Disposition: form-data; name="password"{CRLF * 2}{SECRET}{CRLF}--b--'},
+    "form": {
+        "text": (
+            f'--b{CRLF}Content-Disposition: form-data; name="password"{CRLF * 2}{SECRET}{CRLF}--b--'
+        )
+    },
     "JSON in a string": {"text": json.dumps({"password": [SECRET], "sessionId": SECRET})},
     "number in a text": {"text": f'refused: {{"apiKey": {NUMBER}}}'},
-    "query in a text": {"text": f"http://h/?session={SECRET}&sid={SECRET}&jwt={SECRET}&assertion={SECRET}&otp={SHORT}"},
+    "query in a text": {
+        "text": f"http://h/?session={SECRET}&sid={SECRET}&jwt={SECRET}&assertion={SECRET}&otp={SHORT}"
+    },
     "header in a text": {
-        "text": f"X-Session: {SECRET}\nX-JWT-Assertion: {SECRET}\nX-Auth: {SECRET}\nX-Tokens: {SECRET}"
+        "text": (
+            f"X-Session: {SECRET}\nX-JWT-Assertion: {SECRET}\nX-Auth: {SECRET}\nX-Tokens: {SECRET}"
+        )
     },
 }
 
@@ -131,27 +161,80 @@ def test_values_of_secret_names_are_hidden(place: str, how: str) -> None:
 
 
 CLEAN: list[Any] = [
-    {"usage": {"tokens": 12, "token": 7, "total_tokens": 512, "maxTokens": 9, "prompt_tokens_details": {"cached": 3}}},
+    {
+        "usage": {
+            "tokens": 12,
+            "token": 7,
+            "total_tokens": 512,
+            "maxTokens": 9,
+            "prompt_tokens_details": {"cached": 3},
+        }
+    },
     {"total_tokens": "512", "metadata": {"completion_tokens": "1,024"}},
     {"token": "the", "logprob": -0.1},
-    {"content": [{"token": " cat", "bytes": [32], "top_logprobs": [{"token": "dog", "logprob": -2, "bytes": None}]}]},
+    {
+        "content": [
+            {
+                "token": " cat",
+                "bytes": [32],
+                "top_logprobs": [{"token": "dog", "logprob": -2, "bytes": None}],
+            }
+        ]
+    },
     {"tokens": ["the", " cat"], "token_logprobs": [-1, -2]},
     {"tokens": [{"token": "a", "logprob": -1}, {"token": "b", "logprob": -2}]},
     {"error": {"code": -32700, "message": "x"}, "code": "ABC123"},
-    {"otp": {"required": "yes"}, "pin": {"x": "left"}, "session": {"id": "x", "user": "bob"}, "auth": {"type": "none"}},
+    {
+        "otp": {"required": "yes"},
+        "pin": {"x": "left"},
+        "session": {"id": "x", "user": "bob"},
+        "auth": {"type": "none"},
+    },
     {"pin": "abc", "otp": "1234567890123"},
-    {"author": "bob smith", "authority": "a", "authorizationUrl": "http://h/a", "passage": "a b c", "passed": "all"},
-    {"pinned": "yes", "opinion": "good", "tokenizer": "bpe-200", "tokenType": "Bearer", "bypass": "north1"},
-    {"required": ["password", "address2"], "a": ["apiKey", "displayName"], "schemes": ["apiKey", "oauth2"]},
+    {
+        "author": "bob smith",
+        "authority": "a",
+        "authorizationUrl": "http://h/a",
+        "passage": "a b c",
+        "passed": "all",
+    },
+    {
+        "pinned": "yes",
+        "opinion": "good",
+        "tokenizer": "bpe-200",
+        "tokenType": "Bearer",
+        "bypass": "north1",
+    },
+    {
+        "required": ["password", "address2"],
+        "a": ["apiKey", "displayName"],
+        "schemes": ["apiKey", "oauth2"],
+    },
     {"columns": ["password", "username"], "redacted": ["$.params.token", "$.params.credentials"]},
-    {"type": "object", "properties": {"password": {"type": "string", "title": "Yours"}}, "required": ["password"]},
+    {
+        "type": "object",
+        "properties": {"password": {"type": "string", "title": "Yours"}},
+        "required": ["password"],
+    },
     {
         "securitySchemes": {"apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
         "security": [{"token": ["x"]}],
     },
     {"securityRequirements": [{"schemes": {"apiKey": {"list": ["read"]}}}]},
-    {"flows": {"password": {"tokenUrl": "u", "scopes": {"a": "b"}}, "clientCredentials": {"tokenUrl": "u"}}},
-    {"credentials": {"schemes": ["Bearer"], "scheme": "Basic", "tokenUrl": "u", "nextPageToken": "p2"}},
+    {
+        "flows": {
+            "password": {"tokenUrl": "u", "scopes": {"a": "b"}},
+            "clientCredentials": {"tokenUrl": "u"},
+        }
+    },
+    {
+        "credentials": {
+            "schemes": ["Bearer"],
+            "scheme": "Basic",
+            "tokenUrl": "u",
+            "nextPageToken": "p2",
+        }
+    },
     {"authentication": {"schemes": ["Bearer"]}, "nextPageToken": ["x"]},
     {"auth": "oauth2", "pass": 12, "fail": 3},
     {"password": None, "secret": False, "apiKeys": [], "credentials": {"ok": True, "n": None}},
@@ -165,18 +248,27 @@ CLEAN: list[Any] = [
 def test_values_of_innocent_names_stay(value: Any) -> None:
     """The same object is returned."""
     wrapped = {"jsonrpc": "2.0", "id": 1, "result": {"artifacts": [{"parts": [{"data": value}]}]}}
-    for clean in (frame(json.dumps(value).encode()), frame(json.dumps(wrapped).encode()), protobuf(value)):
+    for clean in (
+        frame(json.dumps(value).encode()),
+        frame(json.dumps(wrapped).encode()),
+        protobuf(value),
+    ):
         assert Redactor(KEY).redact_frame(clean, None) is clean
 
 
 @pytest.mark.parametrize("how", ["plain", "cut", "protobuf"])
 def test_the_session_id_of_adk_stays(how: str) -> None:
-    """It names a conversation, as the context id does: `ADK$app$user$session`. Other session ids are hidden."""
+    """It names a conversation, as the context id does: `ADK$app$user$session`. Other session ids
+    are hidden."""
 
     def payload(value: Any) -> Frame:
         text = json.dumps({"metadata": value}).encode()
         return (
-            protobuf(value) if how == "protobuf" else frame(text[:-1], truncated=True) if how == "cut" else frame(text)
+            protobuf(value)
+            if how == "protobuf"
+            else frame(text[:-1], truncated=True)
+            if how == "cut"
+            else frame(text)
         )
 
     redactor = Redactor(KEY)
@@ -186,7 +278,9 @@ def test_the_session_id_of_adk_stays(how: str) -> None:
         done = redactor.redact_frame(payload({"adk_session_id": "s", name: SECRET}), None)
         assert is_gone(done.payload), name
     for header in (b"adk-session-id", b"cookie"):
-        done = redactor.redact_exchange(exchange(request_headers=((header, b"adk_session_id=" + SECRET.encode()),)))
+        done = redactor.redact_exchange(
+            exchange(request_headers=((header, b"adk_session_id=" + SECRET.encode()),))
+        )
         assert is_gone(done.request_headers[0][1])
 
 
@@ -202,9 +296,13 @@ def test_the_session_id_of_adk_stays(how: str) -> None:
 def test_session_ids_of_0_1_stay(value: Any) -> None:
     """They are hidden in other objects, but not learned, because the same id may be a context's."""
     redactor = Redactor(KEY)
-    hidden = json.dumps({"params": {"sessionId": "s-12345678", "metadata": {"sessionId": "s-12345678"}}}).encode()
+    hidden = json.dumps(
+        {"params": {"sessionId": "s-12345678", "metadata": {"sessionId": "s-12345678"}}}
+    ).encode()
     assert redactor.redact_frame(frame(hidden), None).redacted == ("$.params.metadata.sessionId",)
-    assert redactor.redact_exchange(exchange(request_headers=((b"x-session-id", b"s-12345678"),))).redacted
+    assert redactor.redact_exchange(
+        exchange(request_headers=((b"x-session-id", b"s-12345678"),))
+    ).redacted
     clean = frame(json.dumps(value).encode())
     assert redactor.redact_frame(clean, None) is clean
 
@@ -228,7 +326,9 @@ def test_session_ids_of_0_1_stay(value: Any) -> None:
 )
 def test_headers(name: str) -> None:
     """Headers of sessions and proofs are redacted."""
-    done = Redactor(KEY).redact_exchange(exchange(request_headers=((name.encode(), SECRET.encode()),)))
+    done = Redactor(KEY).redact_exchange(
+        exchange(request_headers=((name.encode(), SECRET.encode()),))
+    )
     assert SECRET.encode() not in done.request_headers[0][1]
 
 
@@ -249,7 +349,14 @@ def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["X-RateLimit-Remaining-Tokens", "Access-Control-Allow-Credentials", "Author", "X-Pinned", "Session"]
+    "name",
+    [
+        "X-RateLimit-Remaining-Tokens",
+        "Access-Control-Allow-Credentials",
+        "Author",
+        "X-Pinned",
+        "Session",
+    ],
 )
 def test_innocent_headers(name: str) -> None:
     """Counts and switches stay."""
@@ -267,18 +374,25 @@ def test_queries(name: str) -> None:
 def test_only_long_numbers_are_searched_for_elsewhere() -> None:
     """As with strings, common numbers are hidden in their place only."""
     redactor = Redactor(KEY)
-    done = redactor.redact_frame(frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None)
+    done = redactor.redact_frame(
+        frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None
+    )
     assert done.redacted == ("$.apiKey", "$.secret", "$.pin")
     assert (
         done.payload
-        == f'{{"apiKey": "{make_label(KEY, str(NUMBER))}", "secret": "{make_label(KEY, "123456")}", '.encode()
+        == f'{{"apiKey": "{make_label(KEY, str(NUMBER))}", "secret": '
+        f'"{make_label(KEY, "123456")}", '.encode()
         + (f'"pin": "{make_label(KEY, "4711")}"}}'.encode())
     )
-    assert redactor.redact_text(f"key {NUMBER} of 123456") == f"key {make_label(KEY, str(NUMBER))} of 123456"
+    assert (
+        redactor.redact_text(f"key {NUMBER} of 123456")
+        == f"key {make_label(KEY, str(NUMBER))} of 123456"
+    )
 
 
 def test_a_number_has_one_label_in_json_and_protobuf() -> None:
-    """The label is derived from the digits, not from the encoding. All digits of JSON integers count."""
+    """The label is derived from the digits, not from the encoding. All digits of JSON integers
+    count."""
     text = Redactor(KEY).redact_frame(frame(b'{"apiKey": 735.0}'), None).payload
     data = Redactor(KEY).redact_frame(protobuf({"apiKey": 735}), None).payload
     assert make_label(KEY, "735").encode() in text
@@ -286,15 +400,25 @@ def test_a_number_has_one_label_in_json_and_protobuf() -> None:
     long = b"735123456789012345678901"
     places = compile_paths(["$.apiKey"])
     assert places is not None
-    assert hide_json_values(b'{"apiKey":%b}' % long, places, lambda each: each)[0] == b'{"apiKey":"%b"}' % long
+    assert (
+        hide_json_values(b'{"apiKey":%b}' % long, places, lambda each: each)[0]
+        == b'{"apiKey":"%b"}' % long
+    )
 
 
 def test_names_of_a_card_hide_no_object() -> None:
     """A card that names its key `data` makes strings of that name secret, not whole payloads."""
     redactor = Redactor(KEY)
-    redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "data"}}})
-    done = redactor.redact_frame(frame(json.dumps({"data": SECRET, "x": {"data": {"y": "stays"}}}).encode()), None)
-    assert json.loads(done.payload) == {"data": make_label(KEY, SECRET), "x": {"data": {"y": "stays"}}}
+    redactor.learn_card(
+        {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "data"}}}
+    )
+    done = redactor.redact_frame(
+        frame(json.dumps({"data": SECRET, "x": {"data": {"y": "stays"}}}).encode()), None
+    )
+    assert json.loads(done.payload) == {
+        "data": make_label(KEY, SECRET),
+        "x": {"data": {"y": "stays"}},
+    }
 
 
 @pytest.mark.parametrize(
@@ -319,7 +443,10 @@ def test_hostile_payloads_take_linear_time(unit: str) -> None:
 def test_only_the_secret_part_of_a_form_is_replaced() -> None:
     """The part ends at the next boundary."""
     head = "Content-Disposition: form-data; name="
-    form = f'--b{CRLF}{head}"password"{CRLF * 2}{SECRET}{CRLF}--b{CRLF}{head}"city"{CRLF * 2}Paris{CRLF}--b--'
+    form = (
+        f'--b{CRLF}{head}"password"{CRLF * 2}{SECRET}{CRLF}'
+        f'--b{CRLF}{head}"city"{CRLF * 2}Paris{CRLF}--b--'
+    )
     clean = Redactor(KEY).redact_text(form)
     assert SECRET not in clean
     assert clean.endswith(form.partition(SECRET)[2])

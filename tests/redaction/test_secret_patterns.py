@@ -31,7 +31,10 @@ def test_redaction_finds_the_same_with_and_without_the_sieve() -> None:
         f'{{"url": "postgres://bob:{SECRET}\\u00e9@db"}}',
         '{"text": "hooks.slack.com\\/services\\/T012345678\\/B012345678\\/aB3dEf6hIj"}',
         f'{{"to\\u212aen": "x", "{SECRET}": 1, "password" "{SECRET}"}}',
-        f'{{\\u0022token\\u0022:\\u0022{SECRET}\\u0022, "text": "{{\\u0022token\\u0022:\\u0022{SECRET}\\u0022}}"}}',
+        (
+            f'{{\\u0022token\\u0022:\\u0022{SECRET}\\u0022, "text": '
+            f'"{{\\u0022token\\u0022:\\u0022{SECRET}\\u0022}}"}}'
+        ),
     ],
 )
 def test_the_sieve_finds(text: str) -> None:
@@ -39,7 +42,8 @@ def test_the_sieve_finds(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["sk-", "p_a-s.s ", "--token-", "%25", "\\u0025", "eyJ", "bearer ", "curl mysql", "AKIA"]
+    "unit",
+    ["sk-", "p_a-s.s ", "--token-", "%25", "\\u0025", "eyJ", "bearer ", "curl mysql", "AKIA"],
 )
 def test_the_triggers_take_linear_time(unit: str) -> None:
     """Hundreds of thousands of bytes: with quadratic time, this test would not end."""
@@ -63,16 +67,46 @@ def test_random_bytes_find_nothing_where_no_search_finds_anything() -> None:
             'login(user: "bob", password: "{}")',
             'apiKey := "{}"',
         ),
-        *('api_key: str = "{}"', 'api_key: Optional[str] = "{}"', "'token' => '{}', token => '{}'", 'token = \\"{}\\"'),
-        *("['agent', '--api-key', '{}']", 'args: ["--api-key", "{}"]', '{{"args": ["serve", "--api-key", "{}"]}}'),
-        *("- name: DB_PASSWORD\n  value: {}", '- name: "DB_PASSWORD"\n  value: "{}"', "key=ApiKey, value={}"),
-        *("<password>{}</password>", '<ns:apiKey a="b">\n{}\n</ns:apiKey>', '<add key="ApiKey" value="{}"/>'),
-        *('{{"authHeader": "Bearer {}"}}', '{{"login_pw": "{}"}}', '{{"db_pwd": "{}"}}', "db_pw={}", "GET /?otp={}"),
-        *("X-Custom-Secret-Value: {}", "X-Credentials-Data: {}", "corp-auth: {}", "Authentication: {}"),
+        *(
+            'api_key: str = "{}"',
+            'api_key: Optional[str] = "{}"',
+            "'token' => '{}', token => '{}'",
+            'token = \\"{}\\"',
+        ),
+        *(
+            "['agent', '--api-key', '{}']",
+            'args: ["--api-key", "{}"]',
+            '{{"args": ["serve", "--api-key", "{}"]}}',
+        ),
+        *(
+            "- name: DB_PASSWORD\n  value: {}",
+            '- name: "DB_PASSWORD"\n  value: "{}"',
+            "key=ApiKey, value={}",
+        ),
+        *(
+            "<password>{}</password>",
+            '<ns:apiKey a="b">\n{}\n</ns:apiKey>',
+            '<add key="ApiKey" value="{}"/>',
+        ),
+        *(
+            '{{"authHeader": "Bearer {}"}}',
+            '{{"login_pw": "{}"}}',
+            '{{"db_pwd": "{}"}}',
+            "db_pw={}",
+            "GET /?otp={}",
+        ),
+        *(
+            "X-Custom-Secret-Value: {}",
+            "X-Credentials-Data: {}",
+            "corp-auth: {}",
+            "Authentication: {}",
+        ),
     ],
 )
 def test_a_secret_is_found(line: str) -> None:
-    assert SECRET not in Redactor(KEY).redact_text(line.replace("{}", SECRET).replace("{{", "{").replace("}}", "}"))
+    assert SECRET not in Redactor(KEY).redact_text(
+        line.replace("{}", SECRET).replace("{{", "{").replace("}}", "}")
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,8 +118,20 @@ def test_a_secret_is_found(line: str) -> None:
             "ssh -p2222 host",
             "mkdir -pv a/b",
         ),
-        *("mysql -P3306 -h db", "curl -o out -L http://h/", "tar -xpf a.tar", "nmap -p1-1000 host", "rsync -Pp a b"),
-        *('password: "<password>"', "token = '$TOKEN'", 'token: "string"', "password: '{password}'", "auth: 'bearer'"),
+        *(
+            "mysql -P3306 -h db",
+            "curl -o out -L http://h/",
+            "tar -xpf a.tar",
+            "nmap -p1-1000 host",
+            "rsync -Pp a b",
+        ),
+        *(
+            'password: "<password>"',
+            "token = '$TOKEN'",
+            'token: "string"',
+            "password: '{password}'",
+            "auth: 'bearer'",
+        ),
         *(
             "corp-auth: required",
             "authentication: oauth2",
@@ -98,8 +144,17 @@ def test_a_secret_is_found(line: str) -> None:
             '["--password", "$PASSWORD"]',
             '["--token", "the token of your account"]',
         ),
-        *("- name: LOG_LEVEL\n  value: debug", "<token></token>", "<keyword>abc123</keyword>", "<a>token</a>"),
-        *("x-api-key-id: k-123456", "x-secret-name: db-main-1", "Access-Control-Allow-Credentials: true"),
+        *(
+            "- name: LOG_LEVEL\n  value: debug",
+            "<token></token>",
+            "<keyword>abc123</keyword>",
+            "<a>token</a>",
+        ),
+        *(
+            "x-api-key-id: k-123456",
+            "x-secret-name: db-main-1",
+            "Access-Control-Allow-Credentials: true",
+        ),
     ],
 )
 def test_a_text_without_secrets_stays(line: str) -> None:

@@ -29,7 +29,8 @@ KEY = b"k" * 32
 PLANTS = support_planted.split()
 PEM = support_planted.private_key()
 SHOWN = 24
-"""Characters of a key that are recorded before its form shows, at most: a prefix and six, or what precedes a prefix."""
+"""Characters of a key that are recorded before its form shows, at most: a prefix and six, or what
+precedes a prefix."""
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "proxy/a2a_proxy/manual").glob("[a-m]*.md"))
 
@@ -41,14 +42,24 @@ def cut(text: str, size: int) -> list[str]:
 def chunk(piece: str, number: int = 1, artifact: str = "a", **more: Any) -> dict[str, Any]:
     """Return an event with the next chunk of an artifact."""
     parts = {"artifactId": artifact, "parts": [{"text": piece}]}
-    return {"artifactUpdate": {"taskId": f"t-{number}", "contextId": "c", "append": True, "artifact": parts, **more}}
+    return {
+        "artifactUpdate": {
+            "taskId": f"t-{number}",
+            "contextId": "c",
+            "append": True,
+            "artifact": parts,
+            **more,
+        }
+    }
 
 
 def sse(texts: list[list[str]]) -> Script:
     """Return a call for each text, whose chunks are events of its stream."""
     http = Http()
     for number, pieces in enumerate(texts, 1):
-        http.call("SendStreamingMessage", {"message": {"messageId": "m"}}, number, A2A_Version="1.0").stream()
+        http.call(
+            "SendStreamingMessage", {"message": {"messageId": "m"}}, number, A2A_Version="1.0"
+        ).stream()
         for piece in pieces:
             http.rpc_event(chunk(piece, number), number)
         http.done()
@@ -61,7 +72,9 @@ def grpc(texts: list[list[str]]) -> Script:
     for number, pieces in enumerate(texts):
         stream = 2 * number + 1
         request = encode_message("1.0", "SendMessageRequest", {"message": {"messageId": "m"}})
-        grpc.open("/lf.a2a.v1.A2AService/SendStreamingMessage", stream, a2a_version="1.0").send(request, stream)
+        grpc.open("/lf.a2a.v1.A2AService/SendStreamingMessage", stream, a2a_version="1.0").send(
+            request, stream
+        )
         grpc.respond(stream)
         for piece in pieces:
             grpc.give(encode_message("1.0", "StreamResponse", chunk(piece, number)), stream)
@@ -87,9 +100,12 @@ def count_shown(secret: str, text: str) -> int:
     return found
 
 
-@pytest.mark.parametrize(("carry", "size", "step"), [(sse, 1, 4), (sse, 5, 1), (sse, 20, 1), (grpc, 8, 1)])
+@pytest.mark.parametrize(
+    ("carry", "size", "step"), [(sse, 1, 4), (sse, 5, 1), (sse, 20, 1), (grpc, 8, 1)]
+)
 def test_a_key_in_chunks_is_replaced(carry: Any, size: int, step: int) -> None:
-    """Of a key of any format at most the prefix and a few characters are recorded, however it is cut."""
+    """Of a key of any format at most the prefix and a few characters are recorded, however it is
+    cut."""
     plants = PLANTS[::step]
     shown = joined(observe(scripted(carry([cut(plant.line, size) for plant in plants]))).out)
     assert len(shown) == len(plants)
@@ -103,7 +119,9 @@ def test_a_key_in_chunks_is_replaced(carry: Any, size: int, step: int) -> None:
 @pytest.mark.parametrize("size", [7, 100])
 def test_a_long_token_in_chunks_is_replaced(size: int) -> None:
     """Its end is far from the characters that show its form."""
-    parts = ("".join(Random(18).choices(support_planted.WORD, k=length)) for length in (60, 1400, 86))
+    parts = (
+        "".join(Random(18).choices(support_planted.WORD, k=length)) for length in (60, 1400, 86)
+    )
     token = "eyJ" + ".".join(parts)
     (shown,) = joined(observe(scripted(sse([cut(f"use {token} for this", size)]))).out).values()
     assert count_shown(token, shown) <= SHOWN
@@ -126,7 +144,8 @@ def test_a_scan_finds_what_is_split_and_what_is_beside_it() -> None:
 
 
 def test_the_recording_has_no_key(tmp_path: Path) -> None:
-    """Neither frames nor tasks have the key that was streamed, also when it is seen as a whole afterwards."""
+    """Neither frames nor tasks have the key that was streamed, also when it is seen as a whole
+    afterwards."""
     plant = PLANTS[30]
     record(tmp_path / "r.a2a.db", scripted(sse([cut(plant.line, 6), [plant.line]])))
     data = everything(tmp_path / "r.a2a.db")
@@ -152,13 +171,16 @@ def test_a_private_key_in_chunks_is_replaced(size: int) -> None:
 
 
 def test_artifacts_and_streams_are_judged_apart() -> None:
-    """Chunks of two artifacts alternate, on two streams of the task: each key is found in its own text."""
+    """Chunks of two artifacts alternate, on two streams of the task: each key is found in its own
+    text."""
     secret = PLANTS[30].secret
     http = Http()
     for number in (1, 2):
         http.call("SubscribeToTask", {"id": "t-1"}, number, A2A_Version="1.0").stream()
         for piece in cut(secret, 4):
-            http.rpc_event(chunk(piece, artifact="a"), number).rpc_event(chunk("walks and so on", artifact="b"), number)
+            http.rpc_event(chunk(piece, artifact="a"), number).rpc_event(
+                chunk("walks and so on", artifact="b"), number
+            )
         http.done()
     for text in joined(observe(scripted(http)).out).values():
         assert count_shown(secret, text.replace("walks and so on", "")) <= SHOWN
@@ -167,7 +189,13 @@ def test_artifacts_and_streams_are_judged_apart() -> None:
 
 def _frame(payload: Any, seq: int = 0, exchange: int = 1, **more: Any) -> Frame:
     data = msgspec.json.encode(payload)
-    facts = {"schema": "json", "event": EventKind.ARTIFACT, "artifact_id": "a", "task_id": "t-1", **more}
+    facts = {
+        "schema": "json",
+        "event": EventKind.ARTIFACT,
+        "artifact_id": "a",
+        "task_id": "t-1",
+        **more,
+    }
     kind = facts.pop("kind", FrameKind.EVENT)
     return Frame(1, exchange, seq, Direction.TO_CLIENT, kind, 1, 1, 0, 1, data, len(data), **facts)
 
@@ -176,17 +204,25 @@ def test_chunks_that_are_delivered_are_replaced() -> None:
     """Push notifications carry the chunks too, each in a call of its own."""
     secret, redactor = PLANTS[30].secret, Redactor(KEY)
     frames = [
-        _frame(chunk(piece), exchange=number, kind=FrameKind.REQUEST) for number, piece in enumerate(cut(secret, 6), 1)
+        _frame(chunk(piece), exchange=number, kind=FrameKind.REQUEST)
+        for number, piece in enumerate(cut(secret, 6), 1)
     ]
-    text = "".join(text for frame in frames for text in texts_of_frame(redactor.redact_frame(frame, None)))
+    text = "".join(
+        text for frame in frames for text in texts_of_frame(redactor.redact_frame(frame, None))
+    )
     assert count_shown(secret, text) <= SHOWN
 
 
 def test_a_key_that_a_snapshot_cuts_off_is_replaced() -> None:
     """The snapshot of a task that is still at work ends in the middle of a key."""
     secret = PLANTS[30].secret
-    task = {"id": "t-1", "artifacts": [{"artifactId": "a", "parts": [{"text": f"use {secret[:-6]}"}]}]}
-    clean = Redactor(KEY).redact_frame(_frame({"task": task}, event=EventKind.TASK, artifact_id=""), None)
+    task = {
+        "id": "t-1",
+        "artifacts": [{"artifactId": "a", "parts": [{"text": f"use {secret[:-6]}"}]}],
+    }
+    clean = Redactor(KEY).redact_frame(
+        _frame({"task": task}, event=EventKind.TASK, artifact_id=""), None
+    )
     assert count_shown(secret, clean.payload.decode()) < 4
     assert clean.redacted == ("$.task.artifacts[0].parts[0].text",)
 
@@ -195,25 +231,34 @@ def test_a_known_secret_in_chunks_is_replaced() -> None:
     """A secret from a header that an agent repeats in pieces of eight characters."""
     redactor = Redactor(KEY)
     redactor.redact_text("Authorization: Bearer f00dbabe-correct-horse")
-    frames = [_frame(chunk(piece), seq) for seq, piece in enumerate(cut("it is f00dbabe-correct-horse, right", 8))]
-    text = "".join(text for frame in frames for text in texts_of_frame(redactor.redact_frame(frame, None)))
+    frames = [
+        _frame(chunk(piece), seq)
+        for seq, piece in enumerate(cut("it is f00dbabe-correct-horse, right", 8))
+    ]
+    text = "".join(
+        text for frame in frames for text in texts_of_frame(redactor.redact_frame(frame, None))
+    )
     assert count_shown("f00dbabe-correct-horse", text) <= 10
     assert text.endswith(", right")
 
 
 def test_a_second_reading_begins_anew() -> None:
-    """`redact` and `scan` read all frames twice: an open key at the end has no effect on the beginning."""
+    """`redact` and `scan` read all frames twice: an open key at the end has no effect on the
+    beginning."""
     redactor = Redactor(KEY)
     frames = [_frame(chunk(piece), seq) for seq, piece in enumerate(("one two", *PEM[:3]))]
     frames.append(_frame(chunk("see token=cAnary7f3Qx9Zk"), exchange=2))
-    first, second = ([redactor.redact_frame(frame, None).payload for frame in frames] for _ in range(2))
+    first, second = (
+        [redactor.redact_frame(frame, None).payload for frame in frames] for _ in range(2)
+    )
     assert first == second
     assert b"one two" in second[0]
     assert b"see token=" in second[-1]
 
 
 def test_ordinary_text_in_chunks_stays() -> None:
-    """Of the manual, sent word by word, fewer than one chunk in 1,000 is changed: those near names of secrets."""
+    """Of the manual, sent word by word, fewer than one chunk in 1,000 is changed: those near names
+    of secrets."""
     pieces, changed = 0, 0
     redactor = Redactor(KEY)
     for number, page in enumerate(PAGES, 1):
@@ -229,13 +274,18 @@ def test_ordinary_text_in_chunks_stays() -> None:
 def _log(chunks: list[Chunk], **options: Any) -> list[str]:
     """Return the payloads of the lines outside messages."""
     kinds = (FrameKind.LOG, FrameKind.OTHER)
-    return [f.payload.decode() for f in observe(chunks, **options).out if isinstance(f, Frame) and f.kind in kinds]
+    return [
+        f.payload.decode()
+        for f in observe(chunks, **options).out
+        if isinstance(f, Frame) and f.kind in kinds
+    ]
 
 
 @pytest.mark.parametrize("write", [Stdio.log, Stdio.read])
 @pytest.mark.parametrize("prefix", ["", "INFO agent: "])
 def test_a_private_key_in_lines_is_replaced(write: Any, prefix: str) -> None:
-    """Each line between the first and the last is a label, on stderr and on stdout, also if the recorder restarts."""
+    """Each line between the first and the last is a label, on stderr and on stdout, also if the
+    recorder restarts."""
     lines = ["starting", *PEM, "ready"]
     stdio = Stdio()
     for line in lines:
@@ -272,10 +322,19 @@ def test_a_key_without_an_end_hides_no_more_than_its_limit() -> None:
     assert _log(stdio.exit().closed().session())[count:].count(line) == 3
 
 
-@pytest.mark.parametrize("line", [f'expected "{PEM[0]}" in key.pem', f"{PEM[0]} {PEM[1]} {PEM[-1]}"])
+@pytest.mark.parametrize(
+    "line", [f'expected "{PEM[0]}" in key.pem', f"{PEM[0]} {PEM[1]} {PEM[-1]}"]
+)
 def test_a_line_about_a_key_hides_no_other(line: str) -> None:
-    """A sentence about the first line of a key, and a line with a whole key: the next line stays."""
-    stdio = Stdio().read(f"{line}\n".encode()).log(f"{line}\n".encode()).log(b"ready\n").read(b"ready\n")
+    """A sentence about the first line of a key, and a line with a whole key: the next line
+    stays."""
+    stdio = (
+        Stdio()
+        .read(f"{line}\n".encode())
+        .log(f"{line}\n".encode())
+        .log(b"ready\n")
+        .read(b"ready\n")
+    )
     assert _log(stdio.exit().closed().session()).count("ready") == 2
 
 
@@ -285,7 +344,10 @@ def test_a_key_in_lines_of_json_is_replaced() -> None:
     for line in PEM:
         stdio.read(msgspec.json.encode({"log": line}) + b"\n")
     shown = _log(stdio.exit().closed().session())
-    assert [shown[0], shown[-1]] == [f'{{"log":"{PEM[0]}"}}', f'"redacted-{shown[-1][10:22]}{PEM[-1]}\\"}}"']
+    assert [shown[0], shown[-1]] == [
+        f'{{"log":"{PEM[0]}"}}',
+        f'"redacted-{shown[-1][10:22]}{PEM[-1]}\\"}}"',
+    ]
     assert all(msgspec.json.decode(line)[:9] == "redacted-" for line in shown[1:-1])
 
 

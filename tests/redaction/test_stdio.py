@@ -25,12 +25,22 @@ def session(canary: Canaries) -> Stdio:
         "GetTask", {"id": "t-1"}, 1, **{name.replace("-", "_"): v for name, v in fields.items()}
     )
     found.log(f"starting agent --password {canary.plain('log flag')}\n".encode())
-    found.log(f'Authorization: Bearer {canary("log header")}\n{{"apiKey":"{canary("log json")}"}}\n'.encode())
+    found.log(
+        f"Authorization: Bearer {canary('log header')}\n"
+        f'{{"apiKey":"{canary("log json")}"}}\n'.encode()
+    )
     found.read(f"debug: token={canary.plain('stray')}\n".encode())
     found.answer({"jsonrpc": "2.0", "id": 9, "result": {"secret": canary("unknown id")}})
     found.answer({"type": "handshake", "sessionToken": canary("handshake")})
     metadata = {"accessToken": canary("result"), "echo": f"you sent {canary('header')}"}
-    found.result({"id": "t-1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}, "metadata": metadata})
+    found.result(
+        {
+            "id": "t-1",
+            "contextId": "c",
+            "status": {"state": "TASK_STATE_WORKING"},
+            "metadata": metadata,
+        }
+    )
     found.log(f"bye {canary('result')}".encode())
     return found.eof(UP).exit(3).closed()
 
@@ -41,14 +51,17 @@ def test_no_output_has_a_secret() -> None:
     seen = observe(session(canary).session())
     out = msgspec.json.encode([seen.out, seen.connections, seen.exchanges, [*seen.tasks.values()]])
     payloads = b"".join(getattr(each, "payload", b"") for each in seen.out)
-    headers = b"".join(b"".join(pair) for each in seen.exchanges.values() for pair in each.request_headers)
+    headers = b"".join(
+        b"".join(pair) for each in seen.exchanges.values() for pair in each.request_headers
+    )
     assert len(canary.at) == 13
     assert canary.found_in(out + payloads + headers) == []
     assert b"redacted-" in payloads
 
 
 def test_the_recording_has_no_secret(tmp_path: Path) -> None:
-    """Neither the file nor its write-ahead log has a secret, even if bytes of a message are missing."""
+    """Neither the file nor its write-ahead log has a secret, even if bytes of a message are
+    missing."""
     canary = Canaries()
     chunks = (
         session(canary)

@@ -12,7 +12,8 @@ from support_relay import SECONDS, Story
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the relay allows a slow peer is not what these tests are about: a slow machine gets more."""
+    """What the relay allows a slow peer is not what these tests are about: a slow machine gets
+    more."""
     for name in ("SILENT_CLIENT_SECONDS", "FLUSH_SECONDS", "REFUSAL_SECONDS", "LINGER_SECONDS"):
         monkeypatch.setattr(connection, name, SECONDS)
 

@@ -85,7 +85,9 @@ async def test_a_machine_without_the_second_address_uses_the_first(
     assert [host for host, _ in names(await listen())] == [HOSTS[0]]
 
 
-async def test_a_first_address_that_does_not_exist_is_an_error(failing: Callable[[Fail], None]) -> None:
+async def test_a_first_address_that_does_not_exist_is_an_error(
+    failing: Callable[[Fail], None],
+) -> None:
     failing(lambda host, _: errno.EADDRNOTAVAIL if host == HOSTS[0] else 0)
     with pytest.raises(RouteError, match=r"cannot listen on .*: no such luck"):
         await listen()
@@ -128,7 +130,9 @@ async def test_any_other_error_is_explained_at_once(
     assert [sock.fileno() for sock in bound] == [-1]
 
 
-async def test_the_next_port_is_the_first_that_is_free_on_all_hosts(bound: list[socket.socket]) -> None:
+async def test_the_next_port_is_the_first_that_is_free_on_all_hosts(
+    bound: list[socket.socket],
+) -> None:
     neighbours = await listen()
     port = neighbours[0].getsockname()[1]
     (first,) = bind_next_port(neighbours[1:])
@@ -151,7 +155,9 @@ class _Neighbour:
         return HOSTS[0], self._port
 
 
-@pytest.mark.parametrize(("port", "last"), [(9000, 9064), (65471, 65535), (65534, 65535), (65535, 0)])
+@pytest.mark.parametrize(
+    ("port", "last"), [(9000, 9064), (65471, 65535), (65534, 65535), (65535, 0)]
+)
 def test_there_is_no_next_port_if_64_are_taken_or_the_ports_end(
     port: int, last: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,11 +25,16 @@ Play = Callable[[Story], None]
 
 
 def edits(bench: Bench) -> list[dict[str, object]]:
-    return [msgspec.json.decode(chunk.data) for chunk in bench.journal.chunks if chunk.kind is ChunkKind.EDIT]
+    return [
+        msgspec.json.decode(chunk.data)
+        for chunk in bench.journal.chunks
+        if chunk.kind is ChunkKind.EDIT
+    ]
 
 
 def test_a_card_is_rewritten_and_recorded_as_received(play: Play) -> None:
-    """The client gets the proxy's URL; the journal holds the agent's card, and an EDIT record with both URLs."""
+    """The client gets the proxy's URL; the journal holds the agent's card, and an EDIT record with
+    both URLs."""
 
     async def story() -> None:
         async with (
@@ -40,7 +45,9 @@ def test_a_card_is_rewritten_and_recorded_as_received(play: Play) -> None:
             assert f"http://localhost:{port}/a".encode() in bench.journal.data(Direction.TO_CLIENT)
             edit = edits(bench)[-1]
             assert edit["kind"] == "card"
-            assert edit["urls"] == [[f"http://localhost:{port}/a", f"http://127.0.0.1:{bench.port}/a"]]
+            assert edit["urls"] == [
+                [f"http://localhost:{port}/a", f"http://127.0.0.1:{bench.port}/a"]
+            ]
             response, _ = await fetch(bench, **{"If-None-Match": '"original"'})
             assert response.status == 200
             assert "original" not in response.headers["ETag"]
@@ -49,7 +56,8 @@ def test_a_card_is_rewritten_and_recorded_as_received(play: Play) -> None:
 
 
 def test_an_edit_is_recorded_in_the_direction_of_its_bytes(play: Play) -> None:
-    """The records of a request are the client's, those of a card the agent's; each offset is that of the message."""
+    """The records of a request are the client's, those of a card the agent's; each offset is that
+    of the message."""
 
     async def story() -> None:
         async with (
@@ -73,7 +81,10 @@ def test_never_and_keep_host_change_no_byte(play: Play) -> None:
     """With `--rewrite-card never --keep-host` the client gets what the agent sent."""
 
     async def story() -> None:
-        async with card_agent(("http://localhost:PORT/", "JSONRPC")) as port, relaying(port, editing=NO_EDITS) as bench:
+        async with (
+            card_agent(("http://localhost:PORT/", "JSONRPC")) as port,
+            relaying(port, editing=NO_EDITS) as bench,
+        ):
             assert await urls_of(bench) == [f"http://localhost:{port}/"]
             assert edits(bench) == []
 
@@ -100,13 +111,19 @@ def test_a_signed_card_arrives_byte_for_byte(play: Play) -> None:
 
 
 def test_further_interfaces_get_listeners(play: Play) -> None:
-    """HTTP on other ports of the same host: at most eight, said to the user, and they lead where the card says."""
+    """HTTP on other ports of the same host: at most eight, said to the user, and they lead where
+    the card says."""
 
     async def story() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            ports = [await stack.enter_async_context(card_agent()) for _ in range(MAX_LEARNED_LISTENERS + 1)]
+            ports = [
+                await stack.enter_async_context(card_agent())
+                for _ in range(MAX_LEARNED_LISTENERS + 1)
+            ]
             listed = [(f"http://localhost:{port}/", "HTTP+JSON") for port in ports]
-            port = await stack.enter_async_context(card_agent(("http://localhost:PORT/", "JSONRPC"), *listed))
+            port = await stack.enter_async_context(
+                card_agent(("http://localhost:PORT/", "JSONRPC"), *listed)
+            )
             bench = await stack.enter_async_context(relaying(port, editing=EditPolicy()))
             urls = await urls_of(bench)
             assert urls[0] == f"http://127.0.0.1:{bench.port}/"
@@ -118,11 +135,15 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
                 assert url.startswith("http://127.0.0.1:")
                 async with session.get(url + "x") as response:
                     assert response.status == 200
-                dialed = [chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED]
+                dialed = [
+                    chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED
+                ]
                 assert f":{ports[number]}".encode() in dialed[-1]
             told = [note.text for note in bench.notes]
             assert sum("listening on" in text for text in told) == MAX_LEARNED_LISTENERS
-            (last,) = [note for note in bench.notes if "not relayed because no port is free" in note.text]
+            (last,) = [
+                note for note in bench.notes if "not relayed because no port is free" in note.text
+            ]
             assert f"127.0.0.1:{ports[-1]}" in last.text
             assert last.hint.endswith(f"--listen :PORT --upstream 127.0.0.1:{ports[-1]}")
 
@@ -140,7 +161,10 @@ def test_a_card_that_names_the_proxy_creates_no_loop(play: Play) -> None:
         async with http_agent(answer) as port, relaying(port, editing=EditPolicy()) as bench:
             listed.append({"url": f"http://localhost:{bench.port}/x", "protocolBinding": "JSONRPC"})
             listed.append({"url": f"localhost:{bench.port}", "protocolBinding": "GRPC"})
-            assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/x", f"127.0.0.1:{bench.port}"]
+            assert await urls_of(bench) == [
+                f"http://127.0.0.1:{bench.port}/x",
+                f"127.0.0.1:{bench.port}",
+            ]
             assert len(bench.relay.bound_addresses) == 1
             _, writer = await bench.connect()
             writer.write(PREFACE)
@@ -148,17 +172,22 @@ def test_a_card_that_names_the_proxy_creates_no_loop(play: Play) -> None:
             writer.close()
             await bench.closed(2)
             assert bench.relay.stats.total == 2
-            dialed = [chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED]
+            dialed = [
+                chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED
+            ]
             assert all(f'"127.0.0.1:{port}"'.encode() in data for data in dialed)
 
     play(story())
 
 
 async def test_the_grpc_port_is_learned_from_the_card() -> None:
-    """Before the card is seen a gRPC call ends with UNAVAILABLE that names --upstream-grpc; after it, it arrives."""
+    """Before the card is seen a gRPC call ends with UNAVAILABLE that names --upstream-grpc; after
+    it, it arrives."""
     async with (
         grpc_server() as grpc_port,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{grpc_port}", "GRPC")) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"localhost:{grpc_port}", "GRPC")
+        ) as port,
         relaying(port, editing=EditPolicy()) as bench,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -168,7 +197,10 @@ async def test_the_grpc_port_is_learned_from_the_card() -> None:
         refused = [chunk for chunk in bench.journal.chunks if b"HTTP/2 without TLS" in chunk.data]
         assert refused[0].kind is ChunkKind.DIALED
         assert b"400" in refused[0].data
-        assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
+        assert await urls_of(bench) == [
+            f"http://127.0.0.1:{bench.port}/",
+            f"127.0.0.1:{bench.port}",
+        ]
         assert await call(bench.port) == b"hi"
         assert any("gRPC" in note.text and str(grpc_port) in note.text for note in bench.notes)
 
@@ -180,7 +212,10 @@ async def test_the_flag_wins_over_the_card() -> None:
         card_agent(("http://localhost:PORT/", "JSONRPC"), ("localhost:1", "GRPC")) as port,
         relaying(port, grpc_port, editing=EditPolicy()) as bench,
     ):
-        assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
+        assert await urls_of(bench) == [
+            f"http://127.0.0.1:{bench.port}/",
+            f"127.0.0.1:{bench.port}",
+        ]
         assert await call(bench.port) == b"hi"
 
 
@@ -190,9 +225,16 @@ async def test_routes_to_other_hosts_are_not_learned() -> None:
         card_agent(("http://10.1.2.3:80/", "JSONRPC"), ("10.1.2.3:50051", "GRPC")) as port,
         relaying(port, editing=EditPolicy("always")) as bench,
     ):
-        assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
+        assert await urls_of(bench) == [
+            f"http://127.0.0.1:{bench.port}/",
+            f"127.0.0.1:{bench.port}",
+        ]
         assert len(bench.relay.bound_addresses) == 1
-        assert not any(b"10.1.2.3" in chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED)
+        assert not any(
+            b"10.1.2.3" in chunk.data
+            for chunk in bench.journal.chunks
+            if chunk.kind is ChunkKind.DIALED
+        )
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -1,4 +1,5 @@
-"""The processes of clients: looked up before a client's first byte is read, and in the first record."""
+"""The processes of clients: looked up before a client's first byte is read, and in the first
+record."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 @asynccontextmanager
-async def relay(upstream: int, processes: Processes) -> AsyncIterator[tuple[list[int], MemoryJournal]]:
+async def relay(
+    upstream: int, processes: Processes
+) -> AsyncIterator[tuple[list[int], MemoryJournal]]:
     """Yield the ports of a listener for the upstream and of a forward proxy."""
     journal = MemoryJournal()
     route = Route(Listen.parse("127.0.0.1:0"), Upstream.parse(f"127.0.0.1:{upstream}"))
@@ -59,7 +62,11 @@ async def relay(upstream: int, processes: Processes) -> AsyncIterator[tuple[list
 
 
 def opened(journal: MemoryJournal) -> list[ConnectionFacts]:
-    return [msgspec.json.decode(c.data, type=ConnectionFacts) for c in journal.chunks if c.kind is ChunkKind.OPEN]
+    return [
+        msgspec.json.decode(c.data, type=ConnectionFacts)
+        for c in journal.chunks
+        if c.kind is ChunkKind.OPEN
+    ]
 
 
 def test_each_kind_of_connection_has_its_client_process(play: Play) -> None:
@@ -115,7 +122,10 @@ def test_a_client_that_is_gone_is_not_looked_up(play: Play) -> None:
                 with socket.create_connection(("127.0.0.1", entry)) as gone:
                     gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 reader, writer = await asyncio.open_connection("127.0.0.1", entry)
-                writer.write(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+                writer.write(
+                    f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n"
+                    f"Host: 127.0.0.1:{port}\r\n\r\n".encode()
+                )
                 assert (await asyncio.wait_for(reader.read(), SECONDS)).endswith(b"hi")
                 writer.close()
             assert opened(journal)[-1].client_process == _PLANNER

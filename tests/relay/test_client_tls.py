@@ -1,4 +1,5 @@
-"""TLS toward clients: one port takes TLS and plain text; what a client gets, and what the user reads if it fails."""
+"""TLS toward clients: one port takes TLS and plain text; what a client gets, and what the user
+reads if it fails."""
 
 from __future__ import annotations
 
@@ -59,7 +60,11 @@ async def connect(
 
 def opened(bench: Bench, connection: int = 1) -> TlsFacts | None:
     """The facts of the client's handshake, from the journal."""
-    (data,) = [c.data for c in bench.journal.chunks if c.kind is ChunkKind.OPEN and c.connection == connection]
+    (data,) = [
+        c.data
+        for c in bench.journal.chunks
+        if c.kind is ChunkKind.OPEN and c.connection == connection
+    ]
     return msgspec.json.decode(data, type=ConnectionFacts).tls
 
 
@@ -76,16 +81,26 @@ def test_one_port_takes_tls_and_plain_text(
     async def story() -> None:
         async with agent(echo) as port, relaying(port, client_tls=tls) as bench:
             for number, encrypted in ((1, True), (2, False), (3, True)):
-                reader, writer = await (connect(bench, trusting, "agent.example") if encrypted else bench.connect())
+                reader, writer = await (
+                    connect(bench, trusting, "agent.example") if encrypted else bench.connect()
+                )
                 writer.write(b"x" * 300_000)
                 assert await reader.readexactly(300_000) == b"x" * 300_000
                 writer.close()
                 await bench.closed(number)
-                assert bench.journal.data(TO_AGENT, number) == bench.journal.data(TO_CLIENT, number) == b"x" * 300_000
+                assert (
+                    bench.journal.data(TO_AGENT, number)
+                    == bench.journal.data(TO_CLIENT, number)
+                    == b"x" * 300_000
+                )
                 facts = opened(bench, number)
                 assert (facts is not None) is encrypted
             assert facts is not None
-            assert (facts.version, facts.alpn, facts.server_name) == ("TLSv1.3", "", "agent.example")
+            assert (facts.version, facts.alpn, facts.server_name) == (
+                "TLSv1.3",
+                "",
+                "agent.example",
+            )
             assert facts.cipher.startswith("TLS_")
             assert facts.server is not None
             assert facts.server.names == ("agent.example",)
@@ -130,7 +145,11 @@ def test_without_a_server_name_the_address_is_certified(
     ],
 )
 def test_http_1_is_chosen_where_both_are_offered(
-    play: Play, tls: ClientTls, trusting: ssl.SSLContext, offered: tuple[str, ...], chosen: str | None
+    play: Play,
+    tls: ClientTls,
+    trusting: ssl.SSLContext,
+    offered: tuple[str, ...],
+    chosen: str | None,
 ) -> None:
     """Cards are edited there; gRPC offers h2 alone."""
     trusting.set_alpn_protocols(list(offered))
@@ -179,17 +198,26 @@ def test_a_hello_in_pieces(play: Play, tls: ClientTls, trusting: ssl.SSLContext)
     play(story())
 
 
-CARD = b'{"name":"a","url":"http://127.0.0.1:%d/rpc","protocolVersion":"0.3.0","skills":[],"capabilities":{}}'
+CARD = (
+    b'{"name":"a","url":"http://127.0.0.1:%d/rpc",'
+    b'"protocolVersion":"0.3.0","skills":[],"capabilities":{}}'
+)
 
 
-def test_a_card_leads_back_the_way_the_client_came(play: Play, tls: ClientTls, trusting: ssl.SSLContext) -> None:
-    """`https` for a client with TLS, and without the port if the client names none; `http` for another."""
+def test_a_card_leads_back_the_way_the_client_came(
+    play: Play, tls: ClientTls, trusting: ssl.SSLContext
+) -> None:
+    """`https` for a client with TLS, and without the port if the client names none; `http` for
+    another."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while await reader.readuntil(b"\r\n\r\n"):
                 body = CARD % writer.get_extra_info("sockname")[1]
-                head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+                head = (
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(body)
+                )
                 writer.write(head + body)
 
     async def url(bench: Bench, host: bytes, context: ssl.SSLContext | None) -> str:
@@ -202,7 +230,10 @@ def test_a_card_leads_back_the_way_the_client_came(play: Play, tls: ClientTls, t
         return found
 
     async def story() -> None:
-        async with agent(serve) as port, relaying(port, client_tls=tls, editing=EditPolicy()) as bench:
+        async with (
+            agent(serve) as port,
+            relaying(port, client_tls=tls, editing=EditPolicy()) as bench,
+        ):
             assert await url(bench, b"localhost:9", trusting) == "https://localhost:9/rpc"
             assert await url(bench, b"proxy.example", trusting) == "https://proxy.example/rpc"
             assert await url(bench, b"localhost:9", None) == "http://localhost:9/rpc"
@@ -210,7 +241,9 @@ def test_a_card_leads_back_the_way_the_client_came(play: Play, tls: ClientTls, t
     play(story())
 
 
-def test_tls_on_both_sides(play: Play, tls: ClientTls, trusting: ssl.SSLContext, tmp_path: Path) -> None:
+def test_tls_on_both_sides(
+    play: Play, tls: ClientTls, trusting: ssl.SSLContext, tmp_path: Path
+) -> None:
     """The facts of each handshake are those of that side."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -243,7 +276,9 @@ def test_tls_on_both_sides(play: Play, tls: ClientTls, trusting: ssl.SSLContext,
     play(story())
 
 
-def test_an_unverified_certificate_is_named_as_such(play: Play, tls: ClientTls, trusting: ssl.SSLContext) -> None:
+def test_an_unverified_certificate_is_named_as_such(
+    play: Play, tls: ClientTls, trusting: ssl.SSLContext
+) -> None:
     """Its fingerprint is known; an address is no server name."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("other.example").configure_cert(server)
@@ -313,7 +348,9 @@ def test_the_clients_end_reaches_the_agent_after_all_bytes(
     play(story())
 
 
-def test_stopping_closes_clients_that_have_not_begun(play: Play, tls: ClientTls, trusting: ssl.SSLContext) -> None:
+def test_stopping_closes_clients_that_have_not_begun(
+    play: Play, tls: ClientTls, trusting: ssl.SSLContext
+) -> None:
     """Neither silence nor half of a handshake delays the end."""
 
     async def story() -> None:
@@ -339,26 +376,33 @@ def test_stopping_closes_clients_that_have_not_begun(play: Play, tls: ClientTls,
 
 def blocking_handshake(port: int, context: ssl.SSLContext) -> None:
     """Connect as most clients do, which send an alert if they refuse; asyncio sends none."""
-    with socket.create_connection(("127.0.0.1", port)) as sock, context.wrap_socket(sock, server_hostname="localhost"):
+    with (
+        socket.create_connection(("127.0.0.1", port)) as sock,
+        context.wrap_socket(sock, server_hostname="localhost"),
+    ):
         pass
 
 
 def failing(play: Play, tls: ClientTls, client: Callable[[Bench], object]) -> list[tuple[str, str]]:
-    """Run a client whose handshake fails; return the user's lines, with PORT for the port. The connection and the
-    reason are recorded, and nothing else."""
+    """Run a client whose handshake fails; return the user's lines, with PORT for the port. The
+    connection and the reason are recorded, and nothing else."""
     lines: list[tuple[str, str]] = []
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port, client_tls=tls) as bench:
             await client(bench)  # type: ignore[misc]
             await until(lambda: bool(bench.notes))
-            lines.extend((note.text.replace(str(bench.port), "PORT"), note.hint) for note in bench.notes)
+            lines.extend(
+                (note.text.replace(str(bench.port), "PORT"), note.hint) for note in bench.notes
+            )
             assert all(note.loud for note in bench.notes)
             await until(lambda: not bench.relay._handshakes)
             for number in {chunk.connection for chunk in bench.journal.chunks}:
                 assert bench.journal.kinds(number) == ["OPEN", "RESET to_agent", "CLOSED"]
                 (reason,) = [
-                    c.data for c in bench.journal.chunks if c.kind is ChunkKind.RESET and c.connection == number
+                    c.data
+                    for c in bench.journal.chunks
+                    if c.kind is ChunkKind.RESET and c.connection == number
                 ]
                 assert reason.startswith(b"TLS handshake failed: ")
             assert bench.journal.data(TO_AGENT) == b""
@@ -381,12 +425,16 @@ def test_a_client_that_does_not_trust_the_authority(play: Play, tls: ClientTls) 
         await until(lambda: bench.journal.kinds(2)[-1:] == ["CLOSED"])
         reason = bench.journal.data(TO_AGENT, kind=ChunkKind.RESET).decode()
         assert reason.startswith(
-            "TLS handshake failed: the client refused the proxy's certificate for localhost: tlsv1 alert unknown ca; "
+            "TLS handshake failed: the client refused the proxy's "
+            "certificate for localhost: tlsv1 alert unknown ca; "
         )
         assert "a2a-proxy ca env" in reason
 
     ((text, hint),) = failing(play, tls, client)
-    assert text == "a client of 127.0.0.1:PORT refused the proxy's certificate for localhost: tlsv1 alert unknown ca"
+    assert (
+        text == "a client of 127.0.0.1:PORT refused the proxy's "
+        "certificate for localhost: tlsv1 alert unknown ca"
+    )
     assert 'eval "$(a2a-proxy ca env)"' in hint
 
 
@@ -403,12 +451,17 @@ def test_a_client_that_leaves(play: Play, tls: ClientTls, trusting: ssl.SSLConte
         writer.close()
 
     ((text, hint),) = failing(play, tls, client)
-    assert text == "a client of 127.0.0.1:PORT closed the connection during the TLS handshake for agent.example"
+    assert (
+        text == "a client of 127.0.0.1:PORT closed the connection "
+        "during the TLS handshake for agent.example"
+    )
     assert hint.startswith("if it does not accept the certificate: ")
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_hello_that_is_cut_off(play: Play, tls: ClientTls, monkeypatch: pytest.MonkeyPatch, closes: bool) -> None:
+def test_a_hello_that_is_cut_off(
+    play: Play, tls: ClientTls, monkeypatch: pytest.MonkeyPatch, closes: bool
+) -> None:
     """By the client, or by the limit of time."""
     monkeypatch.setattr(client_tls, "HANDSHAKE_SECONDS", SECONDS if closes else 0.1)
 
@@ -422,10 +475,15 @@ def test_a_hello_that_is_cut_off(play: Play, tls: ClientTls, monkeypatch: pytest
         writer.close()
 
     ((text, _),) = failing(play, tls, client)
-    assert text == "a client of 127.0.0.1:PORT began a TLS handshake and sent only a part of its ClientHello"
+    assert (
+        text == "a client of 127.0.0.1:PORT began a TLS "
+        "handshake and sent only a part of its ClientHello"
+    )
 
 
-@pytest.mark.parametrize("garbage", [b"\x16garbage, no record", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\xff"])
+@pytest.mark.parametrize(
+    "garbage", [b"\x16garbage, no record", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\xff"]
+)
 def test_garbage_gets_an_alert(play: Play, tls: ClientTls, garbage: bytes) -> None:
     async def client(bench: Bench) -> None:
         reader, writer = await bench.connect()
@@ -434,7 +492,9 @@ def test_garbage_gets_an_alert(play: Play, tls: ClientTls, garbage: bytes) -> No
         writer.close()
 
     ((text, _),) = failing(play, tls, client)
-    assert text == "a client of 127.0.0.1:PORT sent bytes that begin like TLS and are no ClientHello"
+    assert (
+        text == "a client of 127.0.0.1:PORT sent bytes that begin like TLS and are no ClientHello"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
@@ -504,7 +564,10 @@ def test_the_users_own_certificate(play: Play, own: tuple[trustme.CA, Certificat
 
     async def story() -> None:
         context = ssl.create_default_context(cadata=ca.cert_pem.bytes().decode())
-        async with agent(echo) as port, relaying(port, client_tls=ClientTls(FileContexts(files))) as bench:
+        async with (
+            agent(echo) as port,
+            relaying(port, client_tls=ClientTls(FileContexts(files))) as bench,
+        ):
             _, writer = await connect(bench, context, "agent.example")
             with pytest.raises(ssl.SSLCertVerificationError):
                 await connect(bench, context, "other.example")
@@ -519,9 +582,14 @@ def test_the_users_own_certificate(play: Play, own: tuple[trustme.CA, Certificat
 
 
 def test_clients_must_present_a_certificate(
-    play: Play, authority: Authority, trusting: ssl.SSLContext, own: tuple[trustme.CA, CertificateFiles], tmp_path: Path
+    play: Play,
+    authority: Authority,
+    trusting: ssl.SSLContext,
+    own: tuple[trustme.CA, CertificateFiles],
+    tmp_path: Path,
 ) -> None:
-    """One of the CA is taken; none, one of another CA, and plain text are refused, each with a line."""
+    """One of the CA is taken; none, one of another CA, and plain text are refused, each with a
+    line."""
     ca, _ = own
 
     def demand(context: ssl.SSLContext) -> None:
@@ -591,7 +659,9 @@ def odd_context(authority: Authority, folder: Path, purpose: int) -> ssl.SSLCont
     return context
 
 
-def test_a_client_certificate_that_cannot_be_read(play: Play, authority: Authority, tmp_path: Path) -> None:
+def test_a_client_certificate_that_cannot_be_read(
+    play: Play, authority: Authority, tmp_path: Path
+) -> None:
     """A line instead of a traceback."""
     odd = odd_context(authority, tmp_path, ssl.PROTOCOL_TLS_CLIENT)
 
@@ -603,17 +673,24 @@ def test_a_client_certificate_that_cannot_be_read(play: Play, authority: Authori
         with contextlib.suppress(OSError):
             await asyncio.to_thread(blocking_handshake, bench.port, odd)
 
-    ((text, _),) = failing(play, ClientTls(IssuedContexts(authority, demand), required=True), client)
+    ((text, _),) = failing(
+        play, ClientTls(IssuedContexts(authority, demand), required=True), client
+    )
     assert text == "a client's certificate cannot be read at 127.0.0.1:PORT"
 
 
-def test_an_agents_certificate_that_cannot_be_read(play: Play, authority: Authority, tmp_path: Path) -> None:
+def test_an_agents_certificate_that_cannot_be_read(
+    play: Play, authority: Authority, tmp_path: Path
+) -> None:
     """The client gets a 502, and the user a line."""
     odd = odd_context(authority, tmp_path, ssl.PROTOCOL_TLS_SERVER)
     editing = msgspec.structs.replace(NO_EDITS, trust=Trust(tmp_path / "ca.pem"))
 
     async def story() -> None:
-        async with agent(echo, tls=odd) as port, relaying(f"https://localhost:{port}", editing=editing) as bench:
+        async with (
+            agent(echo, tls=odd) as port,
+            relaying(f"https://localhost:{port}", editing=editing) as bench,
+        ):
             reader, writer = await bench.connect()
             writer.write(GET)
             assert b"its certificate cannot be read" in await reader.read()

@@ -13,7 +13,17 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay import connection
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import NO_EDITS, SECONDS, CountingJournal, Story, agent, echo, relaying, reset, until
+from support_relay import (
+    NO_EDITS,
+    SECONDS,
+    CountingJournal,
+    Story,
+    agent,
+    echo,
+    relaying,
+    reset,
+    until,
+)
 
 Play = Callable[[Story], None]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -38,7 +48,13 @@ def test_bytes_are_forwarded_and_captured(play: Play) -> None:
             await bench.closed()
             assert bench.journal.data(TO_AGENT) == sent
             assert bench.journal.data(TO_CLIENT) == sent
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_agent", "EOF to_client", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_agent",
+                "EOF to_client",
+                "CLOSED",
+            ]
             times = [chunk.at for chunk in bench.journal.chunks]
             assert times == sorted(times)
             assert abs(times[0] - time.time_ns()) < 60_000_000_000
@@ -47,7 +63,8 @@ def test_bytes_are_forwarded_and_captured(play: Play) -> None:
 
 
 def test_timestamps_are_not_later_than_receipt(play: Play) -> None:
-    """The time of bytes is taken before they are forwarded, so no peer can have acted on them earlier."""
+    """The time of bytes is taken before they are forwarded, so no peer can have acted on them
+    earlier."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
@@ -144,7 +161,8 @@ def test_many_connections(play: Play) -> None:
 
 @pytest.mark.parametrize("slow", [TO_AGENT, TO_CLIENT])
 def test_a_slow_reader_applies_back_pressure(play: Play, slow: Direction) -> None:
-    """While a peer does not read, the relay keeps less than 1 MiB of 64; later everything arrives."""
+    """While a peer does not read, the relay keeps less than 1 MiB of 64; later everything
+    arrives."""
     block = bytes(range(256)) * 4096
     go = asyncio.Event()
 
@@ -175,7 +193,9 @@ def test_a_slow_reader_applies_back_pressure(play: Play, slow: Direction) -> Non
             sending = asyncio.create_task(send(writer)) if slow is TO_AGENT else None
             await until(lambda: bench.relay.stats.buffered > 0)
             seen = -1
-            while seen != (seen := bench.relay.stats.bytes_to_agent + bench.relay.stats.bytes_to_client):
+            while seen != (
+                seen := bench.relay.stats.bytes_to_agent + bench.relay.stats.bytes_to_client
+            ):
                 assert bench.relay.stats.buffered < MEBI
                 await asyncio.sleep(0.05)
             assert seen < 64 * MEBI
@@ -209,7 +229,13 @@ def test_the_client_half_closes_first(play: Play) -> None:
             assert await reader.read() == b"you said all"
             writer.close()
             await bench.closed()
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_agent", "EOF to_client", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_agent",
+                "EOF to_client",
+                "CLOSED",
+            ]
 
     play(story())
 
@@ -236,7 +262,13 @@ def test_the_agent_half_closes_first(play: Play) -> None:
             assert await heard == b"but wait"
             writer.close()
             await bench.closed()
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_client", "EOF to_agent", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_client",
+                "EOF to_agent",
+                "CLOSED",
+            ]
 
     play(story())
 
@@ -273,7 +305,11 @@ def test_a_reset_of_the_client_reaches_the_agent(play: Play, size: int) -> None:
         async with agent(listen) as port, relaying(port, journal=CountingJournal()) as bench:
             sock = socket.create_connection(("127.0.0.1", bench.port))
             await asyncio.get_running_loop().run_in_executor(None, sock.sendall, sent)
-            await until(lambda: bench.relay.stats.bytes_to_agent == size and "DIALED" in bench.journal.kinds())
+            await until(
+                lambda: (
+                    bench.relay.stats.bytes_to_agent == size and "DIALED" in bench.journal.kinds()
+                )
+            )
             reset(sock)
             assert await got == (sent, "ConnectionResetError")
             await bench.closed()
@@ -306,7 +342,8 @@ def test_a_reset_of_the_agent_reaches_the_client(play: Play, size: int) -> None:
 
 
 def test_a_reset_follows_delayed_bytes(play: Play) -> None:
-    """Bytes that wait in the relay when the agent breaks off are delivered before the reset follows."""
+    """Bytes that wait in the relay when the agent breaks off are delivered before the reset
+    follows."""
 
     async def story() -> None:
         broken = asyncio.Event()
@@ -321,7 +358,9 @@ def test_a_reset_follows_delayed_bytes(play: Play) -> None:
             sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             sock.connect(("127.0.0.1", bench.port))
-            await broken.wait()  # a reader in a hurry would empty the relay before the agent sees it full
+            await (
+                broken.wait()
+            )  # a reader in a hurry would empty the relay before the agent sees it full
             reader, writer = await asyncio.open_connection(sock=sock)
             got, how = await read_until_broken(reader)
             writer.close()
@@ -333,7 +372,8 @@ def test_a_reset_follows_delayed_bytes(play: Play) -> None:
 
 
 def test_a_response_before_an_early_close_is_delivered(play: Play) -> None:
-    """An agent that refuses a large request answers and closes without reading: the client gets the answer."""
+    """An agent that refuses a large request answers and closes without reading: the client gets the
+    answer."""
     answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
 
     async def story() -> None:
@@ -356,8 +396,8 @@ def test_a_response_before_an_early_close_is_delivered(play: Play) -> None:
 
 
 def test_events_are_not_delayed(play: Play) -> None:
-    """Each event arrives before the next is sent, and at once: a timer would delay all of them, a busy machine some, so
-    that they go on until one was not delayed."""
+    """Each event arrives before the next is sent, and at once: a timer would delay all of them, a
+    busy machine some, so that they go on until one was not delayed."""
 
     async def story() -> None:
         arrived = asyncio.Event()
@@ -408,8 +448,8 @@ def test_small_writes_are_not_coalesced(play: Play) -> None:
 def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(
     play: Play, editing: EditPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in its middle. An
-    editor holds it for a moment, because it waits for the client's first bytes."""
+    """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in
+    its middle. An editor holds it for a moment, because it waits for the client's first bytes."""
     monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
     settings = b"\0\0\x06\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64"
 
@@ -433,7 +473,8 @@ def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(
 
 
 def test_the_server_may_speak_first(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A protocol in which the agent greets works, also where the relay has two upstreams to choose from."""
+    """A protocol in which the agent greets works, also where the relay has two upstreams to choose
+    from."""
     monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
 
     async def story() -> None:
@@ -457,7 +498,10 @@ def test_the_server_may_speak_first(play: Play, monkeypatch: pytest.MonkeyPatch)
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(190))
 FIRST_WORDS = {
     "upgrade": (
-        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAM\r\n\r\n",
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+            b"Upgrade: h2c\r\nHTTP2-Settings: AAM\r\n\r\n"
+        ),
         "http",
     ),
     "connect": (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "http"),
@@ -476,9 +520,12 @@ FIRST_WORDS = {
 def test_the_first_bytes_choose_the_upstream(
     play: Play, case: str, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all bytes unchanged."""
+    """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all
+    bytes unchanged."""
     words, where = FIRST_WORDS[case]
-    if words == PREFACE[: len(words)] and where == "http":  # which is known when nothing more comes for a while
+    if (
+        words == PREFACE[: len(words)] and where == "http"
+    ):  # which is known when nothing more comes for a while
         monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
 
     async def story() -> None:
@@ -492,7 +539,11 @@ def test_the_first_bytes_choose_the_upstream(
 
             return handler
 
-        async with agent(named(b"http")) as http, agent(named(b"grpc")) as grpc, relaying(http, grpc) as bench:
+        async with (
+            agent(named(b"http")) as http,
+            agent(named(b"grpc")) as grpc,
+            relaying(http, grpc) as bench,
+        ):
             reader, writer = await bench.connect()
             if split == "whole":
                 writer.write(words)
@@ -518,7 +569,8 @@ def reset_stream(writer: asyncio.StreamWriter) -> None:
 
 
 async def read_until_broken(reader: asyncio.StreamReader) -> tuple[bytes, str]:
-    """What came, and how it ended: the error's name, or `eof`. (StreamReader.read would let the error hide bytes.)"""
+    """What came, and how it ended: the error's name, or `eof`. (StreamReader.read would let the
+    error hide bytes.)"""
     got = bytearray()
     while True:
         try:
@@ -540,7 +592,9 @@ async def read_until_broken(reader: asyncio.StreamReader) -> tuple[bytes, str]:
         (b"CONNECTED / HTTP/1.1", ""),
     ],
 )
-def test_a_client_that_takes_a_listener_for_its_proxy(play: Play, request_line: bytes, method: str) -> None:
+def test_a_client_that_takes_a_listener_for_its_proxy(
+    play: Play, request_line: bytes, method: str
+) -> None:
     """The agent answers it as before; the user reads of the option for such clients."""
 
     async def story() -> None:
@@ -551,7 +605,10 @@ def test_a_client_that_takes_a_listener_for_its_proxy(play: Play, request_line: 
             writer.close()
             await bench.closed()
             assert [note.text for note in bench.notes] == [
-                f"a client uses 127.0.0.1:{bench.port} as its HTTP proxy ({method}), but that port leads to one agent"
+                (
+                    f"a client uses 127.0.0.1:{bench.port} as its HTTP "
+                    f"proxy ({method}), but that port leads to one agent"
+                )
             ] * bool(method)
             assert all("--forward" in note.hint for note in bench.notes)
 

@@ -22,7 +22,8 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
 
 
 def test_the_next_address_is_tried(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that refuses, and one whose accept queue never answers, do not hide the one that works."""
+    """An address that refuses, and one whose accept queue never answers, do not hide the one that
+    works."""
 
     async def story() -> None:
         async with agent(echo) as port:

@@ -34,7 +34,9 @@ def server_context() -> ssl.SSLContext:
 
 @contextlib.asynccontextmanager
 async def begun_early(
-    port: int, monkeypatch: pytest.MonkeyPatch, when_dialled: Callable[[EarlyUpstream], bool] = lambda _: True
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    when_dialled: Callable[[EarlyUpstream], bool] = lambda _: True,
 ) -> AsyncIterator[tuple[Bench, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client's connection to a relay that had dialled its upstream when the client came."""
     async with relaying(port) as bench:
@@ -56,7 +58,8 @@ async def begun_early(
 
 
 def test_bytes_go_both_ways(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The records are those of a connection that dialled after its client came, and so are the ends."""
+    """The records are those of a connection that dialled after its client came, and so are the
+    ends."""
 
     async def story() -> None:
         async with agent(echo) as port, begun_early(port, monkeypatch) as (bench, reader, writer):
@@ -66,7 +69,13 @@ def test_bytes_go_both_ways(play: Play, monkeypatch: pytest.MonkeyPatch) -> None
             assert await reader.read() == b""
             await bench.closed()
             assert bench.journal.data(Direction.TO_AGENT) == b"x" * 500_000
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_agent", "EOF to_client", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_agent",
+                "EOF to_client",
+                "CLOSED",
+            ]
             assert b'"peer":"127.0.0.1:%d"' % port in bench.journal.chunks[1].data
 
     play(story())
@@ -93,7 +102,9 @@ def test_an_agent_that_speaks_first(play: Play, monkeypatch: pytest.MonkeyPatch)
     play(story())
 
 
-def test_an_agent_that_ended_before_the_client_came(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_ended_before_the_client_came(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its last words and its end reach the client."""
 
     async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,8 +121,11 @@ def test_an_agent_that_ended_before_the_client_came(play: Play, monkeypatch: pyt
     play(story())
 
 
-def test_a_connection_lost_before_the_client_came(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client reads the bytes that arrived before, and its connection ends as the agent's did."""
+def test_a_connection_lost_before_the_client_came(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client reads the bytes that arrived before, and its connection ends as the agent's
+    did."""
 
     async def story() -> None:
         async with agent(echo) as port:
@@ -152,7 +166,11 @@ def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
 
     async def story() -> None:
         async with agent(echo) as port:
-            early, keeper, error = EarlyUpstream(Upstream.parse(f"127.0.0.1:{port}")), Keeper(), OSError("broken")
+            early, keeper, error = (
+                EarlyUpstream(Upstream.parse(f"127.0.0.1:{port}")),
+                Keeper(),
+                OSError("broken"),
+            )
             await dial_upstream(early.upstream, lambda: early)
             early.data_received(b"one")
             early.data_received(b"two")
@@ -165,8 +183,11 @@ def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
     play(story())
 
 
-def test_the_upstream_chooses_one_of_several_protocols(play: Play, server_context: ssl.SSLContext) -> None:
-    """Which one is known before the client's handshake. An upstream that chooses none speaks HTTP/1.1."""
+def test_the_upstream_chooses_one_of_several_protocols(
+    play: Play, server_context: ssl.SSLContext
+) -> None:
+    """Which one is known before the client's handshake. An upstream that chooses none speaks
+    HTTP/1.1."""
 
     async def story() -> None:
         tls = Tls(Trust(insecure=True))
@@ -178,13 +199,17 @@ def test_the_upstream_chooses_one_of_several_protocols(play: Play, server_contex
                 assert early.alpn_protocol == chosen
                 early.close()
             with pytest.raises(DialError, match="does not speak HTTP/2 or other"):
-                await dial_upstream(upstream, lambda: EarlyUpstream(upstream), tls=tls, protocols=(HTTP2, "other"))
+                await dial_upstream(
+                    upstream, lambda: EarlyUpstream(upstream), tls=tls, protocols=(HTTP2, "other")
+                )
 
     play(story())
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_connected_socket_is_used(play: Play, server_context: ssl.SSLContext, scheme: str) -> None:
+def test_a_connected_socket_is_used(
+    play: Play, server_context: ssl.SSLContext, scheme: str
+) -> None:
     """The name is not resolved: another proxy has done that."""
 
     async def story() -> None:
@@ -210,19 +235,24 @@ def test_a_socket_that_breaks_is_a_dial_error(play: Play) -> None:
         ours.setblocking(False)
         theirs.close()
         with pytest.raises(DialError, match="TLS handshake"):
-            await dial_upstream(Upstream.parse("https://agent"), asyncio.Protocol, SECONDS, sock=ours)
+            await dial_upstream(
+                Upstream.parse("https://agent"), asyncio.Protocol, SECONDS, sock=ours
+            )
         with socket.create_server(("127.0.0.1", 0)) as server:
             ours = socket.create_connection(server.getsockname())
             reset(server.accept()[0])
         ours.setblocking(False)
         with pytest.raises(DialError):
-            await dial_upstream(Upstream.parse("https://agent"), asyncio.Protocol, SECONDS, sock=ours)
+            await dial_upstream(
+                Upstream.parse("https://agent"), asyncio.Protocol, SECONDS, sock=ours
+            )
 
     play(story())
 
 
 async def test_contexts_are_bounded() -> None:
-    """Clients choose the protocols that are offered, so what is kept for them is bounded; the newest stay."""
+    """Clients choose the protocols that are offered, so what is kept for them is bounded; the
+    newest stay."""
     tls = Tls(Trust())
     kept = await tls.get_context((HTTP1,))
     for number in range(40):
@@ -232,7 +262,8 @@ async def test_contexts_are_bounded() -> None:
 
 
 async def test_contexts_are_created_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading the trusted certificates takes many milliseconds, in which no other connection would be served."""
+    """Reading the trusted certificates takes many milliseconds, in which no other connection would
+    be served."""
     threads: list[int] = []
 
     def create(*_: object) -> ssl.SSLContext:

@@ -1,4 +1,5 @@
-"""Bounded editing: a budget per turn of the event loop changes when bytes are sent, never which bytes."""
+"""Bounded editing: a budget per turn of the event loop changes when bytes are sent, never which
+bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +61,10 @@ def plan_of(name: str) -> EditPlan:
     if name == "faults":
         faults = map(parse_live_fault, (FAULT, "dup 3 of *", "slice 5 of *", "fail 503 at GetTask"))
         return EditPlan(b"agent:1", rewritten, "proxy:9000", faults=FaultPlan(list(faults)))
-    authority, bits = (None if name == "cards" else b"agent:1"), (Random(1).getrandbits if name == "trace" else None)
+    authority, bits = (
+        (None if name == "cards" else b"agent:1"),
+        (Random(1).getrandbits if name == "trace" else None),
+    )
     return EditPlan(authority, rewritten, "proxy:9000", bits)
 
 
@@ -72,7 +76,10 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CARD_ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{"url":"http://agent/"}'
 HEADERS = frame(1, 4, 1, GRPC)
-GET_TASK = b"POST /tasks HTTP/1.1\r\nHost: agent\r\nContent-Length: 30\r\n\r\n" + b'{"id":1, "method":"tasks/get"}'
+GET_TASK = (
+    b"POST /tasks HTTP/1.1\r\nHost: agent\r\nContent-Length: 30\r\n\r\n"
+    b'{"id":1, "method":"tasks/get"}'
+)
 GRPC_PATH = b"/lf.a2a.v1.A2AService/SendStreamingMessage"
 STREAM_CALL = b"\x83\x86\x04" + bytes((len(GRPC_PATH),)) + GRPC_PATH + GRPC[1:]
 MESSAGE = b"\0\0\0\0\x05agent"
@@ -80,18 +87,41 @@ MESSAGE = b"\0\0\0\0\x05agent"
 Steps = list[tuple[Direction, bytes]]
 STORIES: dict[str, Steps] = {
     "requests and answers": [(TO_AGENT, GET * 20 + POST * 20), (TO_CLIENT, CONTINUE * 9 + OK * 40)],
-    "chunks": [(TO_AGENT, b"POST / HTTP/1.1\r\n" + CHUNKED + GET), (TO_CLIENT, b"HTTP/1.1 200 OK\r\n" + CHUNKED + OK)],
-    "a card among others": [(TO_AGENT, GET * 3 + ASK + GET * 3), (TO_CLIENT, OK * 3 + CARD_ANSWER + OK * 3)],
-    "the end of editing": [(TO_AGENT, GET * 5 + b"GET / HTTP/1.1\r\nno field\r\n\r\n" + GET * 5), (TO_CLIENT, OK * 10)],
+    "chunks": [
+        (TO_AGENT, b"POST / HTTP/1.1\r\n" + CHUNKED + GET),
+        (TO_CLIENT, b"HTTP/1.1 200 OK\r\n" + CHUNKED + OK),
+    ],
+    "a card among others": [
+        (TO_AGENT, GET * 3 + ASK + GET * 3),
+        (TO_CLIENT, OK * 3 + CARD_ANSWER + OK * 3),
+    ],
+    "the end of editing": [
+        (TO_AGENT, GET * 5 + b"GET / HTTP/1.1\r\nno field\r\n\r\n" + GET * 5),
+        (TO_CLIENT, OK * 10),
+    ],
     "an answer too many": [(TO_AGENT, GET * 2), (TO_CLIENT, OK * 6), (TO_AGENT, GET * 2)],
     "streams": [
-        (TO_AGENT, START + b"".join(frame(1, 5, s, GROWING) + frame(3, 0, s, bytes(4)) for s in range(1, 60, 2))),
+        (
+            TO_AGENT,
+            START
+            + b"".join(frame(1, 5, s, GROWING) + frame(3, 0, s, bytes(4)) for s in range(1, 60, 2)),
+        ),
         (TO_CLIENT, frame(4, 0, 0) + frame(4, 1, 0) + frame(6, 0, 0, bytes(8)) * 30),
     ],
     "a card in pieces": [
         (TO_AGENT, START + call(1, CARD) + frame(8, 0, 0, b"\0\0\0\1") * 20),
-        (TO_CLIENT, frame(4, 0, 0) + HEADERS + b"".join(frame(0, 0, 1, MESSAGE[n : n + 1]) for n in range(10))),
-        (TO_CLIENT, frame(0, 0, 1) * 20 + frame(1, 5, 1, b"\0\x0bgrpc-status\x010") + frame(6, 0, 0, bytes(8))),
+        (
+            TO_CLIENT,
+            frame(4, 0, 0)
+            + HEADERS
+            + b"".join(frame(0, 0, 1, MESSAGE[n : n + 1]) for n in range(10)),
+        ),
+        (
+            TO_CLIENT,
+            frame(0, 0, 1) * 20
+            + frame(1, 5, 1, b"\0\x0bgrpc-status\x010")
+            + frame(6, 0, 0, bytes(8)),
+        ),
         (TO_AGENT, frame(8, 0, 1, b"\0\0\1\0") * 20 + frame(6, 0, 0, bytes(8))),
     ],
     "events": [
@@ -101,20 +131,35 @@ STORIES: dict[str, Steps] = {
     ],
     "messages": [
         (TO_AGENT, START + b"".join(frame(1, 5, s, STREAM_CALL) for s in (1, 3))),
-        (TO_CLIENT, frame(4, 0, 0) + b"".join(frame(1, 4, s, GRPC) + frame(0, 0, s, MESSAGE * 9) for s in (1, 3))),
-        (TO_CLIENT, b"".join(frame(0, 0, 1, MESSAGE[n : n + 1]) for n in range(10)) + frame(0, 1, 3, bytes(9000))),
+        (
+            TO_CLIENT,
+            frame(4, 0, 0)
+            + b"".join(frame(1, 4, s, GRPC) + frame(0, 0, s, MESSAGE * 9) for s in (1, 3)),
+        ),
+        (
+            TO_CLIENT,
+            b"".join(frame(0, 0, 1, MESSAGE[n : n + 1]) for n in range(10))
+            + frame(0, 1, 3, bytes(9000)),
+        ),
         (TO_AGENT, frame(8, 0, 0, b"\0\0\1\0") + frame(8, 0, 3, b"\0\0\1\0")),
         (TO_CLIENT, frame(1, 5, 1, b"\0\x0bgrpc-status\x010") + frame(6, 0, 0, bytes(8))),
     ],
     "the end of HTTP/2 editing": [
-        (TO_AGENT, START + frame(6, 0, 0, bytes(8)) * 20 + frame(9, 4, 1) + frame(6, 0, 0, bytes(8)) * 20),
+        (
+            TO_AGENT,
+            START + frame(6, 0, 0, bytes(8)) * 20 + frame(9, 4, 1) + frame(6, 0, 0, bytes(8)) * 20,
+        ),
         (TO_CLIENT, frame(4, 0, 0) * 20),
     ],
 }
 
 
 def make_editor_of(http2: bool, plan: EditPlan) -> Editor:
-    return make_editor(http2, plan) if plan.faults is None else make_fault_editor(http2, plan, plan.faults)
+    return (
+        make_editor(http2, plan)
+        if plan.faults is None
+        else make_fault_editor(http2, plan, plan.faults)
+    )
 
 
 class Loop:
@@ -158,7 +203,14 @@ class Line:
         editor = make_editor_of(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
         queue, held = WorkQueue(loop), HeldBytes(loop)
         self.line = ConnectionEditing(
-            editor, loop, queue, held, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay)
+            editor,
+            loop,
+            queue,
+            held,
+            sinks,
+            sinks,
+            self.edited,
+            lambda *delay: self.delays.append(delay),
         )
 
     def edited(self, facts: list[EditFact] | None) -> None:
@@ -172,7 +224,9 @@ class Line:
             self.out[direction] += data
         else:
             self.edited(
-                self.line.forward_to_agent(data) if direction is TO_AGENT else self.line.forward_to_client(data)
+                self.line.forward_to_agent(data)
+                if direction is TO_AGENT
+                else self.line.forward_to_client(data)
             )
 
     def drain(self) -> None:
@@ -185,8 +239,15 @@ class Line:
                 self.edited(self.line.feed_eof(direction))
             self.drain()
         facts = [
-            (fact.kind, fact.direction, fact.detail, fact.kind == "ended" or fact.offset)  # of the piece where it ended
-            for fact in sorted(self.facts, key=lambda fact: fact.kind in ("fault", "answer"))  # of two editors
+            (
+                fact.kind,
+                fact.direction,
+                fact.detail,
+                fact.kind == "ended" or fact.offset,
+            )  # of the piece where it ended
+            for fact in sorted(
+                self.facts, key=lambda fact: fact.kind in ("fault", "answer")
+            )  # of two editors
         ]
         return [bytes(out) for out in self.out], facts
 
@@ -206,10 +267,15 @@ def played(story: str, plan: str, cuts: list[int], *, drained: bool = True) -> L
 @pytest.mark.parametrize("plan", ["cards", "authority", "trace", "faults"])
 @pytest.mark.parametrize("story", STORIES)
 def test_every_budget_and_split_yields_the_same_bytes(story: str, plan: str) -> None:
-    """The bytes and the edits are those of an editor without a budget, whatever a turn may do, in whatever pieces."""
+    """The bytes and the edits are those of an editor without a budget, whatever a turn may do, in
+    whatever pieces."""
 
     @settings(max_examples=25)
-    @given(st.sampled_from([1, 2, 3, 30, 100, 400]), st.lists(st.integers(1, 1500), max_size=5), st.booleans())
+    @given(
+        st.sampled_from([1, 2, 3, 30, 100, 400]),
+        st.lists(st.integers(1, 1500), max_size=5),
+        st.booleans(),
+    )
     def check(budget: int, cuts: list[int], drained: bool) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(connection_editing, "WORK_AT_ONCE", UNLIMITED)
@@ -229,12 +295,18 @@ def test_every_budget_and_split_yields_the_same_bytes(story: str, plan: str) -> 
 @pytest.mark.parametrize(
     ("story", "plan"),
     [
-        *((story, "authority") for story in ("requests and answers", "chunks", "streams", "a card in pieces")),
+        *(
+            (story, "authority")
+            for story in ("requests and answers", "chunks", "streams", "a card in pieces")
+        ),
         *((story, "faults") for story in ("requests and answers", "streams", "a card in pieces")),
     ],
 )
-def test_a_turn_stays_within_its_budget(story: str, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
+def test_a_turn_stays_within_its_budget(
+    story: str, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the smallest budget every message and frame has a turn of its own, and reading stops
+    meanwhile."""
     for name in BUDGETS:
         monkeypatch.setattr(connection_editing, name, 1)
     line = Line(story, plan)
@@ -250,7 +322,8 @@ def test_a_turn_stays_within_its_budget(story: str, plan: str, monkeypatch: pyte
 
 
 def test_connections_take_turns() -> None:
-    """Queued work is done round by round, WORK_PER_TURN in each turn of the event loop, and goes on after an error."""
+    """Queued work is done round by round, WORK_PER_TURN in each turn of the event loop, and goes on
+    after an error."""
     loop, done = Loop(), []
     queue = WorkQueue(cast(asyncio.AbstractEventLoop, loop))
 
@@ -323,9 +396,13 @@ def test_the_end_of_a_stream_follows_delayed_bytes(play: Play, end: str) -> None
             assert data == GET + REQUESTS + GET
             assert how == ("FIN" if "eof" in end else "RST")
             await asyncio.sleep(0)
-            kinds = [chunk.kind.name for chunk in bench.journal.chunks if chunk.direction is TO_AGENT]
+            kinds = [
+                chunk.kind.name for chunk in bench.journal.chunks if chunk.direction is TO_AGENT
+            ]
             ends = [kind.upper() for kind in end.split(" and ")]
-            assert [kind for kind in kinds if kind not in ("OPEN", "DIALED", "CLOSED", "EDIT")] == ["DATA"] * 3 + ends
+            assert [kind for kind in kinds if kind not in ("OPEN", "DIALED", "CLOSED", "EDIT")] == [
+                "DATA"
+            ] * 3 + ends
             writer.close()
 
     play(story())
@@ -351,7 +428,13 @@ def test_both_sides_end_while_edits_are_delayed(play: Play) -> None:
             assert await at_agent == REQUESTS
             writer.close()
             await bench.closed()
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_agent", "EOF to_client", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_agent",
+                "EOF to_client",
+                "CLOSED",
+            ]
 
     play(story())
 
@@ -376,7 +459,8 @@ def test_delayed_bytes_are_dropped_when_the_reader_is_gone(play: Play) -> None:
 
 @pytest.mark.usefixtures("one_at_a_time")
 def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
-    """A slow agent and delayed edits stop reading for reasons of their own; both over, all bytes arrive."""
+    """A slow agent and delayed edits stop reading for reasons of their own; both over, all bytes
+    arrive."""
 
     async def story() -> None:
         go = asyncio.Event()
@@ -387,7 +471,10 @@ def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
             writer.close()
 
         many = (b"GET /" + b"x" * 30_000 + b" HTTP/1.1\r\n\r\n") * 300
-        async with agent(slow) as port, relaying(port, journal=CountingJournal(), editing=EditPolicy()) as bench:
+        async with (
+            agent(slow) as port,
+            relaying(port, journal=CountingJournal(), editing=EditPolicy()) as bench,
+        ):
             reader, writer = await bench.connect()
             writer.write(many)
             writer.write_eof()
@@ -412,7 +499,8 @@ def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
 
 
 class Turns:
-    """A relay on an event loop in a thread of its own, whose turns are measured by that thread's processor time."""
+    """A relay on an event loop in a thread of its own, whose turns are measured by that thread's
+    processor time."""
 
     def __init__(self, upstream: int, policy: EditPolicy) -> None:
         self._policy = policy
@@ -449,7 +537,9 @@ class Turns:
             self.longest, last = max(self.longest, now - last), now
             loop.call_soon(tick)
 
-        async with relaying(self._upstream, journal=CountingJournal(), editing=self._policy) as bench:
+        async with relaying(
+            self._upstream, journal=CountingJournal(), editing=self._policy
+        ) as bench:
             self.port, last = bench.port, time.thread_time()
             tick()
             self._ready.set()
@@ -478,12 +568,16 @@ NOTHING_MORE = EditPolicy()
 CHEAP = ("PING", "SETTINGS", "WINDOW_UPDATE", "empty DATA", "empty CONTINUATION")
 
 
-def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS, policy: EditPolicy = NOTHING_MORE) -> None:
-    """A good client gets its answers beside hostile ones, and no turn of the event loop takes long."""
+def beside(
+    kinds: list[str], messages: int, most: float = TURN_SECONDS, policy: EditPolicy = NOTHING_MORE
+) -> None:
+    """A good client gets its answers beside hostile ones, and no turn of the event loop takes
+    long."""
     with flooding_agent(messages) as upstream, Turns(upstream, policy) as turns:
         floods = [
             threading.Thread(
-                target=send, args=(turns.port, FLOODS[kind].client(messages), FLOODS[kind].agent_ends, SECONDS)
+                target=send,
+                args=(turns.port, FLOODS[kind].client(messages), FLOODS[kind].agent_ends, SECONDS),
             )
             for kind in kinds
         ]
@@ -502,7 +596,8 @@ def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS, policy: 
 
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_hostile_connection_does_not_starve_others(kind: str) -> None:
-    """A flood is handled in many short turns; without a budget one turn takes as long as all that was received."""
+    """A flood is handled in many short turns; without a budget one turn takes as long as all that
+    was received."""
     beside([kind], 300_000 if kind in CHEAP else 60_000)
 
 

@@ -36,16 +36,31 @@ CONTENT: Json = {"artifactId": "a", "parts": [{"text": "x"}]}
 
 
 def snapshot(state: str, generation: int) -> Json:
-    task = {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, "generation": str(generation)}
+    task = {
+        "id": "t",
+        "contextId": "c",
+        "status": {"state": f"TASK_STATE_{state}"},
+        "generation": str(generation),
+    }
     return task | ({"artifacts": [CONTENT]} if generation > 2 else {})
 
 
 def update(state: str, generation: int) -> Json:
-    return {"statusUpdate": ABOUT | {"status": {"state": f"TASK_STATE_{state}"}, "generation": str(generation)}}
+    return {
+        "statusUpdate": ABOUT
+        | {"status": {"state": f"TASK_STATE_{state}"}, "generation": str(generation)}
+    }
 
 
-ARTIFACT: Json = {"artifactUpdate": ABOUT | {"artifact": CONTENT, "lastChunk": True, "generation": "3"}}
-EVENTS: list[Json] = [{"task": snapshot("SUBMITTED", 1)}, update("WORKING", 2), ARTIFACT, update("COMPLETED", 4)]
+ARTIFACT: Json = {
+    "artifactUpdate": ABOUT | {"artifact": CONTENT, "lastChunk": True, "generation": "3"}
+}
+EVENTS: list[Json] = [
+    {"task": snapshot("SUBMITTED", 1)},
+    update("WORKING", 2),
+    ARTIFACT,
+    update("COMPLETED", 4),
+]
 SEND = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}}
 
 
@@ -59,10 +74,16 @@ async def http_agent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             envelope = {"jsonrpc": "2.0", "id": call["id"]}
             if call["method"] == "GetTask":
                 body = json.dumps(envelope | {"result": snapshot("COMPLETED", 4)}).encode()
-                start = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                start = (
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: %d\r\n\r\n"
+                )
                 writer.write(start % len(body) + body)
                 continue
-            fields = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n"
+            fields = (
+                b"Content-Type: text/event-stream\r\n"
+                b"Cache-Control: no-store\r\nTransfer-Encoding: chunked\r\n"
+            )
             writer.write(b"HTTP/1.1 200 OK\r\n%s\r\n" % fields)
             for event in EVENTS:
                 data = b"data: " + json.dumps(envelope | {"result": event}).encode() + b"\n\n"
@@ -119,7 +140,9 @@ class Client:
             request = from_dict("1.0", "SendMessageRequest", SEND).SerializeToString()
             response: Any = message_class("1.0", "StreamResponse")
             try:
-                async for data in channel.unary_stream(STREAM)(request, metadata=(("a2a-version", "1.1"),)):
+                async for data in channel.unary_stream(STREAM)(
+                    request, metadata=(("a2a-version", "1.1"),)
+                ):
                     event = response.FromString(data)
                     self.events.append(getattr(event, event.WhichOneof("payload")).generation)
             except grpc.aio.AioRpcError as error:
@@ -170,7 +193,8 @@ class Client:
 def _rpc(method: str, params: Json) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     fields = (
-        b"Host: a\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nA2A-Version: 1.1"
+        b"Host: a\r\nContent-Type: application/json\r\nAccept: application/json, "
+        b"text/event-stream\r\nA2A-Version: 1.1"
     )
     return b"POST /rpc HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n" % (fields, len(body)) + body
 
@@ -185,9 +209,16 @@ class Seen:
             self.observer.feed(chunk, out)
         self.observer.tick(bench.journal.chunks[-1].at + 60 * 10**9, out)
         self.frames = [each for each in out if isinstance(each, Frame) and each.exchange]
-        self.blamed = [each for each in out if isinstance(each, Finding) and not each.rule.startswith("A2A-LAT")]
+        self.blamed = [
+            each
+            for each in out
+            if isinstance(each, Finding) and not each.rule.startswith("A2A-LAT")
+        ]
         changes = self.observer.pop_changes()
-        self.exchanges, self.tasks = sorted(changes.exchanges, key=lambda each: each.id), changes.tasks
+        self.exchanges, self.tasks = (
+            sorted(changes.exchanges, key=lambda each: each.id),
+            changes.tasks,
+        )
 
     def notes(self) -> list[tuple[int, str]]:
         """Return generation and note of each frame with a fault."""
@@ -242,11 +273,31 @@ def test_the_client_gets_the_fault_and_the_recording_what_the_agent_sent(
 @pytest.mark.parametrize(
     ("fault", "ends", "events", "how"),
     [
-        ("cut 3 of SendStreamingMessage @ 50%", {"jsonrpc": "cut", "grpc": "INTERNAL"}, [1, 2], "cut by --fault"),
-        ("reset at SendStreamingMessage", {"jsonrpc": "reset", "grpc": "INTERNAL"}, [], "cut by --fault"),
-        ("fail 503 at SendStreamingMessage", {"jsonrpc": "503", "grpc": "UNAVAILABLE"}, [], "refused"),
+        (
+            "cut 3 of SendStreamingMessage @ 50%",
+            {"jsonrpc": "cut", "grpc": "INTERNAL"},
+            [1, 2],
+            "cut by --fault",
+        ),
+        (
+            "reset at SendStreamingMessage",
+            {"jsonrpc": "reset", "grpc": "INTERNAL"},
+            [],
+            "cut by --fault",
+        ),
+        (
+            "fail 503 at SendStreamingMessage",
+            {"jsonrpc": "503", "grpc": "UNAVAILABLE"},
+            [],
+            "refused",
+        ),
         ("fail -32603 at SendStreamingMessage", {"jsonrpc": "200"}, [], "refused"),
-        ("fail RESOURCE_EXHAUSTED at SendStreamingMessage", {"grpc": "RESOURCE_EXHAUSTED"}, [], "refused"),
+        (
+            "fail RESOURCE_EXHAUSTED at SendStreamingMessage",
+            {"grpc": "RESOURCE_EXHAUSTED"},
+            [],
+            "refused",
+        ),
     ],
 )
 def test_a_call_ends_on_purpose(
@@ -276,12 +327,17 @@ def test_a_call_ends_on_purpose(
 def test_a_dropped_generation_is_the_proxys_and_healed(binding: str, play: Play) -> None:
     async def story() -> None:
         async with faulted(
-            binding, "drop artifact of SendStreamingMessage call 1", "drop last of SendStreamingMessage call 1"
+            binding,
+            "drop artifact of SendStreamingMessage call 1",
+            "drop last of SendStreamingMessage call 1",
         ) as (bench, client, _):
             await client.stream()
             await client.get()
         (task,) = Seen(bench).tasks
-        missed = [(each.first, each.last, each.reason, each.exchange, each.by, each.generation) for each in task.missed]
+        missed = [
+            (each.first, each.last, each.reason, each.exchange, each.by, each.generation)
+            for each in task.missed
+        ]
         assert missed == [(number, number, MissedReason.DROPPED, 1, 2, 4) for number in (3, 4)]
         assert task.generation == 4
 
@@ -306,14 +362,23 @@ def test_a_fault_is_recorded_before_the_bytes_of_its_event(play: Play) -> None:
 
 
 def test_many_streams_on_one_connection_do_not_stop(play: Play) -> None:
-    """300 faulted streams of one gRPC connection, 50 at a time (`tests/benchmarks/faults` makes 10,000)."""
+    """300 faulted streams of one gRPC connection, 50 at a time (`tests/benchmarks/faults` makes
+    10,000)."""
 
     async def story() -> None:
         from support_faulted_streams import stream_many
 
-        faults = [f"{verb} of SendStreamingMessage" for verb in ("drop artifact", "dup 2", "slice 40")]
-        async with faulted("grpc", *faults, "cut 4 of SendStreamingMessage call 77") as (bench, _, plan):
-            ended = await stream_many(bench.port, STREAM, from_dict("1.0", "SendMessageRequest", SEND), 300, 50)
+        faults = [
+            f"{verb} of SendStreamingMessage" for verb in ("drop artifact", "dup 2", "slice 40")
+        ]
+        async with faulted("grpc", *faults, "cut 4 of SendStreamingMessage call 77") as (
+            bench,
+            _,
+            plan,
+        ):
+            ended = await stream_many(
+                bench.port, STREAM, from_dict("1.0", "SendMessageRequest", SEND), 300, 50
+            )
         assert ended == {"4": 299, "INTERNAL": 1}
         assert plan.happened == [300, 300, 300, 1]
 
@@ -329,7 +394,10 @@ def test_a_recorder_that_restarts_sees_the_same_faults(binding: str, play: Play)
                 await client.stream()
         chunks = bench.journal.chunks
         straight, restarted = observe(chunks), observe(chunks, restart_at=range(1, len(chunks)))
-        notes = [[each.note for each in seen.out if isinstance(each, Frame)] for seen in (straight, restarted)]
+        notes = [
+            [each.note for each in seen.out if isinstance(each, Frame)]
+            for seen in (straight, restarted)
+        ]
         assert notes[0] == notes[1]
         assert sum(FAULT_MARK in note for note in notes[0]) >= 3
         for seen in (straight, restarted):
@@ -347,7 +415,9 @@ def test_without_the_marks_a_client_would_be_blamed(play: Play) -> None:
             await client.stream()
             await client.stream()
         assert [each for each in Seen(bench).blamed if each.evidence["actor"] != "agent"] == []
-        bench.journal.chunks = [each for each in bench.journal.chunks if each.kind is not ChunkKind.EDIT]
+        bench.journal.chunks = [
+            each for each in bench.journal.chunks if each.kind is not ChunkKind.EDIT
+        ]
         assert [each for each in Seen(bench).blamed if each.evidence["actor"] != "agent"]
 
     play(story())
@@ -389,7 +459,9 @@ def test_the_end_of_the_agents_bytes_waits_for_a_stalled_event(abort: bool, play
 
 
 @contextlib.asynccontextmanager
-async def greeted(greeting: bytes) -> AsyncIterator[tuple[Bench, asyncio.StreamReader, asyncio.StreamWriter]]:
+async def greeted(
+    greeting: bytes,
+) -> AsyncIterator[tuple[Bench, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A relay with a fault, an agent that sends at once, and a client that sends nothing."""
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -416,8 +488,11 @@ def test_the_greeting_of_another_protocol_is_not_held(play: Play) -> None:
     play(story())
 
 
-def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They wait for the client's while they may be HTTP/2, and reach a client that sends nothing."""
+def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for the client's while they may be HTTP/2, and reach a client that sends
+    nothing."""
     monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 60.0)
     greeting = b"\0\x40\0\x04\0\0\0\0\0" + bytes(32 << 20)
 

@@ -1,4 +1,5 @@
-"""The limit of open files, in processes of their own: tests/e2e/test_limits.py does the same with a proxy."""
+"""The limit of open files, in processes of their own: tests/e2e/test_limits.py does the same with a
+proxy."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from a2a_proxy.relay.route import Listen, Route, Upstream
 
 RAISING = """
 import os, resource
-from a2a_proxy.relay.file_limit import file_limit_note, is_file_limit, raise_file_limit, require_file_limit
+from a2a_proxy.relay.file_limit import (
+    file_limit_note, is_file_limit, raise_file_limit, require_file_limit
+)
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (20, 80))
 require_file_limit()
@@ -64,7 +67,8 @@ async def main():
         for each in files:
             os.close(each)
         async with asyncio.timeout(60):
-            answers = await asyncio.gather(*(ask(client, sys.argv[1].encode()) for client in clients))
+            asking = (ask(client, sys.argv[1].encode()) for client in clients)
+            answers = await asyncio.gather(*asking)
         print({answer.partition(b"\\r\\n")[0].decode() for answer in answers})
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
@@ -110,7 +114,9 @@ def run(script: str, *arguments: str) -> str:
     """Return the output of a process that imports from this folder's parent."""
     line = [sys.executable, "-c", script, *arguments]
     folder = Path(__file__).parents[1]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        line, cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.stderr == ""
     return done.stdout
 
@@ -133,7 +139,8 @@ def test_clients_are_answered_without_descriptors(request_line: str, answer: str
 
 
 def test_all_modules_are_loaded_at_the_start() -> None:
-    """Those that functions of the relay import, because a function may run when no module can be loaded."""
+    """Those that functions of the relay import, because a function may run when no module can be
+    loaded."""
     loaded = set(run(LOADED).split())
     functions = [
         (path, node)
@@ -160,7 +167,9 @@ def test_a_card_that_needs_a_module_that_cannot_be_loaded(monkeypatch: pytest.Mo
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr("a2a_proxy.relay.listener_state.rewrite_card_urls", fail)
-    listener = ListenerState(route, EditPolicy(), notes.append, lambda *_: None, lambda *_: False, loopback=True)
+    listener = ListenerState(
+        route, EditPolicy(), notes.append, lambda *_: None, lambda *_: False, loopback=True
+    )
     assert listener._rewrite_card(False, b"", "lf.a2a.v1", "").payload is None
     assert "Too many open files" in notes[0].text
     assert "ulimit" in notes[0].hint

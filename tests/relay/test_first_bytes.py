@@ -31,7 +31,8 @@ def ends_with(end: bytes) -> Callable[[bytes], bool]:
 
 
 def test_bytes_stay_in_the_socket(play: Play) -> None:
-    """They may come before or while they are waited for, in pieces, and a transport reads them afterwards."""
+    """They may come before or while they are waited for, in pieces, and a transport reads them
+    afterwards."""
 
     async def story() -> None:
         for early in (b"", b"a", b"abc.", b"abc"):

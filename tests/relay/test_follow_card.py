@@ -29,14 +29,20 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 @pytest.mark.peers
 @pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize(("far", "client_kind"), PAIRS, indirect=["far"])
-async def test_a_client_that_follows_the_card_stays_on_the_proxy(far: Agent, client_kind: str, binding: str) -> None:
+async def test_a_client_that_follows_the_card_stays_on_the_proxy(
+    far: Agent, client_kind: str, binding: str
+) -> None:
     """The proxy knows one upstream, the HTTP port; the card teaches it the port for gRPC."""
     require_peers(client_kind)
     async with relaying(far.http, editing=EditPolicy()) as bench:
         url = f"http://127.0.0.1:{bench.port}"
         direct, followed = await asyncio.gather(
-            run_client(client_kind, binding, SCENARIOS, far.base_url, far.grpc_target, "--follow-card"),
-            run_client(client_kind, binding, SCENARIOS, url, f"127.0.0.1:{bench.port}", "--follow-card"),
+            run_client(
+                client_kind, binding, SCENARIOS, far.base_url, far.grpc_target, "--follow-card"
+            ),
+            run_client(
+                client_kind, binding, SCENARIOS, url, f"127.0.0.1:{bench.port}", "--follow-card"
+            ),
         )
         assert normalise(followed) == normalise(direct)
         chunks = bench.journal.chunks
@@ -47,4 +53,6 @@ async def test_a_client_that_follows_the_card_stays_on_the_proxy(far: Agent, cli
         assert (to_grpc > 0) == (binding == "grpc")
         spoken = b"".join(chunk.data for chunk in chunks if chunk.kind is ChunkKind.DATA)
         assert SIGNS[binding] in spoken
-        assert any(b'"kind":"card"' in chunk.data for chunk in chunks if chunk.kind is ChunkKind.EDIT)
+        assert any(
+            b'"kind":"card"' in chunk.data for chunk in chunks if chunk.kind is ChunkKind.EDIT
+        )

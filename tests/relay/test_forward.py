@@ -37,7 +37,9 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"\r\n\r\n")
 
 
-def answering(name: bytes, *, requests: list[bytes] | None = None, until_close: bool = False) -> Handler:
+def answering(
+    name: bytes, *, requests: list[bytes] | None = None, until_close: bool = False
+) -> Handler:
     """A server that answers each request without a body with its name and the request's target."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,12 +65,15 @@ async def read_answer(reader: asyncio.StreamReader) -> bytes:
 
 
 def get(port: int, path: str = "/", extra: str = "") -> bytes:
-    return f"GET http://127.0.0.1:{port}{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{extra}\r\n".encode()
+    return (
+        f"GET http://127.0.0.1:{port}{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{extra}\r\n"
+    ).encode()
 
 
 def test_requests_to_two_origins_on_one_connection(play: Play) -> None:
-    """Pipelined: each answer comes in order; each origin has a recorded connection of its own, in origin form and
-    without the credentials for the proxy; the first one ends before the second begins."""
+    """Pipelined: each answer comes in order; each origin has a recorded connection of its own, in
+    origin form and without the credentials for the proxy; the first one ends before the second
+    begins."""
 
     async def story() -> None:
         seen: list[bytes] = []
@@ -85,13 +90,20 @@ def test_requests_to_two_origins_on_one_connection(play: Play) -> None:
             writer.close()
             for number in (1, 2, 3):
                 await bench.closed(number)
-            assert [facts["upstream"] for facts in bench.opened()] == [f"127.0.0.1:{port}" for port in (one, two, one)]
+            assert [facts["upstream"] for facts in bench.opened()] == [
+                f"127.0.0.1:{port}" for port in (one, two, one)
+            ]
             assert {facts["forwarded"] for facts in bench.opened()} == {True}
             journal = bench.journal
-            sent = f"GET /a HTTP/1.1\r\nHost: 127.0.0.1:{one}\r\n\r\nGET /b HTTP/1.1\r\nHost: 127.0.0.1:{one}\r\n\r\n"
+            sent = (
+                f"GET /a HTTP/1.1\r\nHost: 127.0.0.1:{one}\r\n\r\n"
+                f"GET /b HTTP/1.1\r\nHost: 127.0.0.1:{one}\r\n\r\n"
+            )
             assert journal.data(Direction.TO_AGENT, 1) == sent.encode() == b"".join(seen[:2])
             assert journal.data(Direction.TO_CLIENT, 2).endswith(b"two /c")
-            assert not any(b"Proxy" in chunk.data or b"c2VjcmV0" in chunk.data for chunk in journal.chunks)
+            assert not any(
+                b"Proxy" in chunk.data or b"c2VjcmV0" in chunk.data for chunk in journal.chunks
+            )
             assert journal.kinds(1) == ["OPEN", "DIALED", "CLOSED"]
             assert journal.kinds(3) == ["OPEN", "DIALED", "EOF to_agent", "EOF to_client", "CLOSED"]
             times = [chunk.at for chunk in journal.chunks]
@@ -105,11 +117,18 @@ def test_requests_to_two_origins_one_after_another(play: Play) -> None:
     """A client that waits for each answer may change the origin at any request."""
 
     async def story() -> None:
-        async with agent(answering(b"one")) as one, agent(answering(b"two")) as two, forwarding() as bench:
+        async with (
+            agent(answering(b"one")) as one,
+            agent(answering(b"two")) as two,
+            forwarding() as bench,
+        ):
             reader, writer = await bench.connect()
             for number, port in enumerate((one, one, two, two, one, two)):
                 writer.write(get(port, f"/{number}"))
-                assert await read_answer(reader) == (b"one" if port == one else b"two") + b" /%d" % number
+                assert (
+                    await read_answer(reader)
+                    == (b"one" if port == one else b"two") + b" /%d" % number
+                )
             writer.close()
             await bench.closed(4)
             assert bench.relay.stats.total == 4
@@ -117,14 +136,19 @@ def test_requests_to_two_origins_one_after_another(play: Play) -> None:
     play(story())
 
 
-async def answer_by_request(name: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer each request with name, method, target and body; the query says how: with a length or in chunks."""
+async def answer_by_request(
+    name: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Answer each request with name, method, target and body; the query says how: with a length or
+    in chunks."""
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         while head := await read_head(reader):
             method, target, _ = head.split(b" ", 2)
             body = b""
             if b"content-length: " in head:
-                body = await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+                body = await reader.readexactly(
+                    int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+                )
             elif b"Transfer-Encoding: chunked" in head:
                 while size := int(await reader.readuntil(b"\r\n"), 16):
                     body += (await reader.readexactly(size + 2))[:-2]
@@ -135,7 +159,9 @@ async def answer_by_request(name: bytes, reader: asyncio.StreamReader, writer: a
             elif b"chunked" in target:
                 parts = (text[:3], text[3:])
                 wire = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wire + b"0\r\n\r\n")
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wire + b"0\r\n\r\n"
+                )
             else:
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
     writer.close()
@@ -146,7 +172,9 @@ async def read_text(reader: asyncio.StreamReader, *, head_only: bool) -> bytes:
     if head_only:
         return b""
     if b"Content-Length: " in head:
-        return await reader.readexactly(int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]))
+        return await reader.readexactly(
+            int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        )
     text = b""
     while size := int(await reader.readuntil(b"\r\n"), 16):
         text += (await reader.readexactly(size + 2))[:-2]
@@ -156,13 +184,17 @@ async def read_text(reader: asyncio.StreamReader, *, head_only: bool) -> bytes:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_sequence_of_requests(play: Play, seed: int) -> None:
-    """Methods, framings, repeated heads, pieces of any size, waiting for answers or not, over three origins."""
+    """Methods, framings, repeated heads, pieces of any size, waiting for answers or not, over three
+    origins."""
     random = Random(seed)
 
     async def story() -> None:
         async with contextlib.AsyncExitStack() as stack:
             names = (b"one", b"two", b"three")
-            ports = [await stack.enter_async_context(agent(partial(answer_by_request, name))) for name in names]
+            ports = [
+                await stack.enter_async_context(agent(partial(answer_by_request, name)))
+                for name in names
+            ]
             bench = await stack.enter_async_context(forwarding())
             reader, writer = await bench.connect()
             expected: list[tuple[bytes, bool]] = []
@@ -181,7 +213,10 @@ def test_any_sequence_of_requests(play: Play, seed: int) -> None:
                     body = wire = b"b" * random.choice((0, 1, 5, 5, 5, 3000))
                     fields = f"content-length: {len(body)}\r\n"
                     if body and random.random() < 0.5:
-                        fields, wire = "Transfer-Encoding: chunked\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+                        fields, wire = (
+                            "Transfer-Encoding: chunked\r\n",
+                            b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body),
+                        )
                 else:
                     wire = b""
                 head = f"{method} http://127.0.0.1:{ports[index]}{path} HTTP/1.1\r\n{fields}\r\n"
@@ -203,8 +238,8 @@ def test_any_sequence_of_requests(play: Play, seed: int) -> None:
 
 
 def test_a_body_goes_on_before_it_is_complete(play: Play) -> None:
-    """Nothing is buffered: the origin has the head and each piece of the body before the client sends the next one,
-    and its 100 Continue reaches the client."""
+    """Nothing is buffered: the origin has the head and each piece of the body before the client
+    sends the next one, and its 100 Continue reaches the client."""
 
     async def story() -> None:
         pieces: asyncio.Queue[bytes] = asyncio.Queue()
@@ -218,10 +253,15 @@ def test_a_body_goes_on_before_it_is_complete(play: Play) -> None:
                     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
             writer.close()
 
-        async with agent(handle) as port, agent(answering(b"other")) as other, forwarding() as bench:
+        async with (
+            agent(handle) as port,
+            agent(answering(b"other")) as other,
+            forwarding() as bench,
+        ):
             reader, writer = await bench.connect()
             head = (
-                f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+                f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nExpect: 100-continue\r\n"
+                f"Transfer-Encoding: chunked\r\n\r\n"
             )
             for _ in range(2):
                 writer.write(head.encode())
@@ -239,7 +279,8 @@ def test_a_body_goes_on_before_it_is_complete(play: Play) -> None:
 
 
 def test_the_next_origin_waits_for_the_whole_answer(play: Play) -> None:
-    """The second origin sees no connection before the first one's answer has ended, however it comes."""
+    """The second origin sees no connection before the first one's answer has ended, however it
+    comes."""
 
     async def story() -> None:
         go_on, dialled = asyncio.Event(), asyncio.Event()
@@ -272,7 +313,8 @@ def test_the_next_origin_waits_for_the_whole_answer(play: Play) -> None:
 
 
 def test_an_origin_that_closes_before_the_next_request(play: Play) -> None:
-    """The client gets the whole answer and then the end, as from the origin; the next origin sees no connection."""
+    """The client gets the whole answer and then the end, as from the origin; the next origin sees
+    no connection."""
 
     async def story() -> None:
         dialled = 0
@@ -382,11 +424,14 @@ def test_a_reset_of_either_side_reaches_the_other(play: Play) -> None:
 
 def _linger(writer: asyncio.StreamWriter) -> None:
     """Make the close of this connection a reset."""
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
 
 
 def test_a_slow_client_slows_the_origin(play: Play) -> None:
-    """The relay holds a bounded part of a long answer that the client does not read, and delivers all of it."""
+    """The relay holds a bounded part of a long answer that the client does not read, and delivers
+    all of it."""
     size = 32 << 20
 
     async def story() -> None:
@@ -421,7 +466,8 @@ def test_a_slow_client_slows_the_origin(play: Play) -> None:
     ],
 )
 def test_requests_that_cannot_be_forwarded(play: Play, request_bytes: bytes, words: str) -> None:
-    """A problem in words, after the answers to the requests before; the console names what is wrong and a hint."""
+    """A problem in words, after the answers to the requests before; the console names what is wrong
+    and a hint."""
 
     async def story() -> None:
         async with agent(answering(b"one")) as port, forwarding() as bench:
@@ -435,14 +481,17 @@ def test_requests_that_cannot_be_forwarded(play: Play, request_bytes: bytes, wor
                 assert words in msgspec.json.decode(body)["detail"]
                 writer.close()
             hint = "HTTP_PROXY" if "names no origin" in words else "the client"
-            assert [words in note.text and note.loud and hint in note.hint for note in bench.notes] == [True]
+            assert [
+                words in note.text and note.loud and hint in note.hint for note in bench.notes
+            ] == [True]
 
     play(story())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", UNKNOWN])
 def test_an_origin_that_cannot_be_reached(play: Play, host: str) -> None:
-    """502 in words, recorded as the proxy's own; the next request of the client reaches its origin."""
+    """502 in words, recorded as the proxy's own; the next request of the client reaches its
+    origin."""
 
     async def story() -> None:
         async with forwarding() as bench:
@@ -460,7 +509,8 @@ def test_an_origin_that_cannot_be_reached(play: Play, host: str) -> None:
 
 
 def test_own_ports_are_refused_by_address(play: Play) -> None:
-    """The port of the forward proxy, of a listener beside it and a reserved one, under each name of this machine."""
+    """The port of the forward proxy, of a listener beside it and a reserved one, under each name of
+    this machine."""
 
     async def story() -> None:
         route = Route(Listen.parse(":0"), Upstream.parse("127.0.0.1:9"))
@@ -481,18 +531,26 @@ def test_own_ports_are_refused_by_address(play: Play) -> None:
 
 
 def test_http2_and_tls_at_the_port_of_the_proxy(play: Play) -> None:
-    """A gRPC channel without a proxy setting gets UNAVAILABLE in words; a TLS client is closed; both are named."""
+    """A gRPC channel without a proxy setting gets UNAVAILABLE in words; a TLS client is closed;
+    both are named."""
 
     async def story() -> None:
         async with forwarding() as bench:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{bench.port}", [("grpc.enable_http_proxy", 0)]) as channel:
+            async with grpc.aio.insecure_channel(
+                f"127.0.0.1:{bench.port}", [("grpc.enable_http_proxy", 0)]
+            ) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await channel.unary_unary("/a/B")(b"", timeout=SECONDS)
                 assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
                 assert "HTTP/2" in str(caught.value.details())
             with pytest.raises((ssl.SSLError, ConnectionError)):
-                await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
-            assert [note.text.split(" sent ")[1].split(" ")[0] for note in bench.notes] == ["HTTP/2", "TLS"]
+                await asyncio.open_connection(
+                    "127.0.0.1", bench.port, ssl=ssl.create_default_context()
+                )
+            assert [note.text.split(" sent ")[1].split(" ")[0] for note in bench.notes] == [
+                "HTTP/2",
+                "TLS",
+            ]
 
     play(story())
 
@@ -503,7 +561,10 @@ def test_traceparent_of_forwarded_requests(play: Play) -> None:
     async def story() -> None:
         seen: list[bytes] = []
         policy = EditPolicy("always", propagate=True)
-        async with agent(answering(b"one", requests=seen)) as port, forwarding(editing=policy) as bench:
+        async with (
+            agent(answering(b"one", requests=seen)) as port,
+            forwarding(editing=policy) as bench,
+        ):
             reader, writer = await bench.connect()
             writer.write(get(port, "/.well-known/agent-card.json"))
             assert await read_answer(reader) == b"one /.well-known/agent-card.json"
@@ -517,8 +578,11 @@ def test_traceparent_of_forwarded_requests(play: Play) -> None:
     play(story())
 
 
-def test_a_flood_of_small_messages_delays_nobody(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests and chunks beyond the budget wait for later turns of the event loop, and all arrive in order."""
+def test_a_flood_of_small_messages_delays_nobody(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests and chunks beyond the budget wait for later turns of the event loop, and all arrive
+    in order."""
     monkeypatch.setattr(forward, "WORK_AT_ONCE", 50)
     monkeypatch.setattr(forward, "WORK_PER_STEP", 50)
     count = 500
@@ -538,7 +602,9 @@ def test_a_flood_of_small_messages_delays_nobody(play: Play, monkeypatch: pytest
             writer.write(b"".join(get(port, f"/{number}") for number, port in enumerate(ports)))
             writer.write_eof()
             answer = await reader.read()
-            found = [part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK")[1:]]
+            found = [
+                part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK")[1:]
+            ]
             texts = [b"".join(body.split(b"\r\n")[1::2]).decode() for body in found]
             assert texts == [f"/{number}" for number in range(count)]
             writer.close()
@@ -562,7 +628,8 @@ def test_clients_without_a_request_are_closed_at_the_end(play: Play) -> None:
 
 
 def test_the_origin_closes_while_a_request_for_another_waits(play: Play) -> None:
-    """The client expects no more answers, and nothing stays open. The proxy does not read from it at that time."""
+    """The client expects no more answers, and nothing stays open. The proxy does not read from it
+    at that time."""
 
     async def story() -> None:
         async with (

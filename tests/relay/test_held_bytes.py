@@ -84,10 +84,14 @@ class Agent:
 def policy(monkeypatch: pytest.MonkeyPatch) -> EditPolicy:
     """Faults, and a limit that two requests reach."""
     monkeypatch.setattr(held_bytes, "MAX_HELD_BYTES", 2_000_000)
-    return EditPolicy("never", keep_host=True, faults=FaultPlan([parse_live_fault("fail 503 at GetTask")]))
+    return EditPolicy(
+        "never", keep_host=True, faults=FaultPlan([parse_live_fault("fail 503 at GetTask")])
+    )
 
 
-def test_unfinished_requests_of_many_clients_are_held_up_to_a_limit(play: Play, policy: EditPolicy) -> None:
+def test_unfinished_requests_of_many_clients_are_held_up_to_a_limit(
+    play: Play, policy: EditPolicy
+) -> None:
     """The others are not read. A small request is answered meanwhile."""
 
     async def story() -> None:
@@ -109,7 +113,9 @@ def test_unfinished_requests_of_many_clients_are_held_up_to_a_limit(play: Play, 
     play(story())
 
 
-def test_a_request_that_waits_goes_on_when_fewer_bytes_are_held(play: Play, policy: EditPolicy) -> None:
+def test_a_request_that_waits_goes_on_when_fewer_bytes_are_held(
+    play: Play, policy: EditPolicy
+) -> None:
     async def story() -> None:
         far = Agent()
         async with agent(far.serve) as port, relaying(port, editing=policy) as bench:
@@ -132,7 +138,8 @@ def test_a_request_that_waits_goes_on_when_fewer_bytes_are_held(play: Play, poli
 def test_unfinished_requests_go_on_after_a_time(
     play: Play, policy: EditPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing waits forever: held requests are forwarded, a line says so, and the next ones are read."""
+    """Nothing waits forever: held requests are forwarded, a line says so, and the next ones are
+    read."""
     for module in (fault_output, http1_faults):
         monkeypatch.setattr(module, "HOLD_SECONDS", 0.2)
 
@@ -145,7 +152,10 @@ def test_unfinished_requests_go_on_after_a_time(
             await until(lambda: bench.relay.stats.bytes_to_agent == 8 * (len(HEAD) + 999_999))
             await until(lambda: bench.relay._context.held.total == 0)
             (note,) = bench.notes
-            assert note.text == "a request was forwarded without faults: it was not complete after 0.2 s"
+            assert (
+                note.text
+                == "a request was forwarded without faults: it was not complete after 0.2 s"
+            )
             for reader, writer in clients:
                 writer.write(b"\0")
                 assert await reader.readexactly(len(ANSWER)) == ANSWER

@@ -41,7 +41,22 @@ def test_patterns(pattern: str, host: str, port: int, address: str, matches: boo
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a b", "http://a", "a:0", "a:70000", "a:b", "*a", "a.*", "*.", "a..b", "::1", "10.0.0.0/8", "a,b"]
+    "text",
+    [
+        "",
+        "a b",
+        "http://a",
+        "a:0",
+        "a:70000",
+        "a:b",
+        "*a",
+        "a.*",
+        "*.",
+        "a..b",
+        "::1",
+        "10.0.0.0/8",
+        "a,b",
+    ],
 )
 def test_texts_that_are_no_pattern(text: str) -> None:
     with pytest.raises(RouteError) as caught:
@@ -54,7 +69,9 @@ def test_exceptions_win() -> None:
     def patterns(*texts: str) -> tuple[HostPattern, ...]:
         return tuple(map(HostPattern.parse, texts))
 
-    policy = InterceptPolicy(patterns("private", "*.example.com"), patterns("secret.example.com", "10.0.0.1"))
+    policy = InterceptPolicy(
+        patterns("private", "*.example.com"), patterns("secret.example.com", "10.0.0.1")
+    )
     assert policy.opens(["a.example.com"], 443, "93.184.216.34")
     assert policy.opens(["10.0.0.2", "secret.test"], 443, "10.0.0.2")
     assert not policy.opens(["secret.example.com"], 443, "10.0.0.2")

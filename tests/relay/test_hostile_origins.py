@@ -1,5 +1,5 @@
-"""Origins that speak no TLS, or hostile TLS, behind intercepted tunnels and as `https` upstreams: the client is
-answered in words, the user gets one line, and others are served."""
+"""Origins that speak no TLS, or hostile TLS, behind intercepted tunnels and as `https` upstreams:
+the client is answered in words, the user gets one line, and others are served."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ async def close_early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 async def send_reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read(1000)
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     writer.transport.abort()
 
 
@@ -82,7 +84,8 @@ HOSTILE_ORIGINS: dict[str, Handler] = {
     "a reset": send_reset,
     "a long chain": answer,
 }
-"""What an origin does after the ClientHello. `answer` speaks TLS, with more certificates than OpenSSL verifies."""
+"""What an origin does after the ClientHello. `answer` speaks TLS, with more certificates than
+OpenSSL verifies."""
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +107,9 @@ def short_limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Limit the time for origins that never answer."""
     if request.node.callspec.params["how"] in ("garbage", "silence"):
         for module in (connection, tunnel):
-            monkeypatch.setattr(module, "dial_upstream", functools.partial(dial_upstream, seconds=DIAL_SECONDS))
+            monkeypatch.setattr(
+                module, "dial_upstream", functools.partial(dial_upstream, seconds=DIAL_SECONDS)
+            )
 
 
 def context_of(cert: trustme.LeafCert) -> ssl.SSLContext:
@@ -138,7 +143,9 @@ async def ask(port: int, context: ssl.SSLContext | None, tunnel_to: int = 0) -> 
 
 
 @pytest.mark.parametrize("how", HOSTILE_ORIGINS)
-def test_behind_an_intercepted_tunnel(play: Play, ca: trustme.CA, editing: EditPolicy, how: str) -> None:
+def test_behind_an_intercepted_tunnel(
+    play: Play, ca: trustme.CA, editing: EditPolicy, how: str
+) -> None:
     """Another origin answers meanwhile."""
 
     async def story() -> None:
@@ -149,7 +156,8 @@ def test_behind_an_intercepted_tunnel(play: Play, ca: trustme.CA, editing: EditP
             agent(HOSTILE_ORIGINS[how], tls=hostile_context(ca, how)) as hostile,
             agent(answer, tls=context_of(ca.issue_cert("localhost"))) as healthy,
             forwarding(
-                editing=editing, interception=Interception(policy, ClientTls(IssuedContexts(authority)))
+                editing=editing,
+                interception=Interception(policy, ClientTls(IssuedContexts(authority))),
             ) as bench,
         ):
             asked = [ask(bench.port, context, hostile), ask(bench.port, context, hostile)]

@@ -9,12 +9,18 @@ from a2a_proxy.relay.route import Listen, Route, Upstream
 
 
 def find_loop(*pairs: tuple[str, str, str]) -> Upstream | None:
-    """Return an upstream that loops, among those of (bound addresses, upstream, upstream for gRPC or empty)."""
+    """Return an upstream that loops, among those of (bound addresses, upstream, upstream for gRPC
+    or empty)."""
     routes = [
-        (Route(Listen("", 0), Upstream.parse(up), Upstream.parse(grpc) if grpc else None), bound.split())
+        (
+            Route(Listen("", 0), Upstream.parse(up), Upstream.parse(grpc) if grpc else None),
+            bound.split(),
+        )
         for bound, up, grpc in pairs
     ]
-    found = [upstream for route, _ in routes for upstream in (route.upstream, route.grpc) if upstream]
+    found = [
+        upstream for route, _ in routes for upstream in (route.upstream, route.grpc) if upstream
+    ]
     return find_self_loop(routes, {upstream: [upstream.host] for upstream in found})
 
 
@@ -28,7 +34,10 @@ def find_loop(*pairs: tuple[str, str, str]) -> Upstream | None:
         [("[::]:9000", "127.0.0.1:9000", "")],
         [("127.0.0.1:9000", "127.0.0.1:8000", "127.0.0.1:9000")],
         [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:9000", "")],
-        [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9000")],
+        [
+            ("127.0.0.1:9000", "127.0.0.1:9001", ""),
+            ("127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9000"),
+        ],
     ],
 )
 def test_loops_back_to_the_proxy_are_found(pairs: list[tuple[str, str, str]]) -> None:
@@ -44,9 +53,13 @@ def test_loops_back_to_the_proxy_are_found(pairs: list[tuple[str, str, str]]) ->
         [("127.0.0.1:9000", "127.0.0.2:9000", "")],
         [("0.0.0.0:9000", "203.0.113.7:9000", "")],
         [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:8000", "")],
-        [("127.0.0.1:9000", "127.0.0.1:1", "127.0.0.1:9001"), ("127.0.0.1:9001", "127.0.0.1:9000", "127.0.0.1:2")],
+        [
+            ("127.0.0.1:9000", "127.0.0.1:1", "127.0.0.1:9001"),
+            ("127.0.0.1:9001", "127.0.0.1:9000", "127.0.0.1:2"),
+        ],
     ],
 )
 def test_upstreams_that_do_not_loop_are_accepted(pairs: list[tuple[str, str, str]]) -> None:
-    """Other agents, another machine's same port, a chain, and two kinds of connection that do not meet."""
+    """Other agents, another machine's same port, a chain, and two kinds of connection that do not
+    meet."""
     assert find_loop(*pairs) is None

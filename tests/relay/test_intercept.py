@@ -1,4 +1,5 @@
-"""TLS in tunnels of a forward proxy that is opened: what the client and the origin see, and what is recorded."""
+"""TLS in tunnels of a forward proxy that is opened: what the client and the origin see, and what is
+recorded."""
 
 from __future__ import annotations
 
@@ -56,8 +57,12 @@ def editing(ca: trustme.CA, tmp_path: Path) -> EditPolicy:
     return EditPolicy(trust=Trust(path))
 
 
-def intercepting(authority: Authority, *patterns: str, passed: tuple[str, ...] = ()) -> Interception:
-    policy = InterceptPolicy(tuple(map(HostPattern.parse, patterns)), tuple(map(HostPattern.parse, passed)))
+def intercepting(
+    authority: Authority, *patterns: str, passed: tuple[str, ...] = ()
+) -> Interception:
+    policy = InterceptPolicy(
+        tuple(map(HostPattern.parse, patterns)), tuple(map(HostPattern.parse, passed))
+    )
     return Interception(policy, ClientTls(IssuedContexts(authority)))
 
 
@@ -68,7 +73,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-def origin(cert: trustme.LeafCert, *alpn: str, handler: Handler = answer) -> asyncio.Future[asyncio.Server]:
+def origin(
+    cert: trustme.LeafCert, *alpn: str, handler: Handler = answer
+) -> asyncio.Future[asyncio.Server]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     cert.configure_cert(context)
     if alpn:
@@ -102,7 +109,9 @@ async def tunnelled(bench: ForwardBench, port: int) -> socket.socket:
 async def connect(
     bench: ForwardBench, port: int, context: ssl.SSLContext, name: str = "agent.test"
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(sock=await tunnelled(bench, port), ssl=context, server_hostname=name)
+    return await asyncio.open_connection(
+        sock=await tunnelled(bench, port), ssl=context, server_hostname=name
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,11 +133,14 @@ def test_the_client_gets_what_the_origin_takes(
     taken: tuple[str, ...],
     agreed: str | None,
 ) -> None:
-    """ALPN and server name are those of the client and the origin; the plain text is recorded, with both handshakes."""
+    """ALPN and server name are those of the client and the origin; the plain text is recorded, with
+    both handshakes."""
 
     async def story() -> None:
         server = await origin(ca.issue_cert("agent.test"), *taken, handler=echo)
-        async with forwarding(editing=editing, interception=intercepting(authority, "agent.test")) as bench:
+        async with forwarding(
+            editing=editing, interception=intercepting(authority, "agent.test")
+        ) as bench:
             reader, writer = await connect(bench, port_of(server), trusting(authority, *offered))
             assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == agreed
             data = (PREFACE + b"\0\0\0\4\0\0\0\0\0") if agreed == "h2" else GET
@@ -140,10 +152,18 @@ def test_the_client_gets_what_the_origin_takes(
             assert facts["upstream"] == f"https://agent.test:{port_of(server)}"
             assert facts["tls"].get("alpn", "") == (agreed or "")
             assert facts["tls"]["server_name"] == "agent.test"
-            (dialled,) = [msgspec.json.decode(c.data) for c in bench.journal.chunks if c.kind is ChunkKind.DIALED]
+            (dialled,) = [
+                msgspec.json.decode(c.data)
+                for c in bench.journal.chunks
+                if c.kind is ChunkKind.DIALED
+            ]
             assert dialled["tls"].get("alpn", "") == (agreed or "")
             assert dialled["tls"]["server"]["names"] == ["agent.test"]
-            assert bench.journal.data(Direction.TO_AGENT) == bench.journal.data(Direction.TO_CLIENT) == data
+            assert (
+                bench.journal.data(Direction.TO_AGENT)
+                == bench.journal.data(Direction.TO_CLIENT)
+                == data
+            )
             assert bench.notes == []
         server.close()
 
@@ -151,9 +171,14 @@ def test_the_client_gets_what_the_origin_takes(
 
 
 def test_grpc_with_tls(
-    play: Play, authority: Authority, ca: trustme.CA, editing: EditPolicy, monkeypatch: pytest.MonkeyPatch
+    play: Play,
+    authority: Authority,
+    ca: trustme.CA,
+    editing: EditPolicy,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Grpcio with `grpc_proxy`: HTTP/2 to both sides, and the messages are recorded as plain text."""
+    """Grpcio with `grpc_proxy`: HTTP/2 to both sides, and the messages are recorded as plain
+    text."""
     for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "")
 
@@ -164,11 +189,15 @@ def test_grpc_with_tls(
         cert = ca.issue_cert("localhost")
         server = grpc.aio.server()
         handlers = {"Call": grpc.unary_unary_rpc_method_handler(handle)}
-        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Service", handlers)])
+        server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("test.Service", handlers)]
+        )
         pair = (cert.private_key_pem.bytes(), b"".join(pem.bytes() for pem in cert.cert_chain_pems))
         port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
         await server.start()
-        async with forwarding(editing=editing, interception=intercepting(authority, "private")) as bench:
+        async with forwarding(
+            editing=editing, interception=intercepting(authority, "private")
+        ) as bench:
             monkeypatch.setenv("grpc_proxy", f"http://127.0.0.1:{bench.port}")
             trusted = grpc.ssl_channel_credentials(authority.certificate_pem)
             async with grpc.aio.secure_channel(f"localhost:{port}", trusted) as channel:
@@ -186,21 +215,33 @@ def test_grpc_with_tls(
 @pytest.mark.parametrize(
     ("patterns", "passed", "note"),
     [
-        (("other.test",), (), "TLS to agent.test passes unread; to read it: --intercept agent.test"),
+        (
+            ("other.test",),
+            (),
+            "TLS to agent.test passes unread; to read it: --intercept agent.test",
+        ),
         (("private",), ("agent.test",), ""),
         (("*",), ("127.0.0.1",), ""),
     ],
 )
 def test_other_hosts_pass_unread(
-    play: Play, authority: Authority, ca: trustme.CA, patterns: tuple[str, ...], passed: tuple[str, ...], note: str
+    play: Play,
+    authority: Authority,
+    ca: trustme.CA,
+    patterns: tuple[str, ...],
+    passed: tuple[str, ...],
+    note: str,
 ) -> None:
-    """End to end: the client sees the origin's certificate. A line only for hosts that no option names."""
+    """End to end: the client sees the origin's certificate. A line only for hosts that no option
+    names."""
 
     async def story() -> None:
         server = await origin(ca.issue_cert("agent.test"))
         client = ssl.create_default_context()
         ca.configure_trust(client)
-        async with forwarding(interception=intercepting(authority, *patterns, passed=passed)) as bench:
+        async with forwarding(
+            interception=intercepting(authority, *patterns, passed=passed)
+        ) as bench:
             reader, writer = await connect(bench, port_of(server), client)
             writer.write(GET)
             assert await reader.readexactly(len(OK)) == OK
@@ -234,10 +275,14 @@ def test_an_origin_that_cannot_be_verified(
 
     async def story() -> None:
         trusted = end is not None or name != "agent.test"
-        cert = ca.issue_cert(name, not_before=PAST - datetime.timedelta(1) if end else None, not_after=end)
+        cert = ca.issue_cert(
+            name, not_before=PAST - datetime.timedelta(1) if end else None, not_after=end
+        )
         server = await origin(cert, "http/1.1")
         policy = editing if trusted else EditPolicy()
-        async with forwarding(editing=policy, interception=intercepting(authority, "private")) as bench:
+        async with forwarding(
+            editing=policy, interception=intercepting(authority, "private")
+        ) as bench:
             reader, writer = await connect(bench, port_of(server), trusting(authority, "http/1.1"))
             writer.write(GET)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
@@ -261,7 +306,9 @@ def test_an_origin_that_asks_for_a_certificate(
 
     async def story() -> None:
         with DemandingAgent(ca, newest, "http/1.1") as port:
-            async with forwarding(editing=editing, interception=intercepting(authority, "private")) as bench:
+            async with forwarding(
+                editing=editing, interception=intercepting(authority, "private")
+            ) as bench:
                 reader, writer = await connect(bench, port, trusting(authority, "http/1.1"))
                 await until(lambda: bool(bench.notes))
                 writer.write(GET)
@@ -277,10 +324,14 @@ def test_an_origin_that_asks_for_a_certificate(
 
 
 def test_https_in_absolute_form(play: Play, ca: trustme.CA, editing: EditPolicy) -> None:
-    """A client that leaves TLS to the proxy: the origin is verified, and nothing needs to be opened."""
+    """A client that leaves TLS to the proxy: the origin is verified, and nothing needs to be
+    opened."""
 
     async def story() -> None:
-        good, bad = await origin(ca.issue_cert("127.0.0.1")), await origin(ca.issue_cert("other.test"))
+        good, bad = (
+            await origin(ca.issue_cert("127.0.0.1")),
+            await origin(ca.issue_cert("other.test")),
+        )
         async with forwarding(editing=editing) as bench:
             reader, writer = await bench.connect()
             for server, status in ((good, b"200"), (bad, b"502")):
@@ -304,7 +355,8 @@ def test_https_in_absolute_form(play: Play, ca: trustme.CA, editing: EditPolicy)
 def test_a_client_that_refuses_the_certificate(
     play: Play, authority: Authority, ca: trustme.CA, editing: EditPolicy
 ) -> None:
-    """It fails as it should, also the next time; a line says how to trust the proxy and how to leave the host alone."""
+    """It fails as it should, also the next time; a line says how to trust the proxy and how to
+    leave the host alone."""
 
     async def story() -> None:
         server = await origin(ca.issue_cert("agent.test"))
@@ -314,12 +366,16 @@ def test_a_client_that_refuses_the_certificate(
                     await connect(bench, port_of(server), ssl.create_default_context())
             await asyncio.sleep(0.1)
             (note,) = bench.notes
-            assert "agent.test" in note.text  # asyncio's client closes the connection instead of sending its alert
+            assert (
+                "agent.test" in note.text
+            )  # asyncio's client closes the connection instead of sending its alert
             assert "a2a-proxy ca env" in note.hint
             assert "--pass agent.test" in note.hint
             for number in (1, 2):
                 assert bench.journal.kinds(number) == ["OPEN", "RESET to_agent", "CLOSED"]
-            assert {facts["upstream"] for facts in bench.opened()} == {f"https://agent.test:{port_of(server)}"}
+            assert {facts["upstream"] for facts in bench.opened()} == {
+                f"https://agent.test:{port_of(server)}"
+            }
             reason = bench.journal.data(Direction.TO_AGENT, kind=ChunkKind.RESET).decode()
             assert reason.startswith("TLS handshake failed: the client ")
             assert "a2a-proxy ca env" in reason
@@ -339,7 +395,9 @@ def test_a_client_hello_in_pieces_without_a_name(
         path = tmp_path / "ca.pem"
         ca.cert_pem.write_to_path(str(path))
         policy = EditPolicy(trust=Trust(path))
-        async with forwarding(editing=policy, interception=intercepting(authority, "127.0.0.1")) as bench:
+        async with forwarding(
+            editing=policy, interception=intercepting(authority, "127.0.0.1")
+        ) as bench:
             loop = asyncio.get_running_loop()
             sock = await tunnelled(bench, port_of(server))
             sent, received = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -376,7 +434,10 @@ def test_a_client_hello_in_pieces_without_a_name(
 
 @pytest.mark.parametrize(
     "begin",
-    [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff"],
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff",
+    ],
     ids=["cut", "malformed"],
 )
 def test_a_client_hello_that_cannot_be_read(
@@ -386,7 +447,10 @@ def test_a_client_hello_that_cannot_be_read(
     monkeypatch.setattr(tunnel, "HANDSHAKE_SECONDS", 0.1)
 
     async def story() -> None:
-        async with agent(echo) as port, forwarding(interception=intercepting(authority, "*")) as bench:
+        async with (
+            agent(echo) as port,
+            forwarding(interception=intercepting(authority, "*")) as bench,
+        ):
             loop = asyncio.get_running_loop()
             sock = await tunnelled(bench, port)
             await loop.sock_sendall(sock, begin)
@@ -394,13 +458,17 @@ def test_a_client_hello_that_cannot_be_read(
             sock.close()
             await bench.closed()
             (note,) = bench.notes
-            assert "TLS to 127.0.0.1 passes unread: a client sent a ClientHello that is" in note.text
+            assert (
+                "TLS to 127.0.0.1 passes unread: a client sent a ClientHello that is" in note.text
+            )
 
     play(story())
 
 
 @pytest.mark.parametrize("name", [b"a..b", b".agent.test", b"agent.test..", b"...."])
-def test_a_server_name_that_no_certificate_has(play: Play, authority: Authority, ca: trustme.CA, name: bytes) -> None:
+def test_a_server_name_that_no_certificate_has(
+    play: Play, authority: Authority, ca: trustme.CA, name: bytes
+) -> None:
     """The client gets an answer, and the user a line; no error is left to the event loop."""
 
     async def story() -> None:

@@ -37,7 +37,10 @@ def refusals(bench: Bench) -> list[ConsoleNote]:
 
 def bound(bench: Bench) -> list[list[str]]:
     """The hosts that each listener is bound to."""
-    return [[text.rpartition(":")[0].strip("[]") for text in addresses] for _, addresses in bench.relay.bound_addresses]
+    return [
+        [text.rpartition(":")[0].strip("[]") for text in addresses]
+        for _, addresses in bench.relay.bound_addresses
+    ]
 
 
 def dialed(bench: Bench) -> set[int]:
@@ -49,7 +52,8 @@ def dialed(bench: Bench) -> set[int]:
 @pytest.mark.parametrize("line", ["1.0", "0.3"])
 @pytest.mark.parametrize("listen", BEYOND)
 async def test_a_card_opens_no_port_beyond_loopback(listen: str, line: str) -> None:
-    """The card and the extended card: the URL stays, nothing listens, and one line names the option."""
+    """The card and the extended card: the URL stays, nothing listens, and one line names the
+    option."""
     async with (
         card_agent() as other,
         card_agent(
@@ -60,7 +64,11 @@ async def test_a_card_opens_no_port_beyond_loopback(listen: str, line: str) -> N
         ) as port,
         relaying(port, listen=listen, editing=EditPolicy()) as bench,
     ):
-        for urls in (await urls_of(bench), await extended_urls_of(bench, line), await urls_of(bench)):
+        for urls in (
+            await urls_of(bench),
+            await extended_urls_of(bench, line),
+            await urls_of(bench),
+        ):
             own = f"http://127.0.0.1:{bench.port}/a"
             assert urls == [own, f"http://127.0.0.1:{other}/", f"http://localhost:{other}/again"]
         assert len(bench.relay.bound_addresses) == 1
@@ -74,10 +82,13 @@ async def test_a_card_opens_no_port_beyond_loopback(listen: str, line: str) -> N
 @pytest.mark.parametrize("line", ["1.0", "0.3"])
 @pytest.mark.parametrize("listen", BEYOND)
 async def test_a_card_redirects_no_grpc_beyond_loopback(listen: str, line: str) -> None:
-    """HTTP/2 of the listener's port does not go where a card says; the line has the option with its value."""
+    """HTTP/2 of the listener's port does not go where a card says; the line has the option with its
+    value."""
     async with (
         grpc_server() as other,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), line=line) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), line=line
+        ) as port,
         relaying(port, listen=listen, editing=EditPolicy()) as bench,
     ):
         for urls in (await urls_of(bench), await extended_urls_of(bench, line)):
@@ -96,7 +107,9 @@ async def test_a_signed_card_redirects_no_grpc_beyond_loopback() -> None:
     """A signed card is not rewritten, but teaches the way for gRPC on loopback."""
     async with (
         grpc_server() as other,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), signed=True) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), signed=True
+        ) as port,
         relaying(port, listen="0.0.0.0:0", editing=EditPolicy()) as bench,
     ):
         await urls_of(bench)
@@ -121,7 +134,10 @@ def grpc_card(line: str, urls: dict[str, str]) -> bytes:
 
 @pytest.mark.parametrize(
     ("line", "method"),
-    [("1.0", "/lf.a2a.v1.A2AService/GetExtendedAgentCard"), ("0.3", "/a2a.v1.A2AService/GetAgentCard")],
+    [
+        ("1.0", "/lf.a2a.v1.A2AService/GetExtendedAgentCard"),
+        ("0.3", "/a2a.v1.A2AService/GetAgentCard"),
+    ],
 )
 async def test_a_card_over_grpc_opens_no_port(line: str, method: str) -> None:
     """The card that a gRPC call returns."""
@@ -132,10 +148,15 @@ async def test_a_card_over_grpc_opens_no_port(line: str, method: str) -> None:
             relaying(port, listen="0.0.0.0:0", editing=EditPolicy()) as bench,
         ):
             card: Any = parse(line, "AgentCard", await call(bench.port, method))  # type: ignore[arg-type]
-            entries = card.supported_interfaces if line == "1.0" else [card, *card.additional_interfaces]
+            entries = (
+                card.supported_interfaces if line == "1.0" else [card, *card.additional_interfaces]
+            )
             assert [entry.url for entry in entries] == list(urls)
             assert len(bench.relay.bound_addresses) == 1
-            assert [note.hint.split()[-2] for note in refusals(bench)] == ["--learn-ports", "--upstream-grpc"]
+            assert [note.hint.split()[-2] for note in refusals(bench)] == [
+                "--learn-ports",
+                "--upstream-grpc",
+            ]
 
 
 @pytest.mark.parametrize("listen", BEYOND)
@@ -167,7 +188,10 @@ async def test_an_allowed_grpc_port_is_used() -> None:
         card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC")) as port,
         relaying(port, listen="0.0.0.0:0", editing=learning(f"1,{other}-{other}")) as bench,
     ):
-        assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
+        assert await urls_of(bench) == [
+            f"http://127.0.0.1:{bench.port}/",
+            f"127.0.0.1:{bench.port}",
+        ]
         assert await call(bench.port) == b"hi"
         assert refusals(bench) == []
 
@@ -175,7 +199,9 @@ async def test_an_allowed_grpc_port_is_used() -> None:
 async def test_a_second_grpc_port_is_named_with_the_option_that_opens_it() -> None:
     """`--upstream-grpc` would take the first one's place."""
     async with (
-        card_agent(("http://localhost:PORT/", "JSONRPC"), ("localhost:1", "GRPC"), ("localhost:2", "GRPC")) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), ("localhost:1", "GRPC"), ("localhost:2", "GRPC")
+        ) as port,
         relaying(port, listen="0.0.0.0:0", editing=learning("1")) as bench,
     ):
         await urls_of(bench)
@@ -185,15 +211,19 @@ async def test_a_second_grpc_port_is_named_with_the_option_that_opens_it() -> No
 
 @pytest.mark.parametrize("listen", LOOPBACK)
 async def test_on_loopback_ports_are_offered_on_loopback_only(listen: str) -> None:
-    """Without the option, and with one that names other ports: it is about listeners beyond loopback."""
+    """Without the option, and with one that names other ports: it is about listeners beyond
+    loopback."""
     for editing in (EditPolicy(), learning("1")):
         async with (
             card_agent() as other,
-            card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
+            card_agent(
+                ("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")
+            ) as port,
             relaying(port, listen=listen, editing=editing) as bench,
         ):
             host = bench.addresses[0][0]
-            url = f"http://{f'[{host}]' if ':' in host else host}:{bench.port}/.well-known/agent-card.json"
+            shown = f"[{host}]" if ":" in host else host
+            url = f"http://{shown}:{bench.port}/.well-known/agent-card.json"
             async with aiohttp.ClientSession() as session, session.get(url) as response:
                 await response.read()
             first, second = bound(bench)
@@ -215,7 +245,9 @@ async def test_learning_depends_on_the_resolved_listener_address(
     monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
     async with (
         card_agent() as other,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")
+        ) as port,
         relaying(port, listen="proxy.example:0", editing=EditPolicy()) as bench,
     ):
         await urls_of(bench)
@@ -226,7 +258,9 @@ async def test_learning_depends_on_the_resolved_listener_address(
 @contextlib.asynccontextmanager
 async def several(*pairs: tuple[str, int]) -> AsyncIterator[list[Bench]]:
     """One relay with several listeners; a bench for each, all with the same notes."""
-    routes = [Route(Listen.parse(listen), Upstream.parse(f"127.0.0.1:{port}")) for listen, port in pairs]
+    routes = [
+        Route(Listen.parse(listen), Upstream.parse(f"127.0.0.1:{port}")) for listen, port in pairs
+    ]
     notes: list[ConsoleNote] = []
     journal = MemoryJournal()
     relay = Relay(routes, session_clock(), EditPolicy(), notes.append)
@@ -239,10 +273,13 @@ async def several(*pairs: tuple[str, int]) -> AsyncIterator[list[Bench]]:
 
 
 async def test_each_listener_learns_separately() -> None:
-    """One on loopback learns, one beyond does not, whichever reads the card first; nor is it given the other's port."""
+    """One on loopback learns, one beyond does not, whichever reads the card first; nor is it given
+    the other's port."""
     async with (
         card_agent() as other,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")
+        ) as port,
         several(("0.0.0.0:0", port), (":0", port)) as (beyond, local),
     ):
         untouched = [f"http://127.0.0.1:{beyond.port}/", f"http://localhost:{other}/"]
@@ -259,7 +296,9 @@ async def test_a_port_with_its_own_listener_is_reused() -> None:
     """The user offers it beyond loopback already: the card's URL leads there."""
     async with (
         card_agent() as other,
-        card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
+        card_agent(
+            ("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")
+        ) as port,
         several(("0.0.0.0:0", port), ("0.0.0.0:0", other)) as (main, further),
     ):
         assert await urls_of(main) == [f"http://127.0.0.1:{each.port}/" for each in (main, further)]
@@ -280,15 +319,20 @@ async def test_notes_about_many_ports_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
-async def test_host_names_of_cards_are_not_resolved(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
-    """The resolver sees the upstream's name and those of this machine, never a card's, whatever the card lists."""
+async def test_host_names_of_cards_are_not_resolved(
+    monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
+    """The resolver sees the upstream's name and those of this machine, never a card's, whatever the
+    card lists."""
     asked: set[str] = set()
 
     async def getaddrinfo(host: str, port: int | None, **_: object) -> list[tuple[Any, ...]]:
         asked.add(host)
         if host not in ("agent.example", "127.0.0.1", "::1"):
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        found = ["127.0.0.1", *([] if port else ["192.0.2.7"])] if host == "agent.example" else [host]
+        found = (
+            ["127.0.0.1", *([] if port else ["192.0.2.7"])] if host == "agent.example" else [host]
+        )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return [(family, socket.SOCK_STREAM, 6, "", (address, port or 0)) for address in found]
 
@@ -309,8 +353,16 @@ async def test_host_names_of_cards_are_not_resolved(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(0)
         assert await urls_of(bench) == urls
         own = f"127.0.0.1:{bench.port}"
-        assert [urls[0], *urls[4:]] == [f"http://{own}/", f"http://{own}/literal", f"http://{own}/loopback"]
+        assert [urls[0], *urls[4:]] == [
+            f"http://{own}/",
+            f"http://{own}/literal",
+            f"http://{own}/loopback",
+        ]
         if mode == "auto":
-            assert urls[1:4] == [listed[1][0].replace("PORT", str(port)), listed[2][0], listed[3][0]]
+            assert urls[1:4] == [
+                listed[1][0].replace("PORT", str(port)),
+                listed[2][0],
+                listed[3][0],
+            ]
         assert "agent.example" in asked
         assert {host for host in asked if "card.example" in host} == set()

@@ -48,7 +48,8 @@ async def grpc_agent() -> tuple[grpc.aio.Server, int]:
 
 
 def test_grpc_and_http_on_one_port(play: Play) -> None:
-    """GRPC streams, also bidi and 3 MB large, and JSON over HTTP/1.1 share a port and reach their own agents."""
+    """GRPC streams, also bidi and 3 MB large, and JSON over HTTP/1.1 share a port and reach their
+    own agents."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.json_response({"you": await request.json()})
@@ -67,7 +68,12 @@ def test_grpc_and_http_on_one_port(play: Play) -> None:
             grpc.aio.insecure_channel(f"127.0.0.1:{bench.port}") as channel,
             aiohttp.ClientSession() as session,
         ):
-            got = [part async for part in channel.unary_stream("/a.B/Count", bytes, bytes)(b"no", timeout=SECONDS)]
+            got = [
+                part
+                async for part in channel.unary_stream("/a.B/Count", bytes, bytes)(
+                    b"no", timeout=SECONDS
+                )
+            ]
             assert got == [b"no %d" % number for number in range(20)]
             call = channel.stream_stream("/a.B/Repeat", bytes, bytes)(None, timeout=SECONDS)
             for message in (b"a", b"", os.urandom(3_000_000), b"z"):
@@ -86,11 +92,14 @@ def test_grpc_and_http_on_one_port(play: Play) -> None:
 
 
 def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) -> None:
-    """With the journal on disk: the bytes of eight connections, each direction, are in it once and in order."""
+    """With the journal on disk: the bytes of eight connections, each direction, are in it once and
+    in order."""
 
     async def story() -> None:
         loop, clock = asyncio.get_running_loop(), session_clock()
-        journal = Journal(tmp_path / "journal", loop.call_later, JournalLimits(segment_bytes=1 << 20, keep_free=0))
+        journal = Journal(
+            tmp_path / "journal", loop.call_later, JournalLimits(segment_bytes=1 << 20, keep_free=0)
+        )
         async with agent(echo) as port:
             route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
             relay = Relay([route], clock)
@@ -118,7 +127,8 @@ def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) ->
                 b"".join(
                     chunk.data
                     for chunk in chunks
-                    if (chunk.connection, chunk.direction, chunk.kind) == (number, direction, ChunkKind.DATA)
+                    if (chunk.connection, chunk.direction, chunk.kind)
+                    == (number, direction, ChunkKind.DATA)
                 )
                 for number in range(1, 9)
             }

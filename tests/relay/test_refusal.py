@@ -46,7 +46,8 @@ def splits(wire: bytes) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "M-SEARCH", "PRI"])
 def test_http1_in_every_split(method: str) -> None:
-    """One 502 with a problem document; none of its body to a HEAD; silence before the request's head is complete."""
+    """One 502 with a problem document; none of its body to a HEAD; silence before the request's
+    head is complete."""
     wire = f"{method} /x HTTP/1.1\r\nHost: a\r\n\r\n".encode()
     for pieces in splits(wire):
         refusal = Http1Refusal(PROBLEM)
@@ -106,7 +107,8 @@ def grpc_call() -> tuple[h2.connection.H2Connection, bytes]:
 
 
 def test_http2_in_every_split() -> None:
-    """A gRPC call gets UNAVAILABLE naming the upstream, by frames that an HTTP/2 library accepts."""
+    """A gRPC call gets UNAVAILABLE naming the upstream, by frames that an HTTP/2 library
+    accepts."""
     _, wire = grpc_call()
     for pieces in splits(wire):
         client, _ = grpc_call()
@@ -121,15 +123,18 @@ def test_http2_in_every_split() -> None:
 
 
 def test_http2_settings_are_sent_at_once() -> None:
-    """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING are answered."""
+    """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING
+    are answered."""
     refusal = Http2Refusal(PROBLEM)
     assert refusal.feed(PREFACE) == encode_frame(4, 0, 0, b"")
-    assert refusal.feed(encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")) == encode_frame(
-        4, 1, 0, b""
-    ) + encode_frame(6, 1, 0, b"12345678")
+    assert refusal.feed(
+        encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")
+    ) == encode_frame(4, 1, 0, b"") + encode_frame(6, 1, 0, b"12345678")
     assert (
         refusal.feed(
-            encode_frame(4, 1, 0, b"") + encode_frame(6, 1, 0, b"12345678") + encode_frame(8, 0, 0, b"\0\0\1\0")
+            encode_frame(4, 1, 0, b"")
+            + encode_frame(6, 1, 0, b"12345678")
+            + encode_frame(8, 0, 0, b"\0\0\1\0")
         )
         == b""
     )
@@ -137,7 +142,8 @@ def test_http2_settings_are_sent_at_once() -> None:
 
 
 def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
-    """PADDED, PRIORITY and CONTINUATION are read, and several calls at once are all answered before GOAWAY."""
+    """PADDED, PRIORITY and CONTINUATION are read, and several calls at once are all answered before
+    GOAWAY."""
     client, _ = grpc_call()
     block = Encoder().encode([(b":method", b"POST"), (b"content-type", b"application/grpc")])
     wire = (
@@ -149,14 +155,21 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
     )
     out = Http2Refusal(PROBLEM).feed(wire)
     client.send_headers(
-        3, [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/")], end_stream=True
+        3,
+        [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/")],
+        end_stream=True,
     )
     events = client.receive_data(out)
     statuses = [
-        dict(event.headers or [])[b":status"] for event in events if isinstance(event, h2.events.ResponseReceived)
+        dict(event.headers or [])[b":status"]
+        for event in events
+        if isinstance(event, h2.events.ResponseReceived)
     ]
     assert statuses == [b"200", b"502"]
-    assert events.index(next(e for e in events if isinstance(e, h2.events.ConnectionTerminated))) == len(events) - 1
+    assert (
+        events.index(next(e for e in events if isinstance(e, h2.events.ConnectionTerminated)))
+        == len(events) - 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +192,8 @@ def test_invalid_http2_ends_in_goaway(wire: bytes, code: int) -> None:
 
 @pytest.mark.parametrize("size", [9 + 8, 1 << 16])
 def test_http2_frames_are_answered_up_to_a_limit(size: int) -> None:
-    """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes in."""
+    """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes
+    in."""
     wire = PREFACE + encode_frame(6, 0, 0, bytes(8)) * 5_000
     out = fed(Http2Refusal(PROBLEM), [wire[at : at + size] for at in range(0, len(wire), size)])
     assert out == encode_frame(4, 0, 0, b"") + encode_frame(6, 1, 0, bytes(8)) * 500 + encode_frame(
@@ -193,12 +207,15 @@ def test_grpc_message_encoding() -> None:
 
 
 def test_aiohttp_gets_502(play: Play) -> None:
-    """An HTTP client gets the problem document, also for a POST with a body; the copy tells ours from theirs."""
+    """An HTTP client gets the problem document, also for a POST with a body; the copy tells ours
+    from theirs."""
     port = refusing_port()
 
     async def story() -> None:
         async with relaying(port) as bench, aiohttp.ClientSession() as session:
-            async with session.post(f"http://127.0.0.1:{bench.port}/", json={"method": "SendMessage"}) as response:
+            async with session.post(
+                f"http://127.0.0.1:{bench.port}/", json={"method": "SendMessage"}
+            ) as response:
                 problem = await response.json(content_type="application/problem+json")
                 assert response.status == 502
             assert f"127.0.0.1:{port}" in problem["detail"]
@@ -207,7 +224,9 @@ def test_aiohttp_gets_502(play: Play) -> None:
             journal = bench.journal
             assert journal.data(Direction.TO_AGENT).startswith(b"POST / HTTP/1.1\r\n")
             assert journal.data(Direction.TO_CLIENT) == b""
-            assert journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS).startswith(b"HTTP/1.1 502 ")
+            assert journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS).startswith(
+                b"HTTP/1.1 502 "
+            )
             kinds = [chunk.kind.name for chunk in journal.chunks]
             assert kinds.index("DATA") < kinds.index("OURS")
             dialed = next(chunk for chunk in journal.chunks if chunk.kind is ChunkKind.DIALED)
@@ -263,7 +282,8 @@ def test_an_unknown_protocol_is_closed(play: Play) -> None:
 
 
 def test_grpc_gets_unavailable(play: Play) -> None:
-    """A grpcio client gets UNAVAILABLE with the upstream's name, for unary and streaming calls alike."""
+    """A grpcio client gets UNAVAILABLE with the upstream's name, for unary and streaming calls
+    alike."""
     port = refusing_port()
 
     async def story() -> None:
@@ -272,12 +292,17 @@ def test_grpc_gets_unavailable(play: Play) -> None:
             grpc.aio.insecure_channel(f"127.0.0.1:{bench.port}") as channel,
         ):
             unary = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", bytes, bytes)
-            stream = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage", bytes, bytes)
+            stream = channel.unary_stream(
+                "/lf.a2a.v1.A2AService/SendStreamingMessage", bytes, bytes
+            )
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await unary(b"\n\1a", timeout=SECONDS)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
             details = caught.value.details() or ""
-            assert details == f"a2a-proxy cannot reach the upstream agent 127.0.0.1:{port}: connection refused"
+            assert (
+                details
+                == f"a2a-proxy cannot reach the upstream agent 127.0.0.1:{port}: connection refused"
+            )
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 async for _ in stream(b"", timeout=SECONDS):
                     pass
@@ -303,7 +328,9 @@ def test_grpc_reaches_an_agent_that_comes_up_later(play: Play) -> None:
                 await call(b"x", timeout=SECONDS)
             server = grpc.aio.server()
             handler = grpc.unary_unary_rpc_method_handler(answer, bytes, bytes)
-            server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a.B", {"C": handler}),))
+            server.add_generic_rpc_handlers(
+                (grpc.method_handlers_generic_handler("a.B", {"C": handler}),)
+            )
             server.add_insecure_port(f"127.0.0.1:{port}")
             await server.start()
             assert await call(b"x", timeout=SECONDS, wait_for_ready=True) == b"here: x"
@@ -327,7 +354,9 @@ def test_http2_json_gets_502(play: Play) -> None:
             events: list[h2.events.Event] = []
             while data := await reader.read(65536):
                 events += client.receive_data(data)
-            body = b"".join(event.data or b"" for event in events if isinstance(event, h2.events.DataReceived))
+            body = b"".join(
+                event.data or b"" for event in events if isinstance(event, h2.events.DataReceived)
+            )
             assert json.loads(body)["status"] == 502
             writer.close()
 
@@ -335,7 +364,8 @@ def test_http2_json_gets_502(play: Play) -> None:
 
 
 def test_the_answer_waits_for_the_first_bytes(play: Play) -> None:
-    """Where dialling fails before the client has said anything, it still hears the answer in its own protocol."""
+    """Where dialling fails before the client has said anything, it still hears the answer in its
+    own protocol."""
 
     async def story() -> None:
         async with relaying(refusing_port()) as bench:
@@ -391,7 +421,11 @@ def test_the_recording_has_a_body_that_arrives_later(play: Play) -> None:
             assert (await reader.read()).startswith(b"HTTP/1.1 502 ")
             writer.close()
             await bench.closed()
-            sent = [each.kind for each in bench.journal.chunks if each.kind in (ChunkKind.DATA, ChunkKind.OURS)]
+            sent = [
+                each.kind
+                for each in bench.journal.chunks
+                if each.kind in (ChunkKind.DATA, ChunkKind.OURS)
+            ]
             assert sent == [ChunkKind.DATA, ChunkKind.DATA, ChunkKind.OURS]
 
     play(story())

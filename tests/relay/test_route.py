@@ -16,14 +16,17 @@ from a2a_proxy.relay.route import Listen, PortRanges, RouteError, Upstream, is_l
         ("localhost:9000", "localhost", 9000, ("localhost",)),
     ],
 )
-def test_listen_addresses_are_parsed(text: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def test_listen_addresses_are_parsed(
+    text: str, host: str, port: int, hosts: tuple[str, ...]
+) -> None:
     """A bare port means this machine only; a host means what it says."""
     listen = Listen.parse(text)
     assert (listen.host, listen.port, listen.hosts) == (host, port, hosts)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "9000", "host", "[::1]", ":", ":x", ":65536", ":-1", "::1:9000", "[::1", "[a]:1", ":٣"]
+    "text",
+    ["", "9000", "host", "[::1]", ":", ":x", ":65536", ":-1", "::1:9000", "[::1", "[a]:1", ":٣"],
 )
 def test_invalid_listen_addresses_are_refused(text: str) -> None:
     """A mistake is one error line with a hint."""
@@ -76,7 +79,11 @@ def test_upstreams_are_parsed(text: str, host: str, port: int, address: str) -> 
 def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
     """`https` is TLS on port 443; `Host` has no port where the scheme says it."""
     upstream = Upstream.parse(text)
-    assert (upstream.port, upstream.tls, upstream.authority) == (port, text[:5].lower() == "https", authority)
+    assert (upstream.port, upstream.tls, upstream.authority) == (
+        port,
+        text[:5].lower() == "https",
+        authority,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +112,9 @@ def test_invalid_upstreams_are_refused(text: str, said: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["http://user:hunter2@agent/", "user:hunter2@agent:80", "https://user:hunter2@agent"])
+@pytest.mark.parametrize(
+    "text", ["http://user:hunter2@agent/", "user:hunter2@agent:80", "https://user:hunter2@agent"]
+)
 def test_user_information_is_refused_and_not_repeated(text: str) -> None:
     """A password in an upstream is neither used nor printed."""
     with pytest.raises(RouteError) as caught:
@@ -134,7 +143,22 @@ def test_port_ranges_are_parsed(text: str, inside: set[int], outside: set[int]) 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        *((text, text) for text in ("", "all", "0", "65536", "9010-9000", "1-", "-1", "1-2-3", "http", "٣", "0-80")),
+        *(
+            (text, text)
+            for text in (
+                "",
+                "all",
+                "0",
+                "65536",
+                "9010-9000",
+                "1-",
+                "-1",
+                "1-2-3",
+                "http",
+                "٣",
+                "0-80",
+            )
+        ),
         ("8001,", ""),
         ("8001,x,9", "x"),
         ("8001;9000", "8001;9000"),

@@ -27,7 +27,9 @@ def test_the_relay_imports_little() -> None:
         "import sys, a2a_proxy.relay.server, a2a_proxy.relay.run, a2a_proxy.capture.journal;"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True
+    )
     assert result.stdout == "[]\n"
 
 

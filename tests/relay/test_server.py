@@ -81,7 +81,10 @@ def test_several_routes(play: Play) -> None:
             return handler
 
         async with agent(named(b"one")) as one, agent(named(b"two")) as two:
-            routes = [Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}")) for port in (one, two)]
+            routes = [
+                Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
+                for port in (one, two)
+            ]
             relay = Relay(routes, session_clock())
             await relay.bind_listeners()
             relay.accept_connections(MemoryJournal())
@@ -95,13 +98,18 @@ def test_several_routes(play: Play) -> None:
 
 
 def test_connections_before_the_journal_is_ready_wait(play: Play) -> None:
-    """Listening is not accepting: a client that comes in between is served, and copied, once there is a journal."""
+    """Listening is not accepting: a client that comes in between is served, and copied, once there
+    is a journal."""
 
     async def story() -> None:
         async with agent(echo) as port:
-            relay = Relay([Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))], session_clock())
+            relay = Relay(
+                [Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))], session_clock()
+            )
             await relay.bind_listeners()
-            early = asyncio.create_task(ask("127.0.0.1", int(relay.bound_addresses[0][1][0].rpartition(":")[2])))
+            early = asyncio.create_task(
+                ask("127.0.0.1", int(relay.bound_addresses[0][1][0].rpartition(":")[2]))
+            )
             await asyncio.wait((early,), timeout=0.2)
             assert not early.done()
             assert relay.stats.total == 0
@@ -148,7 +156,9 @@ def test_a_busy_port(play: Play, host: str) -> None:
     play(story())
 
 
-@pytest.mark.parametrize("listen", ["192.0.2.1:9000", f"{UNKNOWN}:9000"], ids=["not ours", "no such host"])
+@pytest.mark.parametrize(
+    "listen", ["192.0.2.1:9000", f"{UNKNOWN}:9000"], ids=["not ours", "no such host"]
+)
 def test_a_foreign_address_is_an_error(play: Play, listen: str) -> None:
     """An address of another machine, or a name that does not resolve, is an error with a hint."""
 
@@ -162,7 +172,8 @@ def test_a_foreign_address_is_an_error(play: Play, listen: str) -> None:
 
 
 def test_running_out_of_descriptors_is_survived(play: Play) -> None:
-    """EMFILE while accepting does not end the relay: it accepts again when connections have closed."""
+    """EMFILE while accepting does not end the relay: it accepts again when connections have
+    closed."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
@@ -194,10 +205,13 @@ def few_descriptors(left: int) -> Iterator[None]:
 
 
 def test_stopping_closes_idle_connections_at_once(play: Play) -> None:
-    """An idle connection does not delay the stop; one that waits for the agent does, until it is cut."""
+    """An idle connection does not delay the stop; one that waits for the agent does, until it is
+    cut."""
 
     async def story() -> None:
-        async def answer_the_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer_the_first(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
             while line := await reader.readline():
                 if line == b"quick\n":
                     writer.write(b"answer\n")

@@ -19,11 +19,24 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from support_cli import SECONDS, until, until_dead
 from support_process import state_of
 from support_stdio import agent
-from support_stdio_relay import PYTHON, both, child_of, data, journal, of_kind, relayed, spawn, story
+from support_stdio_relay import (
+    PYTHON,
+    both,
+    child_of,
+    data,
+    journal,
+    of_kind,
+    relayed,
+    spawn,
+    story,
+)
 
 
 def test_the_journal_contains_the_whole_session(tmp_path: Path) -> None:
-    code = "import os; os.write(2, b'log'); d = os.read(0, 9); os.write(1, d.upper()); os.read(0, 9); os._exit(3)"
+    code = (
+        "import os; os.write(2, b'log'); d = os.read(0, 9); "
+        "os.write(1, d.upper()); os.read(0, 9); os._exit(3)"
+    )
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     assert process.communicate(b"hello", SECONDS) == (b"HELLO", b"log")
     assert process.returncode == 3
@@ -47,9 +60,15 @@ def test_the_journal_contains_the_whole_session(tmp_path: Path) -> None:
     assert of_kind(chunks, ChunkKind.EXITED) == [{"code": 3, "signal": None}]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
-def test_a_signal_reaches_the_agent_once_and_its_death_the_client(tmp_path: Path, number: signal.Signals) -> None:
-    for command in both(tmp_path, ["cat"]):  # which an interpreter that starts up is not: it may make an error of it
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+)
+def test_a_signal_reaches_the_agent_once_and_its_death_the_client(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    for command in both(
+        tmp_path, ["cat"]
+    ):  # which an interpreter that starts up is not: it may make an error of it
         process = spawn(command)
         if command != ["cat"]:  # before there is an agent, a signal ends the relay alone
             child_of(process.pid)
@@ -57,13 +76,18 @@ def test_a_signal_reaches_the_agent_once_and_its_death_the_client(tmp_path: Path
         assert process.wait(SECONDS) == -number
         process.communicate(timeout=SECONDS)
     chunks = journal(tmp_path)
-    assert [chunk.data.decode() for chunk in chunks if chunk.kind is ChunkKind.SIGNAL] == [number.name]
+    assert [chunk.data.decode() for chunk in chunks if chunk.kind is ChunkKind.SIGNAL] == [
+        number.name
+    ]
     assert of_kind(chunks, ChunkKind.EXITED) == [{"code": None, "signal": number.name}]
 
 
 def test_a_signal_after_the_exit_changes_nothing(tmp_path: Path) -> None:
     """The agent ends before the relay takes the signal up; the exit code stays the agent's."""
-    code = "import os, signal as s; s.signal(s.SIGUSR1, s.SIG_IGN); os.kill(os.getppid(), s.SIGUSR1); os._exit(4)"
+    code = (
+        "import os, signal as s; s.signal(s.SIGUSR1, s.SIG_IGN); "
+        "os.kill(os.getppid(), s.SIGUSR1); os._exit(4)"
+    )
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     process.communicate(timeout=SECONDS)
     assert process.returncode == 4
@@ -71,7 +95,8 @@ def test_a_signal_after_the_exit_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_agent_is_treated_as_its_client_treats_the_proxy(tmp_path: Path) -> None:
-    """Folder, process group, ignored and blocked signals and further descriptors are passed on as they were given."""
+    """Folder, process group, ignored and blocked signals and further descriptors are passed on as
+    they were given."""
     code = (
         "import os; from pathlib import Path; status = Path('/proc/self/status').read_text();"
         "print(os.getcwd(), os.getpgid(0), os.getsid(0),"
@@ -102,7 +127,10 @@ def test_the_agent_gets_the_environment_of_the_client(tmp_path: Path) -> None:
 
 def test_exit_codes_are_passed_on_if_sigchld_is_ignored(tmp_path: Path) -> None:
     """An ignored SIGCHLD is inherited and makes waiting for a child impossible."""
-    code = "import os, signal; print(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN, flush=True); os._exit(9)"
+    code = (
+        "import os, signal; print(signal.getsignal(signal.SIGCHLD) "
+        "is signal.SIG_IGN, flush=True); os._exit(9)"
+    )
     for command in both(tmp_path, [*PYTHON, code]):
         process = spawn(command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         assert process.communicate(timeout=SECONDS) == (b"True\n", b"")
@@ -111,7 +139,10 @@ def test_exit_codes_are_passed_on_if_sigchld_is_ignored(tmp_path: Path) -> None:
 
 def test_a_killed_proxy_leaves_no_agent(tmp_path: Path) -> None:
     """Not even one that ignores everything and reads nothing."""
-    code = "import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(1000)"
+    code = (
+        "import signal, time; "
+        "[signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(1000)"
+    )
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     child = child_of(process.pid)
     process.kill()
@@ -134,23 +165,29 @@ with open(sys.argv[2] + ".new", "w") as file:
     file.write(str(os.read(ours, 100).index(b"end") + 1))
 os.rename(sys.argv[2] + ".new", sys.argv[2])
 """
-"""Waits for a signal and counts how often it comes within half a second, below the interpreter, which may take two
-for one."""
+"""Waits for a signal and counts how often it comes within half a second, below the interpreter,
+which may take two for one."""
 
 
 @pytest.mark.parametrize("proxied", [False, True])
-def test_the_interrupt_key_of_a_terminal_reaches_the_agent_once(tmp_path: Path, proxied: bool) -> None:
+def test_the_interrupt_key_of_a_terminal_reaches_the_agent_once(
+    tmp_path: Path, proxied: bool
+) -> None:
     main, process = _on_terminal(_counting(tmp_path, "SIGINT", proxied=proxied))
     os.write(main, b"\x03")
     _check_one(tmp_path, process)
     os.close(main)
     if proxied:
-        assert [chunk.data for chunk in journal(tmp_path) if chunk.kind is ChunkKind.SIGNAL] == [b"SIGINT"]
+        assert [chunk.data for chunk in journal(tmp_path) if chunk.kind is ChunkKind.SIGNAL] == [
+            b"SIGINT"
+        ]
 
 
 @pytest.mark.parametrize("leads", [False, True])
 @pytest.mark.parametrize("proxied", [False, True])
-def test_a_terminal_hangup_reaches_the_agent_once(tmp_path: Path, proxied: bool, leads: bool) -> None:
+def test_a_terminal_hangup_reaches_the_agent_once(
+    tmp_path: Path, proxied: bool, leads: bool
+) -> None:
     """Behind a shell that leads the session, and where the agent, or the proxy, leads it."""
     command = _counting(tmp_path, "SIGHUP", proxied=proxied)
     main, process = _on_terminal(command if leads else ["sh", "-c", '"$@"; exit', "sh", *command])
@@ -228,7 +265,8 @@ def _check_one(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def test_stop_and_continue_apply_to_proxy_and_agent(tmp_path: Path) -> None:
-    # A group of its own: the kernel stops none whose members all have parents elsewhere, as under nohup.
+    # A group of its own: the kernel stops none whose members all have parents elsewhere, as under
+    # nohup.
     process = spawn(relayed(tmp_path, agent("plain")), start_new_session=False, process_group=0)
     child = child_of(process.pid)
     process.send_signal(signal.SIGTSTP)

@@ -16,7 +16,17 @@ import pytest
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from support_cli import SECONDS, until
 from support_stdio import agent
-from support_stdio_relay import PYTHON, blocked, both, child_of, data, journal, relayed, spawn, story
+from support_stdio_relay import (
+    PYTHON,
+    blocked,
+    both,
+    child_of,
+    data,
+    journal,
+    relayed,
+    spawn,
+    story,
+)
 
 
 def test_a_descriptor_closed_by_the_agent_ends_for_its_client(tmp_path: Path) -> None:
@@ -35,7 +45,10 @@ def test_no_descriptor_becomes_non_blocking(tmp_path: Path) -> None:
     process = spawn(relayed(tmp_path, agent("plain")))
     until(lambda: (tmp_path / "journal").is_dir() and "DIALED TO_AGENT" in story(journal(tmp_path)))
     for number in range(3):
-        flags = int(Path(f"/proc/{process.pid}/fdinfo/{number}").read_text().split("flags:")[1].split()[0], 8)
+        flags = int(
+            Path(f"/proc/{process.pid}/fdinfo/{number}").read_text().split("flags:")[1].split()[0],
+            8,
+        )
         assert not flags & os.O_NONBLOCK
     process.communicate(timeout=SECONDS)
 
@@ -51,7 +64,9 @@ def test_non_blocking_sockets_of_the_client_lose_nothing(tmp_path: Path) -> None
         theirs.close()
         out_theirs.close()
         sent = os.urandom(4 << 20)
-        sender = threading.Thread(target=lambda: (ours.sendall(sent), ours.shutdown(socket.SHUT_WR)), daemon=True)
+        sender = threading.Thread(
+            target=lambda: (ours.sendall(sent), ours.shutdown(socket.SHUT_WR)), daemon=True
+        )
         sender.start()
         child = child_of(process.pid)
         until(lambda: blocked(child))
@@ -69,13 +84,22 @@ def test_files_as_standard_streams_are_complete(tmp_path: Path, stdout: str) -> 
     given.write_bytes(b"x" * 200_000)
     target = tmp_path / "out" if stdout == "file" else Path(stdout)
     with given.open("rb") as stdin, target.open("wb") as out:
-        assert spawn(relayed(tmp_path, ["cat"]), stdin=stdin, stdout=out, stderr=None).wait(SECONDS) == 0
+        assert (
+            spawn(relayed(tmp_path, ["cat"]), stdin=stdin, stdout=out, stderr=None).wait(SECONDS)
+            == 0
+        )
     assert stdout != "file" or target.read_bytes() == given.read_bytes()
     assert data(journal(tmp_path), ChunkKind.DATA, Direction.TO_CLIENT) == given.read_bytes()
 
 
 def test_closed_standard_streams_are_accepted(tmp_path: Path) -> None:
-    line = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *relayed(tmp_path, ["sh", "-c", "echo hello; exit 5"])]
+    line = [
+        "sh",
+        "-c",
+        'exec "$@" <&- >&- 2>&-',
+        "sh",
+        *relayed(tmp_path, ["sh", "-c", "echo hello; exit 5"]),
+    ]
     assert spawn(line).wait(SECONDS) == 5
 
 
@@ -145,7 +169,10 @@ def test_an_agent_that_stops_reading_breaks_the_pipe_of_the_client(tmp_path: Pat
 def test_a_client_that_reads_nothing_blocks_the_agent(tmp_path: Path) -> None:
     """The memory of the relay stays small, and a signal still ends both."""
     progress = tmp_path / "progress"
-    code = f"import os; f = os.open({str(progress)!r}, 65, 384)\nwhile 1: os.write(1, b'x' * 65536); os.write(f, b'.')"
+    code = (
+        f"import os; f = os.open({str(progress)!r}, 65, 384)\n"
+        "while 1: os.write(1, b'x' * 65536); os.write(f, b'.')"
+    )
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     child = child_of(process.pid)
     until(lambda: progress.exists() and blocked(child))
@@ -156,15 +183,22 @@ def test_a_client_that_reads_nothing_blocks_the_agent(tmp_path: Path) -> None:
 
 
 def test_remaining_output_is_delivered_to_a_slow_client(tmp_path: Path) -> None:
-    """It has ended long before its client begins to read; a signal that did not tell it to end changes nothing."""
-    code = "import os; os.read(0, 1); os.write(1, b'x' * 150_000); os.write(2, b'y' * 60_000); os._exit(6)"
+    """It has ended long before its client begins to read; a signal that did not tell it to end
+    changes nothing."""
+    code = (
+        "import os; os.read(0, 1); os.write(1, b'x' * 150_000); "
+        "os.write(2, b'y' * 60_000); os._exit(6)"
+    )
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     child_of(process.pid)
     process.send_signal(signal.SIGWINCH)
     assert process.stdin is not None
     process.stdin.write(b"x")
     until(
-        lambda: (tmp_path / "journal").is_dir() and b"y" in data(journal(tmp_path), ChunkKind.LOG, Direction.TO_CLIENT)
+        lambda: (
+            (tmp_path / "journal").is_dir()
+            and b"y" in data(journal(tmp_path), ChunkKind.LOG, Direction.TO_CLIENT)
+        )
     )
     time.sleep(1.0)
     assert process.poll() is None
@@ -173,7 +207,8 @@ def test_remaining_output_is_delivered_to_a_slow_client(tmp_path: Path) -> None:
 
 
 def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_path: Path) -> None:
-    """What lies in its own pipe is still there for it: as much as the agent alone could have written."""
+    """What lies in its own pipe is still there for it: as much as the agent alone could have
+    written."""
     code = "import os, time; os.write(1, b'x' * 150_000); os.write(2, b'y'); time.sleep(1000)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     assert process.stderr is not None
@@ -187,7 +222,10 @@ def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_pa
 def test_the_proxy_waits_only_for_output_left_at_the_end_of_the_agent(tmp_path: Path) -> None:
     """Its end is noticed while bytes of it wait for the client; a child of it holds the pipe."""
     ended = tmp_path / "ended"
-    code = f"import os, time; os.write(1, b'x' * 170_000); pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "
+    code = (
+        "import os, time; os.write(1, b'x' * 170_000); "
+        f"pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "
+    )
     code += "os._exit(2) if pid else time.sleep(1000)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]), start_new_session=True)
     try:
@@ -201,9 +239,13 @@ def test_the_proxy_waits_only_for_output_left_at_the_end_of_the_agent(tmp_path: 
 
 
 def test_a_grandchild_that_keeps_stdout_does_not_keep_the_proxy(tmp_path: Path) -> None:
-    """The output of the agent is complete; its own child is not waited for, not even one that never stops."""
+    """The output of the agent is complete; its own child is not waited for, not even one that never
+    stops."""
     for tail in ("time.sleep(1000)", "[os.write(1, b'more') for _ in iter(int, 1)]"):
-        code = f"import os, time; os.write(1, b'x' * 50_000); pid = os.fork();os._exit(2) if pid else {tail}"
+        code = (
+            "import os, time; os.write(1, b'x' * 50_000); "
+            f"pid = os.fork();os._exit(2) if pid else {tail}"
+        )
         folder = tmp_path / str(len(tail))
         folder.mkdir()
         process = spawn(relayed(folder, [*PYTHON, code]), start_new_session=True)

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from a2a_proxy.relay import tcp
-from a2a_proxy.relay.tcp import HIGH_WATER, READ_SIZE, read_unread, reset_connection, tune_socket, unsent_bytes
+from a2a_proxy.relay.tcp import (
+    HIGH_WATER,
+    READ_SIZE,
+    read_unread,
+    reset_connection,
+    tune_socket,
+    unsent_bytes,
+)
 
 
 @pytest.fixture
@@ -20,7 +27,9 @@ async def pair() -> AsyncIterator[tuple[asyncio.Transport, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         peer = socket.create_connection(server.getsockname())
         accepted, _ = server.accept()
-    transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=accepted)
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        asyncio.Protocol, sock=accepted
+    )
     transport.pause_reading()
     yield transport, peer
     transport.abort()
@@ -55,7 +64,9 @@ async def test_unsent_bytes_are_those_of_the_transport_and_the_kernel(pair: Pair
     assert unsent_bytes(transport) == 0
 
 
-async def test_a_closed_socket_has_what_its_transport_has_and_is_not_reset_twice(pair: Pair) -> None:
+async def test_a_closed_socket_has_what_its_transport_has_and_is_not_reset_twice(
+    pair: Pair,
+) -> None:
     transport, peer = pair
     reset_connection(transport)
     await asyncio.sleep(0.01)

@@ -1,4 +1,5 @@
-"""TLS toward upstreams: verification, offered protocols, and what a client gets if the handshake fails."""
+"""TLS toward upstreams: verification, offered protocols, and what a client gets if the handshake
+fails."""
 
 from __future__ import annotations
 
@@ -68,11 +69,17 @@ async def ask(bench: Bench, request: bytes = GET) -> tuple[bytes, bytes]:
 
 
 def test_the_right_certificate(play: Play, ca: trustme.CA, ca_file: Path) -> None:
-    """The agent is reached, offered only http/1.1, told its own name by SNI and Host; the journal holds plain text."""
+    """The agent is reached, offered only http/1.1, told its own name by SNI and Host; the journal
+    holds plain text."""
     seen: list[tuple[str | None, str | None]] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append((writer.get_extra_info("ssl_object").selected_alpn_protocol(), names[-1] if names else None))
+        seen.append(
+            (
+                writer.get_extra_info("ssl_object").selected_alpn_protocol(),
+                names[-1] if names else None,
+            )
+        )
         await http_agent(reader, writer)
 
     names: list[str | None] = []
@@ -82,7 +89,9 @@ def test_the_right_certificate(play: Play, ca: trustme.CA, ca_file: Path) -> Non
         context.sni_callback = lambda _socket, name, _context: names.append(name)
         async with (
             agent(note, tls=context) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
+            relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))
+            ) as bench,
         ):
             head, body = await ask(bench)
             assert head.startswith(b"HTTP/1.1 200")
@@ -100,22 +109,37 @@ def expired(ca: trustme.CA) -> trustme.LeafCert:
 
 
 CERTIFICATES = {
-    "wrong host": (lambda ca: ca.issue_cert("other.example"), "is not for localhost", "--upstream-insecure"),
-    "common name only": (lambda ca: ca.issue_cert(common_name="localhost"), "is not for localhost", "subjectAltName"),
+    "wrong host": (
+        lambda ca: ca.issue_cert("other.example"),
+        "is not for localhost",
+        "--upstream-insecure",
+    ),
+    "common name only": (
+        lambda ca: ca.issue_cert(common_name="localhost"),
+        "is not for localhost",
+        "subjectAltName",
+    ),
     "expired": (expired, "has expired", "--upstream-insecure"),
-    "unknown ca": (lambda _: trustme.CA().issue_cert("localhost"), "not trusted on this machine", "--upstream-ca FILE"),
+    "unknown ca": (
+        lambda _: trustme.CA().issue_cert("localhost"),
+        "not trusted on this machine",
+        "--upstream-ca FILE",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", CERTIFICATES)
 def test_wrong_certificates(play: Play, ca: trustme.CA, ca_file: Path, case: str) -> None:
-    """The client gets a 502 that names the reason, the user one line with a hint, however often it happens."""
+    """The client gets a 502 that names the reason, the user one line with a hint, however often it
+    happens."""
     make, said, hint = CERTIFICATES[case]
 
     async def story() -> None:
         async with (
             agent(http_agent, tls=server_context(make(ca))) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
+            relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))
+            ) as bench,
         ):
             for _ in range(2):
                 head, body = await ask(bench)
@@ -135,7 +159,9 @@ def test_insecure_takes_any_certificate(play: Play) -> None:
     async def story() -> None:
         async with (
             agent(http_agent, tls=server_context(trustme.CA().issue_cert("other.example"))) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))) as bench,
+            relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))
+            ) as bench,
         ):
             head, _ = await ask(bench)
             assert head.startswith(b"HTTP/1.1 200")
@@ -153,7 +179,9 @@ def test_an_agent_without_tls_is_named(play: Play) -> None:
 
         async with (
             agent(plain) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))) as bench,
+            relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))
+            ) as bench,
         ):
             head, body = await ask(bench)
             assert head.startswith(b"HTTP/1.1 502")
@@ -195,8 +223,11 @@ async def test_grpc_over_tls(ca: trustme.CA, ca_file: Path) -> None:
 
 
 @pytest.mark.parametrize("alpn", [("http/1.1",), ()])
-async def test_grpc_to_an_agent_without_http2(ca: trustme.CA, ca_file: Path, alpn: tuple[str, ...]) -> None:
-    """The call ends with UNAVAILABLE that names the mismatch, and the user reads --upstream-grpc."""
+async def test_grpc_to_an_agent_without_http2(
+    ca: trustme.CA, ca_file: Path, alpn: tuple[str, ...]
+) -> None:
+    """The call ends with UNAVAILABLE that names the mismatch, and the user reads
+    --upstream-grpc."""
     async with (
         agent(http_agent, tls=server_context(ca.issue_cert("localhost"), *alpn)) as port,
         relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
@@ -211,7 +242,9 @@ async def test_grpc_to_an_agent_without_http2(ca: trustme.CA, ca_file: Path, alp
 
 def test_a_refused_offer_is_a_mismatch() -> None:
     """Servers that require ALPN answer with an alert; the error explains it."""
-    error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol")
+    error = ssl.SSLError(
+        1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol"
+    )
     error.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
     assert (
         "does not speak HTTP/1.1"
@@ -220,7 +253,8 @@ def test_a_refused_offer_is_a_mismatch() -> None:
 
 
 def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
-    """The agent's end reaches the client after all bytes; a client that leaves takes its upstream connection along."""
+    """The agent's end reaches the client after all bytes; a client that leaves takes its upstream
+    connection along."""
 
     async def bye(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -259,16 +293,22 @@ def test_an_invalid_ca_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tls_client_without_tls_on_the_listener(play: Play) -> None:
-    """Before an https upstream, which would wait for bytes that it can read, it gets an alert and the user a line."""
+    """Before an https upstream, which would wait for bytes that it can read, it gets an alert and
+    the user a line."""
 
     async def story() -> None:
         async with relaying("https://127.0.0.1:1") as bench:
             for _ in range(2):
                 with pytest.raises(ssl.SSLError, match="ALERT_HANDSHAKE_FAILURE"):
-                    await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
+                    await asyncio.open_connection(
+                        "127.0.0.1", bench.port, ssl=ssl.create_default_context()
+                    )
             await bench.closed(2)
             (note,) = bench.notes
-            assert note.text == f"a client speaks TLS at 127.0.0.1:{bench.port}, which takes plain text only"
+            assert (
+                note.text
+                == f"a client speaks TLS at 127.0.0.1:{bench.port}, which takes plain text only"
+            )
             assert note.hint == "to take TLS there: --tls; or let the client use http://"
             assert bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS)[:1] == b"\x15"
             assert bench.journal.kinds()[:2] == ["OPEN", "DIALED"]
@@ -277,12 +317,15 @@ def test_a_tls_client_without_tls_on_the_listener(play: Play) -> None:
 
 
 def test_a_tls_client_of_an_agent_that_is_down(play: Play) -> None:
-    """TLS passes unread to an upstream without TLS; if it is down, the client gets an alert instead of silence."""
+    """TLS passes unread to an upstream without TLS; if it is down, the client gets an alert instead
+    of silence."""
 
     async def story() -> None:
         async with relaying(refusing_port()) as bench:
             with pytest.raises(ssl.SSLError, match="ALERT_HANDSHAKE_FAILURE"):
-                await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
+                await asyncio.open_connection(
+                    "127.0.0.1", bench.port, ssl=ssl.create_default_context()
+                )
             await bench.closed()
 
     play(story())
@@ -295,20 +338,26 @@ VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 def test_an_agent_that_asks_for_a_certificate(
     play: Play, ca: trustme.CA, ca_file: Path, tmp_path: Path, newest: ssl.TLSVersion
 ) -> None:
-    """It gets the certificate of --upstream-cert. Without one the client gets a 502, and the user reads of that option,
-    also with TLS 1.3, where the agent refuses only after the handshake."""
-    ca.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
+    """It gets the certificate of --upstream-cert. Without one the client gets a 502, and the user
+    reads of that option, also with TLS 1.3, where the agent refuses only after the handshake."""
+    ca.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(
+        str(tmp_path / "own.pem")
+    )
 
     async def story() -> None:
         with DemandingAgent(ca, newest) as port:
             own = Trust(ca_file, own=CertificateFiles(tmp_path / "own.pem"))
-            async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=own)) as bench:
+            async with relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=own)
+            ) as bench:
                 _, body = await ask(bench)
                 assert b"client.example" in body
                 assert bench.notes == []
             post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + bytes(100000)
             for request in (GET, post):
-                async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+                async with relaying(
+                    f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))
+                ) as bench:
                     head, body = await ask(bench, request)
                     assert head.startswith(b"HTTP/1.1 502 ")
                     await bench.closed()
@@ -318,7 +367,9 @@ def test_an_agent_that_asks_for_a_certificate(
                     assert words in json.loads(body)["detail"]
                     assert "--upstream-cert FILE" in shown.hint
                     assert shown.loud
-                    assert bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS) == head + body
+                    assert (
+                        bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS) == head + body
+                    )
                     assert bench.journal.data(Direction.TO_AGENT) == request
                     assert "RESET to_client" not in bench.journal.kinds()
 
@@ -330,7 +381,9 @@ async def test_grpc_to_an_agent_that_asks_for_a_certificate(
     ca: trustme.CA, ca_file: Path, newest: ssl.TLSVersion
 ) -> None:
     with DemandingAgent(ca, newest, "h2") as port:
-        async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+        async with relaying(
+            f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))
+        ) as bench:
             with pytest.raises(grpc.aio.AioRpcError, match="the TLS handshake failed: ") as caught:
                 await grpc_call(bench.port)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -340,12 +393,15 @@ async def test_grpc_to_an_agent_that_asks_for_a_certificate(
 def test_a_long_request_to_an_agent_that_asks_for_a_certificate(
     play: Play, ca: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No response can be made without all of its bytes: the client is reset, and the recording has the reason."""
+    """No response can be made without all of its bytes: the client is reset, and the recording has
+    the reason."""
     monkeypatch.setattr(connection, "MAX_BUFFERED", len(GET) - 1)
 
     async def story() -> None:
         with DemandingAgent(ca, ssl.TLSVersion.TLSv1_3) as port:
-            async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+            async with relaying(
+                f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))
+            ) as bench:
                 with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                     await ask(bench)
                 await bench.closed()

@@ -1,5 +1,5 @@
-"""The ends of TLS connections through the relay, seen by peers that use OpenSSL as most programs do: blocking, each
-direction closed by itself."""
+"""The ends of TLS connections through the relay, seen by peers that use OpenSSL as most programs
+do: blocking, each direction closed by itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def editing(ca: trustme.CA, tmp_path: Path) -> EditPolicy:
 
 
 @pytest.fixture
-def talk(play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy) -> Talk:
+def talk(
+    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
+) -> Talk:
     """A function that runs an agent and a client, both over TLS, until the connection has ended."""
 
     def run(serve: Act, client: Act) -> Bench:
@@ -57,7 +59,9 @@ def talk(play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editi
 
         async def story() -> None:
             with tls_agent(ca, serve) as port:
-                async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+                async with relaying(
+                    f"https://localhost:{port}", client_tls=tls, editing=editing
+                ) as bench:
                     await run_client(bench.port, authority, client)
                     await bench.closed()
                     benches.append(bench)
@@ -71,7 +75,8 @@ def talk(play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editi
 def test_the_agents_end_reaches_a_client_that_does_not_answer_it(
     play: Play, tls: ClientTls, authority: Authority
 ) -> None:
-    """After all bytes: close_notify and FIN. Clients look for FIN before they use a connection again."""
+    """After all bytes: close_notify and FIN. Clients look for FIN before they use a connection
+    again."""
 
     async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -88,7 +93,13 @@ def test_the_agents_end_reaches_a_client_that_does_not_answer_it(
         async with agent(leave) as port, relaying(port, client_tls=tls) as bench:
             await run_client(bench.port, authority, client)
             await bench.closed()
-            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_client", "EOF to_agent", "CLOSED"]
+            assert bench.journal.kinds() == [
+                "OPEN",
+                "DIALED",
+                "EOF to_client",
+                "EOF to_agent",
+                "CLOSED",
+            ]
 
     play(story())
 
@@ -134,7 +145,9 @@ def test_an_agent_reads_on_after_its_end(talk: Talk) -> None:
     assert received == [(BIG, True)]
 
 
-def test_a_plain_clients_end_reaches_the_agent_at_once(play: Play, ca: trustme.CA, editing: EditPolicy) -> None:
+def test_a_plain_clients_end_reaches_the_agent_at_once(
+    play: Play, ca: trustme.CA, editing: EditPolicy
+) -> None:
     """As close_notify and FIN, after the request; the response still arrives."""
     received: list[tuple[bytes, bool]] = []
 
@@ -174,11 +187,15 @@ def test_an_agent_without_close_notify(talk: Talk) -> None:
     journal = talk(serve, client).journal
     assert "EOF to_client" not in journal.kinds()
     (cut,) = [c for c in journal.chunks if c.kind is ChunkKind.RESET]
-    assert (cut.direction, cut.data) == (Direction.TO_CLIENT, b"TLS ended by the agent without close_notify")
+    assert (cut.direction, cut.data) == (
+        Direction.TO_CLIENT,
+        b"TLS ended by the agent without close_notify",
+    )
 
 
 def test_a_client_without_close_notify(talk: Talk) -> None:
-    """The agent sees the same. Many clients leave so, and it is no fault: no request ends with the connection."""
+    """The agent sees the same. Many clients leave so, and it is no fault: no request ends with the
+    connection."""
     received: list[tuple[bytes, bool]] = []
 
     def client(peer: Peer) -> None:

@@ -18,7 +18,16 @@ from a2a_proxy.model.chunk import ChunkKind, Direction, PassedFacts
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.tcp import reset_connection
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import SECONDS, UNKNOWN, ForwardBench, Story, agent, echo, forwarding, refusing_port
+from support_relay import (
+    SECONDS,
+    UNKNOWN,
+    ForwardBench,
+    Story,
+    agent,
+    echo,
+    forwarding,
+    refusing_port,
+)
 
 Play = Callable[[Story], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -57,7 +66,10 @@ def test_http_1_in_a_tunnel(play: Play, early: bool) -> None:
             assert [facts["upstream"] for facts in bench.opened()] == [f"127.0.0.1:{port}"]
             assert bench.journal.data(Direction.TO_AGENT) == request * 2
             assert bench.journal.data(Direction.TO_CLIENT) == OK * 2
-            assert not any(b"CONNECT" in chunk.data or b"c2VjcmV0" in chunk.data for chunk in bench.journal.chunks)
+            assert not any(
+                b"CONNECT" in chunk.data or b"c2VjcmV0" in chunk.data
+                for chunk in bench.journal.chunks
+            )
 
     play(story())
 
@@ -71,7 +83,9 @@ def test_grpc_in_a_tunnel(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
 
         server = grpc.aio.server()
         handlers = {"Call": grpc.unary_unary_rpc_method_handler(handle)}
-        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Service", handlers)])
+        server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("test.Service", handlers)]
+        )
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with forwarding() as bench:
@@ -126,8 +140,8 @@ def test_other_bytes_pass_unread(play: Play, begin: bytes, kind: str, words: str
 
 
 def test_an_origin_that_speaks_first(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its greeting reaches a client that waits for it; a client that sends nothing, and an origin that does not either,
-    wait."""
+    """Its greeting reaches a client that waits for it; a client that sends nothing, and an origin
+    that does not either, wait."""
     monkeypatch.setattr(tunnel, "SILENT_CLIENT_SECONDS", 0.05)
 
     async def story() -> None:
@@ -238,7 +252,10 @@ def test_a_second_request_cannot_begin_a_tunnel(play: Play) -> None:
     async def story() -> None:
         async with agent(answer) as port, forwarding() as bench:
             reader, writer = await bench.connect()
-            writer.write(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n".encode())
+            writer.write(
+                f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n\r\n"
+                "CONNECT a:1 HTTP/1.1\r\n\r\n".encode()
+            )
             text = await reader.read()
             assert text.startswith(OK)
             assert b"CONNECT must be the first request" in text
@@ -248,7 +265,8 @@ def test_a_second_request_cannot_begin_a_tunnel(play: Play) -> None:
 
 
 def test_tls_to_the_origin_is_end_to_end(play: Play) -> None:
-    """The client sees the origin's own certificate, and the recording has the number of bytes only."""
+    """The client sees the origin's own certificate, and the recording has the number of bytes
+    only."""
 
     async def story() -> None:
         ca = trustme.CA()
@@ -263,7 +281,9 @@ def test_tls_to_the_origin_is_end_to_end(play: Play) -> None:
             sock.setblocking(False)
             loop = asyncio.get_running_loop()
             assert (await loop.sock_recv(sock, 1000)).startswith(b"HTTP/1.1 200 ")
-            reader, writer = await asyncio.open_connection(sock=sock, ssl=trusting, server_hostname="a.test")
+            reader, writer = await asyncio.open_connection(
+                sock=sock, ssl=trusting, server_hostname="a.test"
+            )
             writer.write(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
             assert await reader.readexactly(len(OK)) == OK
             writer.close()
@@ -333,7 +353,9 @@ def test_bytes_that_arrive_with_a_request_that_is_refused(play: Play) -> None:
     play(story())
 
 
-def test_a_client_that_leaves_before_it_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_leaves_before_it_is_refused(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer makes its socket a broken one; no error is left to the event loop."""
 
     async def story() -> None:
@@ -348,7 +370,10 @@ def test_a_client_that_leaves_before_it_is_refused(play: Play, monkeypatch: pyte
         monkeypatch.setattr(tunnel, "connect_socket", connect_later)
         async with forwarding() as bench:
             _, writer = await bench.connect()
-            writer.write(f"CONNECT 127.0.0.1:{refusing_port()} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
+            writer.write(
+                f"CONNECT 127.0.0.1:{refusing_port()} HTTP/1.1\r\n\r\n"
+                "GET / HTTP/1.1\r\n\r\n".encode()
+            )
             writer.close()
             await writer.wait_closed()
             gone.set()
@@ -365,7 +390,9 @@ def test_a_request_that_arrives_as_a_look_ends(play: Play, monkeypatch: pytest.M
         async with agent(answer) as port, forwarding() as bench:
             peek, ended = tunnel.peek_bytes, asyncio.Event()
 
-            async def peek_in_vain(sock: socket.socket, is_enough: Any, limit: int, seconds: Any) -> bytes:
+            async def peek_in_vain(
+                sock: socket.socket, is_enough: Any, limit: int, seconds: Any
+            ) -> bytes:
                 if limit != tunnel.MAX_PREFIX or ended.is_set():
                     return await peek(sock, is_enough, limit, seconds)
                 await peek(sock, bool, 1, None)
@@ -373,7 +400,9 @@ def test_a_request_that_arrives_as_a_look_ends(play: Play, monkeypatch: pytest.M
                 return b""
 
             monkeypatch.setattr(tunnel, "peek_bytes", peek_in_vain)
-            reader, writer = await connect(bench, f"127.0.0.1:{port}", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            reader, writer = await connect(
+                bench, f"127.0.0.1:{port}", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+            )
             assert await reader.readexactly(len(OK)) == OK
             writer.close()
             await bench.closed()

@@ -25,7 +25,8 @@ AGENT = "agent.test:8000"
 
 @contextlib.asynccontextmanager
 async def other_proxy(answer: bytes, asked: list[bytes]) -> AsyncIterator[int]:
-    """A proxy that answers CONNECT like this, with the first bytes of the tunnel in the same packet; tunnels echo."""
+    """A proxy that answers CONNECT like this, with the first bytes of the tunnel in the same
+    packet; tunnels echo."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append(await reader.readuntil(b"\r\n\r\n"))
@@ -43,7 +44,9 @@ async def relaying(proxy: str) -> AsyncIterator[tuple[Bench, ForwardBench]]:
     route = Route(Listen.parse(":0"), Upstream.parse(AGENT))
     through = UpstreamProxy.parse(proxy)
     policy = EditPolicy("never", keep_host=True)
-    relay = Relay([route], session_clock(), policy, notes.append, [Listen.parse(":0")], proxy=through)
+    relay = Relay(
+        [route], session_clock(), policy, notes.append, [Listen.parse(":0")], proxy=through
+    )
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:
@@ -53,7 +56,8 @@ async def relaying(proxy: str) -> AsyncIterator[tuple[Bench, ForwardBench]]:
 
 
 def test_upstreams_are_dialled_through_the_proxy(play: Play) -> None:
-    """Those of listeners, of absolute-form requests and of tunnels; the first bytes of the agent are not lost."""
+    """Those of listeners, of absolute-form requests and of tunnels; the first bytes of the agent
+    are not lost."""
 
     async def story() -> None:
         asked: list[bytes] = []

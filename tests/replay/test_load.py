@@ -40,7 +40,14 @@ def changed(path: Path, *statements: str) -> Recording:
 def test_a_call_in_canonical_form() -> None:
     script = sample("demo")
     assert [call.operation for call in script.calls] == [
-        *("SendStreamingMessage", "SendMessage", "SendMessage", "GetTask", "SendStreamingMessage", "GetTask")
+        *(
+            "SendStreamingMessage",
+            "SendMessage",
+            "SendMessage",
+            "GetTask",
+            "SendStreamingMessage",
+            "GetTask",
+        )
     ]
     assert [call.operation for call in script.cards] == ["GetAgentCard"]
     rest = script.calls[3]
@@ -55,7 +62,10 @@ def test_a_call_in_canonical_form() -> None:
 
 def test_a_cancelled_call_ends_with_the_cancel() -> None:
     cancelled = next(call for call in sample("live-bidi").calls if call.place == "#5")
-    assert [(line.side, line.what) for line in cancelled.lines][-1] == (ScriptSide.CLIENT, LineKind.RESET)
+    assert [(line.side, line.what) for line in cancelled.lines][-1] == (
+        ScriptSide.CLIENT,
+        LineKind.RESET,
+    )
 
 
 def test_redacted_headers_are_not_sent() -> None:
@@ -75,10 +85,17 @@ def test_missing_sessions_and_agents_are_refused() -> None:
 
 def test_an_incomplete_capture_serves_its_complete_calls(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
-    with changed(path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'") as recording:
+    with changed(
+        path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'"
+    ) as recording:
         script = load_script(recording)
-        assert (len(script.calls), script.missing) == (6, "the proxy was killed; complete until noon")
-    with changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording:
+        assert (len(script.calls), script.missing) == (
+            6,
+            "the proxy was killed; complete until noon",
+        )
+    with changed(
+        path, "UPDATE session SET complete = complete || '; only 3 and what that needs'"
+    ) as recording:
         assert load_script(recording).missing == "the proxy was killed; complete until noon"
     with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
         assert load_script(recording).missing == ""
@@ -93,7 +110,9 @@ def test_a_call_open_at_the_end_is_refused_alone(tmp_path: Path) -> None:
         "DELETE FROM frame WHERE exchange = 2 AND seq > 3",
     )
     with changed(path, *statements) as recording:
-        refused = {call.place: call.refusal for call in load_script(recording).calls if call.refusal}
+        refused = {
+            call.place: call.refusal for call in load_script(recording).calls if call.refusal
+        }
         assert refused == {"#2": "it was not captured to its end"}
         call = load_script(recording, allow_incomplete=True).calls[0]
     assert not call.refusal
@@ -105,7 +124,9 @@ def test_a_recording_without_a_complete_call_is_refused(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     with (
         changed(path, "UPDATE exchange SET closed = NULL, how = 0") as recording,
-        pytest.raises(RecordingError, match="has no call that can be replayed: #2: it was not captured") as wrong,
+        pytest.raises(
+            RecordingError, match="has no call that can be replayed: #2: it was not captured"
+        ) as wrong,
     ):
         load_script(recording)
     assert "--allow-incomplete" in wrong.value.hint
@@ -113,7 +134,9 @@ def test_a_recording_without_a_complete_call_is_refused(tmp_path: Path) -> None:
 
 def test_calls_without_payloads_are_not_served(tmp_path: Path) -> None:
     with (
-        changed(copy("demo", tmp_path), """UPDATE session SET redaction = '["metadata-only"]'""") as recording,
+        changed(
+            copy("demo", tmp_path), """UPDATE session SET redaction = '["metadata-only"]'"""
+        ) as recording,
         pytest.raises(RecordingError, match="its payloads were not recorded"),
     ):
         load_script(recording)
@@ -132,10 +155,13 @@ LABEL = "redacted-0123456789ab"
 
 def test_only_a_call_with_an_unknown_redaction_label_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
-        refused = {call.place: call.refusal for call in load_script(recording).calls if call.refusal}
+        refused = {
+            call.place: call.refusal for call in load_script(recording).calls if call.refusal
+        }
         assert refused == dict.fromkeys(
             ("#2", "#6", "#7"),
-            f"it would deliver a redaction label in place of a credential that no client sent before: {LABEL}",
+            "it would deliver a redaction label in place of "
+            f"a credential that no client sent before: {LABEL}",
         )
         assert not any(call.refusal for call in load_script(recording, allow_redacted=True).calls)
 

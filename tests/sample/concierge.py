@@ -1,4 +1,5 @@
-"""A small agent system: a concierge who has another agent plan days and book tables, over A2A 1.0."""
+"""A small agent system: a concierge who has another agent plan days and book tables, over A2A
+1.0."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class Concierge:
     async def book_table(self, people: int) -> str:
         """What the agent says about the table; it asks for how many people first."""
         async with aiohttp.ClientSession(headers=_HEADERS) as http:
-            task = (await self._call(http, "SendMessage", _message("A table by the water, please")))["task"]
+            task = (
+                await self._call(http, "SendMessage", _message("A table by the water, please"))
+            )["task"]
             if task["status"]["state"] != "TASK_STATE_INPUT_REQUIRED":
                 raise RuntimeError(f"the agent does not ask: {task['status']}")
             answer = _message(f"for {people}", taskId=task["id"], contextId=task["contextId"])
@@ -62,7 +65,14 @@ def _request(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(text: str, **ids: str) -> dict[str, Any]:
-    return {"message": {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **ids}}
+    return {
+        "message": {
+            "messageId": str(uuid.uuid4()),
+            "role": "ROLE_USER",
+            "parts": [{"text": text}],
+            **ids,
+        }
+    }
 
 
 def _text(artifact: dict[str, Any]) -> str:

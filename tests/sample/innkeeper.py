@@ -1,4 +1,5 @@
-"""The live agent of the sample, in a process of its own: prints the port for HTTP, and ends when its stdin does."""
+"""The live agent of the sample, in a process of its own: prints the port for HTTP, and ends when
+its stdin does."""
 
 from __future__ import annotations
 

@@ -39,12 +39,18 @@ CONTEXT = SpanContextIds("1" * 32, "2" * 16)
 def known(**more: Any) -> CallFacts:
     connection = Connection(1, "10.0.0.9:5000", "127.0.0.1:9000", "https://agent", STARTED)
     return CallFacts(
-        exchange=exchange(1, **more), connection=connection, request=RequestFacts(), context=CONTEXT, parent=None
+        exchange=exchange(1, **more),
+        connection=connection,
+        request=RequestFacts(),
+        context=CONTEXT,
+        parent=None,
     )
 
 
 def test_a_stream_has_client_operation_and_outcome_attributes() -> None:
-    said = call_attributes(known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents())
+    said = call_attributes(
+        known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents()
+    )
     assert said == {
         "a2a.method.name": "SendStreamingMessage",
         "a2a.protocol.version": "1.0",
@@ -106,14 +112,20 @@ def test_error_types_are_a_small_set(more: dict[str, Any], word: str) -> None:
     [
         ("GET", "/v1/tasks/7f%2F1?historyLength=1", "/v1/tasks/{id}"),
         ("POST", "/ten/tasks/a:b:cancel", "/ten/tasks/{id}:cancel"),
-        ("GET", "/tasks/t/pushNotificationConfigs/c", "/tasks/{id}/pushNotificationConfigs/{configId}"),
+        (
+            "GET",
+            "/tasks/t/pushNotificationConfigs/c",
+            "/tasks/{id}/pushNotificationConfigs/{configId}",
+        ),
         ("GET", "/tasks/tasks", "/tasks/{id}"),
         ("POST", "/message:send", "/message:send"),
         ("GET", "/favicon.ico", "/favicon.ico"),
     ],
 )
 def test_path_templates_have_no_ids(method: str, target: str, template: str) -> None:
-    assert path_template(exchange(1, binding=Binding.REST, method=method, target=target)) == template
+    assert (
+        path_template(exchange(1, binding=Binding.REST, method=method, target=target)) == template
+    )
 
 
 SECOND = 1_000_000_000
@@ -142,14 +154,19 @@ def test_cards_pushes_and_subscriptions_have_their_own_attributes() -> None:
     card = CardIdentity("Desk", "2", signed=True)
     first, later = (
         call_attributes(
-            msgspec.structs.replace(known(operation="GetAgentCard"), fetch=CardFetch(card, changed)), CallEvents()
+            msgspec.structs.replace(
+                known(operation="GetAgentCard"), fetch=CardFetch(card, changed)
+            ),
+            CallEvents(),
         )
         for changed in (None, True)
     )
     assert (first["a2a_proxy.card.version"], first["a2a_proxy.card.signature"]) == ("2", "signed")
     assert "a2a_proxy.card.changed" not in first
     assert later["a2a_proxy.card.changed"] is True
-    pushed = msgspec.structs.replace(known(binding=Binding.WEBHOOK), delivery=PushDelivery(3, token=False))
+    pushed = msgspec.structs.replace(
+        known(binding=Binding.WEBHOOK), delivery=PushDelivery(3, token=False)
+    )
     told = call_attributes(pushed, CallEvents())
     assert (told["a2a_proxy.push.attempt"], told["a2a_proxy.push.token_match"]) == (3, False)
     resumed = call_attributes(msgspec.structs.replace(known(), resumed_from=7), CallEvents())
@@ -160,8 +177,14 @@ def test_compat_options_add_the_names_of_other_tools() -> None:
     said = MessageContent(DirectionContent(text="Plan a day"), DirectionContent(text="Done"))
     facts = msgspec.structs.replace(known(context_id="c"), content=said)
     plain = call_span(facts, CallEvents()).attributes
-    assert not [name for name in plain if name.startswith(("kong", "openinference", "langfuse", "session", "input"))]
-    made = call_span(facts, CallEvents(), SpanOptions(compat=("kong", "openinference", "langfuse"))).attributes
+    assert not [
+        name
+        for name in plain
+        if name.startswith(("kong", "openinference", "langfuse", "session", "input"))
+    ]
+    made = call_span(
+        facts, CallEvents(), SpanOptions(compat=("kong", "openinference", "langfuse"))
+    ).attributes
     assert {name: value for name, value in made.items() if name not in plain} == {
         "kong.a2a.operation": "SendStreamingMessage",
         "kong.a2a.protocol.version": "1.0",
@@ -197,10 +220,17 @@ def test_the_proposed_conventions_have_three_names_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("binding", "name"),
-    [(Binding.GRPC, "GRPC"), (Binding.REST, "HTTP+JSON"), (Binding.STDIO, None), (Binding.CARD, None)],
+    [
+        (Binding.GRPC, "GRPC"),
+        (Binding.REST, "HTTP+JSON"),
+        (Binding.STDIO, None),
+        (Binding.CARD, None),
+    ],
 )
 def test_bindings_have_the_names_of_agent_cards(binding: Binding, name: str | None) -> None:
-    made = call_span(known(binding=binding), CallEvents(), SpanOptions(compat=("semconv",))).attributes
+    made = call_span(
+        known(binding=binding), CallEvents(), SpanOptions(compat=("semconv",))
+    ).attributes
     assert made.get("a2a.protocol.binding") == name
     assert "a2a.agent.card.url" not in made
     assert "a2a.message.referenced_task_ids" not in made
@@ -208,7 +238,9 @@ def test_bindings_have_the_names_of_agent_cards(binding: Binding, name: str | No
 
 def test_span_names_are_few_and_a_push_is_a_consumer_span() -> None:
     assert span_name(exchange(1, operation="", method="tools/list")) == "unknown"
-    pushed = call_span(known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server"))
+    pushed = call_span(
+        known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server")
+    )
     assert (pushed.name, pushed.kind) == ("push_notification", SpanKind.CONSUMER)
     assert call_span(known(), CallEvents(), SpanOptions("server")).kind is SpanKind.SERVER
 
@@ -217,11 +249,23 @@ def test_request_fields_are_attributes() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
     said = parse_request({"message": message, "tenant": "acme"}, "m1")
-    assert said == RequestFacts("m1", ("a", "b"), "acme", SpanContextIds(parent[3:35], parent[36:52]))
+    assert said == RequestFacts(
+        "m1", ("a", "b"), "acme", SpanContextIds(parent[3:35], parent[36:52])
+    )
     message = {"metadata": {"traceparent": parent, "tracestate": "a=1"}}
-    assert parse_request({"message": message}, "").parent == SpanContextIds(parent[3:35], parent[36:52], "a=1")
-    assert parse_request({"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, "").parent
-    for odd in (None, "text", [], {"message": 1, "metadata": []}, {"message": {"metadata": {"traceparent": 1}}}):
+    assert parse_request({"message": message}, "").parent == SpanContextIds(
+        parent[3:35], parent[36:52], "a=1"
+    )
+    assert parse_request(
+        {"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, ""
+    ).parent
+    for odd in (
+        None,
+        "text",
+        [],
+        {"message": 1, "metadata": []},
+        {"message": {"metadata": {"traceparent": 1}}},
+    ):
         assert parse_request(odd, "") == RequestFacts()
     made = CallFacts(
         exchange=exchange(1),
@@ -262,9 +306,14 @@ def test_any_address_is_accepted() -> None:
 def test_the_process_of_the_client_has_attributes() -> None:
     facts = known()
     assert facts.connection is not None
-    found = msgspec.structs.replace(facts.connection, client_process=ClientProcess(71, "planner", (8001,)))
+    found = msgspec.structs.replace(
+        facts.connection, client_process=ClientProcess(71, "planner", (8001,))
+    )
     said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
-    assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (71, "planner")
+    assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (
+        71,
+        "planner",
+    )
 
 
 def test_tls_handshakes_have_attributes() -> None:
@@ -279,7 +328,9 @@ def test_tls_handshakes_have_attributes() -> None:
     )
     found = msgspec.structs.replace(facts.connection, tls=tls)
     said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
-    shown = {name: value for name, value in said.items() if "tls" in name and value not in (None, "")}
+    shown = {
+        name: value for name, value in said.items() if "tls" in name and value not in (None, "")
+    }
     assert shown == {
         "tls.established": True,
         "tls.protocol.name": "tls",

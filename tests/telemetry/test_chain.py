@@ -1,5 +1,6 @@
-"""A chain of three real agents, recorded, and sent to a backend in this process: names, attributes, events, links,
-parents and times; what real backends make of the same is `tests/e2e/test_backends.py`."""
+"""A chain of three real agents, recorded, and sent to a backend in this process: names, attributes,
+events, links, parents and times; what real backends make of the same is
+`tests/e2e/test_backends.py`."""
 
 from __future__ import annotations
 

@@ -33,12 +33,20 @@ SENT = f"00-{TRACE}-{'c' * 16}-01"
 BEGUN = f"00-{'a' * 32}-{'c' * 16}-01"
 
 
-def exported(path: Path, call: Exchange, shape: SpanOptions = DEFAULT_SPAN_OPTIONS, **asked: Any) -> Kept:
+def exported(
+    path: Path, call: Exchange, shape: SpanOptions = DEFAULT_SPAN_OPTIONS, **asked: Any
+) -> Kept:
     """The spans of one call, which are the same when it is exported again."""
     made = writer(path)
     line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
-    said = json.dumps({"jsonrpc": "2.0", "method": "SendStreamingMessage", "id": 1, **asked}).encode()
-    first = frame(1, 0, said, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT) if asked else request(1)
+    said = json.dumps(
+        {"jsonrpc": "2.0", "method": "SendStreamingMessage", "id": 1, **asked}
+    ).encode()
+    first = (
+        frame(1, 0, said, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
+        if asked
+        else request(1)
+    )
     made.write([first, status(1, 1, "x")], changes=Changes([line], [call], []))
     made.finish(STARTED + 10**12)
     kept, again = Kept(), Kept()
@@ -50,14 +58,20 @@ def exported(path: Path, call: Exchange, shape: SpanOptions = DEFAULT_SPAN_OPTIO
 
 
 def test_the_client_span_is_a_child_of_the_server_span(tmp_path: Path) -> None:
-    call = exchange(1, traceparent=CAME, sent_traceparent=SENT, request_headers=((b"tracestate", b"a=b"),))
+    call = exchange(
+        1, traceparent=CAME, sent_traceparent=SENT, request_headers=((b"tracestate", b"a=b"),)
+    )
     kept = exported(tmp_path / "r", call, SpanOptions(content=True, compat=("openinference",)))
     server, client = kept.got
     assert (server.kind, client.kind) == (SpanKind.SERVER, SpanKind.CLIENT)
     assert server.parent == SpanContextIds(TRACE, SPAN, "a=b")
     assert client.parent == server.context
     assert client.context == SpanContextIds(TRACE, "c" * 16, "a=b")
-    assert (client.name, client.started, client.ended) == (server.name, server.started, server.ended)
+    assert (client.name, client.started, client.ended) == (
+        server.name,
+        server.started,
+        server.ended,
+    )
     assert "peer.service" not in server.attributes
     assert client.attributes.items() < (server.attributes | {"peer.service": "agent:8000"}).items()
     assert client.attributes["peer.service"] == client.service == server.service == "agent:8000"
@@ -71,9 +85,14 @@ def test_the_client_span_is_a_child_of_the_server_span(tmp_path: Path) -> None:
 def test_a_trace_started_by_the_proxy_has_the_id_it_sent(tmp_path: Path) -> None:
     """Also if the header of the client was invalid or repeated."""
     for number, came in enumerate(("", "no", CAME)):
-        server, client = exported(tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)).got
+        server, client = exported(
+            tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)
+        ).got
         assert (server.parent, client.parent) == (None, server.context)
-        assert (server.context.trace, client.context) == ("a" * 32, SpanContextIds("a" * 32, "c" * 16))
+        assert (server.context.trace, client.context) == (
+            "a" * 32,
+            SpanContextIds("a" * 32, "c" * 16),
+        )
 
 
 def test_a_trace_named_only_in_the_message_is_linked(tmp_path: Path) -> None:
@@ -87,7 +106,9 @@ def test_a_trace_named_only_in_the_message_is_linked(tmp_path: Path) -> None:
 
 def test_a_call_that_was_not_forwarded_has_one_span(tmp_path: Path) -> None:
     """The proxy answered itself, or the recording says no id that can be read."""
-    for number, more in enumerate(({"ours": True, "how": "refused"}, {"sent_traceparent": "redacted-1234"})):
+    for number, more in enumerate(
+        ({"ours": True, "how": "refused"}, {"sent_traceparent": "redacted-1234"})
+    ):
         call = exchange(1, **{"traceparent": CAME, "sent_traceparent": SENT, **more})
         (span,) = exported(tmp_path / f"{number}", call).got
         assert (span.kind, span.parent) == (SpanKind.INTERNAL, SpanContextIds(TRACE, SPAN))
@@ -95,11 +116,16 @@ def test_a_call_that_was_not_forwarded_has_one_span(tmp_path: Path) -> None:
 
 def test_a_push_notification_has_a_consumer_and_a_client_span(tmp_path: Path) -> None:
     call = exchange(1, binding=Binding.WEBHOOK, traceparent=CAME, sent_traceparent=SENT)
-    assert [span.kind for span in exported(tmp_path / "r", call).got] == [SpanKind.CONSUMER, SpanKind.CLIENT]
+    assert [span.kind for span in exported(tmp_path / "r", call).got] == [
+        SpanKind.CONSUMER,
+        SpanKind.CLIENT,
+    ]
 
 
 def test_a_long_call_in_segments_has_one_client_span(tmp_path: Path) -> None:
-    call = exchange(1, closed=exchange(1).started + 150 * 10**9, traceparent=CAME, sent_traceparent=SENT)
+    call = exchange(
+        1, closed=exchange(1).started + 150 * 10**9, traceparent=CAME, sent_traceparent=SENT
+    )
     spans = exported(tmp_path / "r", call, SpanOptions(segment=60 * 10**9)).got
     assert [span.kind for span in spans] == [SpanKind.SERVER] * 3 + [SpanKind.CLIENT]
     assert spans[-1].parent == spans[0].context

@@ -1,4 +1,5 @@
-"""A session followed for a backend: each call once, over crashes; long calls are reported while open."""
+"""A session followed for a backend: each call once, over crashes; long calls are reported while
+open."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry import retry_sender
-from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, LONG_CALL_NS, SEGMENT_GRACE_NS, FollowerMemory, OtlpConsumer
+from a2a_proxy.telemetry.consumer import (
+    ALIVE_INTERVAL_NS,
+    LONG_CALL_NS,
+    SEGMENT_GRACE_NS,
+    FollowerMemory,
+    OtlpConsumer,
+)
 from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
 from a2a_proxy.telemetry.settings import OtlpSettings, decode_settings, encode
@@ -36,7 +43,8 @@ class Died(Exception):
 
 
 class Run:
-    """Processes that follow one recording after another; their ledger and what they sent outlive them."""
+    """Processes that follow one recording after another; their ledger and what they sent outlive
+    them."""
 
     def __init__(self, path: Path, ledger: int) -> None:
         self.path, self.ledger = path, CheckpointFile(ledger)
@@ -64,9 +72,13 @@ class Run:
 
     def process(self, *, follow: bool = False) -> Follower:
         self.count = CallTally()
-        courier = RetrySender(self, "c", self.count, lambda _: None, SenderClock(lambda: 0.0, lambda _: None))
+        courier = RetrySender(
+            self, "c", self.count, lambda _: None, SenderClock(lambda: 0.0, lambda _: None)
+        )
         aim = FollowTarget(str(self.path), follow=follow)
-        made = Follower(aim, lambda: self.consumer(courier, made), self.ledger, self.count, lambda _: None)
+        made = Follower(
+            aim, lambda: self.consumer(courier, made), self.ledger, self.count, lambda _: None
+        )
         return made
 
     def look(self) -> None:
@@ -84,7 +96,9 @@ class Run:
     def save_done(self, count: int) -> None:
         """Nor is what it brings."""
 
-    def consumer(self, courier: RetrySender | None = None, memory: FollowerMemory | None = None) -> OtlpConsumer:
+    def consumer(
+        self, courier: RetrySender | None = None, memory: FollowerMemory | None = None
+    ) -> OtlpConsumer:
         courier = courier or RetrySender(self, "c", self.count, lambda _: None)
         return OtlpConsumer(self.settings, courier, memory or self, lambda: self.now)
 
@@ -152,7 +166,14 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
         told.append([log.name for log in run.logs])
         assert {log.service for log in run.logs} <= {"agent:8000"}
         run.logs.clear()
-    assert told == [[], ["a2a.operation.started"], [], [], ["a2a.operation.alive"], ["a2a.operation.alive"]]
+    assert told == [
+        [],
+        ["a2a.operation.started"],
+        [],
+        [],
+        ["a2a.operation.alive"],
+        ["a2a.operation.alive"],
+    ]
     consumer.close()
     made.finish(STARTED + 10**10)
     run.now = began + 3 * LONG_CALL_NS
@@ -182,12 +203,20 @@ def test_a_late_finding_is_one_log_record_and_no_span_event(run: Run) -> None:
     run.fatal = False
     run.process().run()
     found = [log for log in run.logs if log.name == "a2a_proxy.finding"]
-    assert [(log.body, log.context, log.level) for log in found] == [("late", run.spans[0].context, LogLevel.WARN)]
-    told = [event.attributes["a2a_proxy.finding.summary"] for event in run.spans[0].events if "finding" in event.name]
+    assert [(log.body, log.context, log.level) for log in found] == [
+        ("late", run.spans[0].context, LogLevel.WARN)
+    ]
+    told = [
+        event.attributes["a2a_proxy.finding.summary"]
+        for event in run.spans[0].events
+        if "finding" in event.name
+    ]
     assert told == ["early"]
 
 
-def test_a_batch_resumes_with_the_request_that_was_interrupted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_resumes_with_the_request_that_was_interrupted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retry_sender, "MAX_BATCH", 1)
     sample(run.path)
     for count in (1, 2):
@@ -217,7 +246,9 @@ def test_settings_survive_the_command_line() -> None:
 
 
 def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:
-    run.settings = msgspec.structs.replace(SETTINGS, shape=SpanOptions(segment=SEGMENT), frames=False)
+    run.settings = msgspec.structs.replace(
+        SETTINGS, shape=SpanOptions(segment=SEGMENT), frames=False
+    )
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     began = live(1).started
@@ -245,12 +276,16 @@ def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:
     assert run.ledger.read_mark().calls == 1
     assert run.ledger.load().notes == {}
     with Recording(run.path) as recording:
-        long_after = SpanReader(recording, recording.read_sessions()[0], run.settings.shape).call_spans(over)
+        long_after = SpanReader(
+            recording, recording.read_sessions()[0], run.settings.shape
+        ).call_spans(over)
     assert long_after is not None
     assert list(long_after.spans) == run.spans
 
 
-def test_polling_an_open_call_records_no_call_in_progress(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polling_an_open_call_records_no_call_in_progress(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("a2a_proxy.follower.process.POLL_SECONDS", 0.001)
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))

@@ -25,7 +25,9 @@ def exported(*paths: Path) -> list[list[SpanValue]]:
         linked = all_of_them.enter_context(open_recording_links(several))
         sinks = [Kept() for _ in paths]
         for number, (member, sessions) in enumerate(several.own_sessions()):
-            RecordingExport(member.recording, sinks[number], beyond=linked.session_links(number)).run(None, sessions)
+            RecordingExport(
+                member.recording, sinks[number], beyond=linked.session_links(number)
+            ).run(None, sessions)
         assert [sink.told for sink in sinks] == [[]] * len(sinks)
         return [sink.got for sink in sinks]
 
@@ -43,10 +45,15 @@ def test_a_call_links_to_the_hand_off_in_another_recording(tmp_path: Path) -> No
     first, second = exported(*paths)
     [link] = second[0].links
     assert (link.context, link.attributes["a2a_proxy.link"]) == (first[0].context, "handoff")
-    assert (link.attributes["a2a_proxy.handoff.evidence"], first[0].context.trace) == ("traceparent", TRACE)
+    assert (link.attributes["a2a_proxy.handoff.evidence"], first[0].context.trace) == (
+        "traceparent",
+        TRACE,
+    )
     assert second[0].context.trace == TRACE
     for got, path in zip((first, second), paths, strict=True):
-        assert [replace(span, links=()) for span in got] == [replace(span, links=()) for span in alone(path)]
+        assert [replace(span, links=()) for span in got] == [
+            replace(span, links=()) for span in alone(path)
+        ]
     assert first == alone(paths[0])
 
 

@@ -11,10 +11,17 @@ from support_recording import STARTED
 
 def test_state_changes_are_events() -> None:
     passage = CallEvents("submitted")
-    for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
+    for each in (
+        request(1),
+        status(1, 1, "a"),
+        status(1, 2, "b"),
+        frame(1, 5, b"{}", state=3, generation=4),
+    ):
         passage.add_frame(each)
     events, dropped = passage.list_events()
-    assert [(each.name, each.attributes.get("from"), each.attributes.get("to")) for each in events] == [
+    assert [
+        (each.name, each.attributes.get("from"), each.attributes.get("to")) for each in events
+    ] == [
         ("a2a_proxy.first_event", None, None),
         ("a2a.task.state_change", "submitted", "working"),
         ("a2a.task.state_change", "working", "completed"),
@@ -27,10 +34,16 @@ def test_a_gap_event_has_the_expected_generations() -> None:
     passage = CallEvents()
     missing = "generations 4 to 6 are missing: 3 is followed by 7"
     evidence = {"missing": "4-6"}
-    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK, evidence=evidence))
+    passage.add_finding(
+        Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK, evidence=evidence)
+    )
     passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
     events, _ = passage.list_events()
-    assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]
+    assert [each.name for each in events] == [
+        "a2a_proxy.finding",
+        "a2a_proxy.finding",
+        "a2a_proxy.generation_gap",
+    ]
     assert (events[-1].attributes["expected"], events[-1].attributes["got"]) == (4, 7)
 
 

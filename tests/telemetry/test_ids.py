@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate, segment_id, span_id, step_id, trace_id
+from a2a_proxy.telemetry.ids import (
+    parse_traceparent,
+    parse_tracestate,
+    segment_id,
+    span_id,
+    step_id,
+    trace_id,
+)
 from a2a_proxy.telemetry.values import SpanContextIds
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.mark.parametrize("text", [f"00-{TRACE}-{SPAN}-01", f" 00-{TRACE}-{SPAN}-00 ", f"01-{TRACE}-{SPAN}-01-more"])
+@pytest.mark.parametrize(
+    "text", [f"00-{TRACE}-{SPAN}-01", f" 00-{TRACE}-{SPAN}-00 ", f"01-{TRACE}-{SPAN}-01-more"]
+)
 def test_a_traceparent_names_the_callers_span(text: str) -> None:
     assert parse_traceparent(text) == SpanContextIds(TRACE, SPAN)
 
@@ -56,5 +65,9 @@ def test_an_invalid_tracestate_is_ignored(text: str, kept: str) -> None:
 
 
 def test_steps_and_segments_have_their_own_ids() -> None:
-    ids = {span_id("s", 1), *(step_id("s", 1, n) for n in range(3)), *(segment_id("s", 1, n) for n in range(2, 5))}
+    ids = {
+        span_id("s", 1),
+        *(step_id("s", 1, n) for n in range(3)),
+        *(segment_id("s", 1, n) for n in range(2, 5)),
+    }
     assert len(ids) == 7

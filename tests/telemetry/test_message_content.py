@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, TaskSnapshot, TaskStatus
+from a2a_proxy.model.event import (
+    Artifact,
+    ArtifactUpdate,
+    Event,
+    Message,
+    Part,
+    StatusUpdate,
+    TaskSnapshot,
+    TaskStatus,
+)
 from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, finish_reason, message_content
 
 
@@ -28,20 +37,38 @@ def made(name: str, attributes: dict[str, Any]) -> Any:
 
 def test_input_and_output_follow_the_semantic_convention() -> None:
     asked = Message(
-        role="ROLE_USER", parts=[Part(text="Plan"), Part(raw="AA==", media_type="image/png"), Part(data={"secret": 1})]
+        role="ROLE_USER",
+        parts=[
+            Part(text="Plan"),
+            Part(raw="AA==", media_type="image/png"),
+            Part(data={"secret": 1}),
+        ],
     )
     snapshot = Event(task=TaskSnapshot(status=TaskStatus(message=message("Thinking", "m2"))))
-    events = [told(message("Thinking", "m2")), chunk("# Day", append=False), chunk("9:00", append=True), snapshot]
+    events = [
+        told(message("Thinking", "m2")),
+        chunk("# Day", append=False),
+        chunk("9:00", append=True),
+        snapshot,
+    ]
     content = message_content([asked], events, finish="stop")
     attributes = content.make_attributes()
     assert made("input", attributes) == [
         {
             "role": "user",
-            "parts": [{"type": "text", "content": "Plan"}, {"type": "raw", "mime_type": "image/png"}, {"type": "data"}],
+            "parts": [
+                {"type": "text", "content": "Plan"},
+                {"type": "raw", "mime_type": "image/png"},
+                {"type": "data"},
+            ],
         }
     ]
     assert made("output", attributes) == [
-        {"role": "assistant", "finish_reason": "stop", "parts": [{"type": "text", "content": "Thinking"}]},
+        {
+            "role": "assistant",
+            "finish_reason": "stop",
+            "parts": [{"type": "text", "content": "Thinking"}],
+        },
         {
             "role": "assistant",
             "finish_reason": "stop",
@@ -76,4 +103,8 @@ def test_many_parts_and_lone_surrogates_are_accepted() -> None:
 
 def test_finish_reason_is_error_if_the_call_or_the_task_failed() -> None:
     assert finish_reason(failed=False, states=("working", "completed")) == "stop"
-    assert finish_reason(failed=False, states=("failed",)) == finish_reason(failed=True, states=()) == "error"
+    assert (
+        finish_reason(failed=False, states=("failed",))
+        == finish_reason(failed=True, states=())
+        == "error"
+    )

@@ -1,4 +1,5 @@
-"""Recordings to a backend in this process and to a file: names, attributes, links, times, the same ids each time."""
+"""Recordings to a backend in this process and to a file: names, attributes, links, times, the same
+ids each time."""
 
 from __future__ import annotations
 
@@ -53,7 +54,12 @@ SPAN_VALUE = SpanValue(
 )
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
 
-ALL = SpanOptions("server", content=True, compat=("kong", "openinference", "langfuse", "semconv"), segment=500 * MS)
+ALL = SpanOptions(
+    "server",
+    content=True,
+    compat=("kong", "openinference", "langfuse", "semconv"),
+    segment=500 * MS,
+)
 
 Open = Callable[[], AbstractContextManager[Received]]
 
@@ -71,7 +77,11 @@ def hasty(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send(
-    recording: Recording, received: Received, *, frames: bool = False, shape: SpanOptions = DEFAULT_SPAN_OPTIONS
+    recording: Recording,
+    received: Received,
+    *,
+    frames: bool = False,
+    shape: SpanOptions = DEFAULT_SPAN_OPTIONS,
 ) -> RecordingExport:
     backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
     try:
@@ -96,13 +106,17 @@ def test_a_stream_is_exported_with_its_gap_and_times(received: Received) -> None
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         export = send(recording, received, frames=True)
         calls = [row.exchange for row in recording.read_exchanges()]
-        frames = sum(1 for row in recording.read_exchanges() for _ in recording.read_frames(row.key))
+        frames = sum(
+            1 for row in recording.read_exchanges() for _ in recording.read_frames(row.key)
+        )
     spans = received.spans()
     assert export.done.spans == len(spans) == len(calls)
     assert [span.name for span in spans] == [call.operation for call in calls]
     assert [span.start_time_unix_nano for span in spans] == [call.started for call in calls]
     assert [span.end_time_unix_nano for span in spans] == [call.closed for call in calls]
-    gap = next(event for span in spans for event in span.events if event.name == "a2a_proxy.generation_gap")
+    gap = next(
+        event for span in spans for event in span.events if event.name == "a2a_proxy.generation_gap"
+    )
     assert {"expected": 4, "got": 5}.items() <= attributes(gap).items()
     assert received.resource()["service.name"] == "Demo travel agent"
     assert received.resource()["telemetry.distro.name"] == "a2a-proxy"
@@ -141,9 +155,15 @@ def test_the_trace_of_the_client_is_continued(received: Received) -> None:
     with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
         send(recording, received)
         parents = [
-            row.exchange.traceparent.split("-")[1:3] for row in recording.read_exchanges() if row.exchange.traceparent
+            row.exchange.traceparent.split("-")[1:3]
+            for row in recording.read_exchanges()
+            if row.exchange.traceparent
         ]
-    told = [[span.trace_id.hex(), span.parent_span_id.hex()] for span in received.spans() if span.parent_span_id]
+    told = [
+        [span.trace_id.hex(), span.parent_span_id.hex()]
+        for span in received.spans()
+        if span.parent_span_id
+    ]
     assert told == parents != []
     assert {attributes(span)["network.transport"] for span in received.spans()} == {"pipe"}
 
@@ -153,7 +173,11 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
     lines = io.BytesIO()
     with Recording(path) as recording:
         RecordingExport(recording, JsonLinesSink(lines)).run(None)
-    groups = [group for line in lines.getvalue().splitlines() for group in json.loads(line)["resourceSpans"]]
+    groups = [
+        group
+        for line in lines.getvalue().splitlines()
+        for group in json.loads(line)["resourceSpans"]
+    ]
     services = [group["resource"]["attributes"][0]["value"]["stringValue"] for group in groups]
     assert services == ["agent1:80", "agent2:80", "agent3:80"]
     spans = [span for group in groups for span in group["scopeSpans"][0]["spans"]]
@@ -178,17 +202,27 @@ def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
-@pytest.mark.parametrize(("others", "linked"), [({}, True), ({"context_id": ""}, False), ({"context_id": "d"}, True)])
+@pytest.mark.parametrize(
+    ("others", "linked"), [({}, True), ({"context_id": ""}, False), ({"context_id": "d"}, True)]
+)
 def test_a_hand_off_without_a_task_links_to_the_only_open_call(
     tmp_path: Path, others: dict[str, Any], linked: bool
 ) -> None:
     """If two calls of the agent are open, neither is linked."""
     made = writer(tmp_path / "r.a2a.db")
-    connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)]
-    asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c", agent="agent1:80")
-    other = [exchange(1, closed=0, how="", task_id="", agent="agent1:80", **others)] if others else []
+    connections = [
+        Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)
+    ]
+    asking = exchange(
+        2, closed=0, how="", operation="SendMessage", task_id="", context_id="c", agent="agent1:80"
+    )
+    other = (
+        [exchange(1, closed=0, how="", task_id="", agent="agent1:80", **others)] if others else []
+    )
     asked = exchange(3, connection=2)
-    handed = Handoff(1, "delegation", "context", "agent1:80", "", "c", 0, "agent2:80", "", 3, 3, 0, asked.started)
+    handed = Handoff(
+        1, "delegation", "context", "agent1:80", "", "c", 0, "agent2:80", "", 3, 3, 0, asked.started
+    )
     made.write([], changes=Changes(connections, [*other, asking, asked], [], handoffs=[handed]))
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.a2a.db") as recording:
@@ -201,17 +235,38 @@ def test_a_hand_off_without_a_task_links_to_the_only_open_call(
 
 
 def three_agents(path: Path) -> Path:
-    """A front desk with its caller's trace in the message, which asks a second agent, which asks a third: untraced."""
+    """A front desk with its caller's trace in the message, which asks a second agent, which asks a
+    third: untraced."""
     made = writer(path)
     tasks, exchanges, handoffs = [], [], []
-    connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2, 3)]
+    connections = [
+        Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2, 3)
+    ]
     for number in (1, 2, 3):
-        exchanges.append(exchange(number, connection=number, task_id=f"task-{number}", agent=f"agent{number}:80"))
+        exchanges.append(
+            exchange(number, connection=number, task_id=f"task-{number}", agent=f"agent{number}:80")
+        )
         tasks.append(Task(f"agent{number}:80", f"task-{number}", exchanges=(number,)))
         metadata = {"traceparent": TRACEPARENT} if number == 1 else {}
-        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}], "metadata": metadata}}
-        payload = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
-        asked = frame(number, 0, payload, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT, connection=number)
+        params = {
+            "message": {
+                "messageId": "m",
+                "role": "ROLE_USER",
+                "parts": [{"text": "hi"}],
+                "metadata": metadata,
+            }
+        }
+        payload = json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
+        ).encode()
+        asked = frame(
+            number,
+            0,
+            payload,
+            kind=FrameKind.REQUEST,
+            direction=Direction.TO_AGENT,
+            connection=number,
+        )
         made.write([asked], changes=Changes([], [], []))
     for number in (1, 2):
         handoffs.append(
@@ -244,7 +299,9 @@ def test_the_file_has_the_same_spans_as_the_exporters(name: str) -> None:
 
 def test_the_file_has_the_same_parents_as_the_exporters(tmp_path: Path) -> None:
     calls = [
-        exchange(1, traceparent=TRACEPARENT, request_headers=((b"tracestate", b"rojo=1, fw@acme=x y"),)),
+        exchange(
+            1, traceparent=TRACEPARENT, request_headers=((b"tracestate", b"rojo=1, fw@acme=x y"),)
+        ),
         exchange(2, operation="GetTask"),
     ]
     made = writer(tmp_path / "r.a2a.db")
@@ -310,7 +367,16 @@ def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Re
 def test_early_times_and_large_texts_are_sent(tmp_path: Path, received: Received) -> None:
     """As far as OTLP can carry them, and a backend would take them."""
     path, big = tmp_path / "odd.a2a.db", "x" * 1_000_000
-    odd = exchange(1, started=1, closed=3, task_id=big, context_id=big, method=big, error=big, version_header=big)
+    odd = exchange(
+        1,
+        started=1,
+        closed=3,
+        task_id=big,
+        context_id=big,
+        method=big,
+        error=big,
+        version_header=big,
+    )
     finding = Finding("A2A-RPC-001", Severity.ERROR, 2, big, connection=1, exchange=1, seq=1)
     told = frame(1, 1, b"{}", at=2, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
     made = writer(path)
@@ -334,7 +400,9 @@ def test_an_invalid_header_is_refused_without_printing_it(
     """The SDK leaves it out, and writes it to the log: a token, mostly, after a colon."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
     for protocol in ("grpc", "http/protobuf"):
-        with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS contains an invalid header") as told:
+        with pytest.raises(
+            TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS contains an invalid header"
+        ) as told:
             SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {}))
         assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
@@ -402,11 +470,18 @@ def test_partial_success_is_reported(received: Received) -> None:
         outcomes.append(backend.send_spans({}, [SPAN_VALUE]))
     finally:
         backend.close()
-    assert outcomes == [RequestOutcome(RequestResult.SENT, "too old", rejected=1), RequestOutcome(RequestResult.SENT)]
+    assert outcomes == [
+        RequestOutcome(RequestResult.SENT, "too old", rejected=1),
+        RequestOutcome(RequestResult.SENT),
+    ]
 
 
-def test_an_oversized_grpc_request_is_reported_as_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter, "_MAX_RETRYS", 1, raising=False)  # the SDK tries it again, for as long as it may
+def test_an_oversized_grpc_request_is_reported_as_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        exporter, "_MAX_RETRYS", 1, raising=False
+    )  # the SDK tries it again, for as long as it may
     large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
     with grpc_backend() as received:
         backend = SdkBackend(otlp_target(received.endpoint, "grpc", {}))
@@ -421,17 +496,29 @@ def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     said = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
     log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
-    log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+    log.error(
+        "Failed to export %s, %s: %s",
+        "traces",
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "Deadline Exceeded",
+    )
     outcome = backend._log_handler.get_outcome()
     backend.close()
     assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 
 
 def test_an_offline_export_splits_oversized_batches_and_stops_at_a_partial_refusal() -> None:
-    with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with (
+        http_backend() as received,
+        open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording,
+    ):
         received.answers = [413, None, 413]
         export = send(recording, received)
-        assert len({span.span_id for span in received.spans()}) == len(received.spans()) == export.done.spans
+        assert (
+            len({span.span_id for span in received.spans()})
+            == len(received.spans())
+            == export.done.spans
+        )
         assert received.asked == 5
         received.rejects = 1
         with pytest.raises(TelemetryError, match="refused the request: too old"):
@@ -439,7 +526,10 @@ def test_an_offline_export_splits_oversized_batches_and_stops_at_a_partial_refus
 
 
 def test_an_offline_export_stops_when_refused() -> None:
-    with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with (
+        http_backend() as received,
+        open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording,
+    ):
         received.answers = [403]
         with pytest.raises(TelemetryError) as told:
             send(recording, received)

@@ -1,4 +1,5 @@
-"""A backend that is down, slow, refusing or failing: what waits, what is dropped, what is reported."""
+"""A backend that is down, slow, refusing or failing: what waits, what is dropped, what is
+reported."""
 
 from __future__ import annotations
 
@@ -14,16 +15,37 @@ from a2a_proxy.telemetry import sdk
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink
 from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome, RequestResult
-from a2a_proxy.telemetry.retry_sender import MAX_BATCH, MAX_REQUEST_BYTES, RetrySender, SenderClock, split_requests
+from a2a_proxy.telemetry.retry_sender import (
+    MAX_BATCH,
+    MAX_REQUEST_BYTES,
+    RetrySender,
+    SenderClock,
+    split_requests,
+)
 from a2a_proxy.telemetry.target import OtlpTarget
-from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, SpanKind, SpanValue
+from a2a_proxy.telemetry.values import (
+    Attributes,
+    LogLevel,
+    LogValue,
+    SpanContextIds,
+    SpanKind,
+    SpanValue,
+)
 
 DOWN = RequestOutcome(RequestResult.LATER, "connection refused")
 FAILS = RequestOutcome(RequestResult.FAILED, "HTTP 500")
 LARGE = RequestOutcome(RequestResult.LARGE, "HTTP 413")
 REFUSES = RequestOutcome(RequestResult.REFUSED, "HTTP 401")
 CONTEXT = SpanContextIds("1" * 32, "2" * 16)
-SPAN = SpanValue(name="x", kind=SpanKind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
+SPAN = SpanValue(
+    name="x",
+    kind=SpanKind.INTERNAL,
+    context=CONTEXT,
+    parent=None,
+    started=1,
+    ended=2,
+    attributes={},
+)
 LOG = LogValue(name="x", at=1, level=LogLevel.INFO, context=CONTEXT)
 
 
@@ -62,7 +84,10 @@ def test_requests_are_retried_while_the_backend_is_down() -> None:
     assert desk.courier.send_spans({}, [SPAN] * 3)
     assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
     assert desk.now > 400
-    assert desk.told == ["OTLP: c:4318 accepts nothing: connection refused", "OTLP: c:4318 accepts spans again"]
+    assert desk.told == [
+        "OTLP: c:4318 accepts nothing: connection refused",
+        "OTLP: c:4318 accepts spans again",
+    ]
 
 
 def test_refused_requests_are_counted_and_later_ones_wait() -> None:
@@ -82,7 +107,9 @@ def test_a_refusing_backend_is_retried_every_few_seconds() -> None:
     assert not desk.courier.send_spans({}, [SPAN] * 100 * MAX_BATCH, settled.append)
     assert desk.asked < 20
     assert desk.count == CallTally(0, desk.asked * MAX_BATCH)
-    assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
+    assert settled[-1] == desk.count.errors, (
+        "the rest was not given up: it goes out when somebody takes it"
+    )
 
 
 def test_partially_rejected_spans_are_counted() -> None:
@@ -102,7 +129,9 @@ def test_oversized_batches_are_halved_and_a_single_oversized_span_is_dropped() -
 def test_an_offline_export_halves_batches_alike() -> None:
     """It ends where a single span is too much."""
     desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
-    with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refused the request: HTTP 413"):
+    with pytest.raises(
+        TelemetryError, match="the OTLP backend c:4318 refused the request: HTTP 413"
+    ):
         BackendSink(cast(sdk.SdkBackend, desk)).write_spans({}, [SPAN] * 4)
     assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 

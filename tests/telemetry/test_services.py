@@ -40,7 +40,9 @@ def session(
     )
 
 
-def connection(listen: str = "127.0.0.1:9000", upstream: str = "agent:8000", kind: str = "") -> Connection:
+def connection(
+    listen: str = "127.0.0.1:9000", upstream: str = "agent:8000", kind: str = ""
+) -> Connection:
     return Connection(1, "127.0.0.1:5000", listen, upstream, STARTED, kind=kind)
 
 
@@ -56,7 +58,9 @@ def connection(listen: str = "127.0.0.1:9000", upstream: str = "agent:8000", kin
         (("desk", "clerk"), connection("127.0.0.1:40000", "else:8001"), "Desk agent"),
     ],
 )
-def test_the_users_name_precedes_that_of_the_card(names: Sequence[str], where: Connection, name: str) -> None:
+def test_the_users_name_precedes_that_of_the_card(
+    names: Sequence[str], where: Connection, name: str
+) -> None:
     """A listener that a card opened has the name of the only pair with the agent's host."""
     assert ServiceNames(session(names)).find_name(where, CARD) == name
 
@@ -92,10 +96,16 @@ def test_the_standard_variables_name_the_service() -> None:
         "a2a_proxy.capture.complete": False,
         "a2a_proxy.capture.missing_bytes": 3,
     }
-    variables = {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"}
+    variables = {
+        "OTEL_SERVICE_NAME": "desk",
+        "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd",
+    }
     named = session_resource(row, variables)
     assert (named["service.name"], named["team"]) == ("desk", "a b")
-    assert [is_service_named(each) for each in (variables, {"OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, {})] == [
+    assert [
+        is_service_named(each)
+        for each in (variables, {"OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, {})
+    ] == [
         True,
         True,
         False,
@@ -105,10 +115,14 @@ def test_the_standard_variables_name_the_service() -> None:
 
 
 def test_spans_and_logs_are_grouped_by_service() -> None:
-    named = [msgspec.structs.replace(SPAN, service=service) for service in ("desk", "clerk", "desk")]
+    named = [
+        msgspec.structs.replace(SPAN, service=service) for service in ("desk", "clerk", "desk")
+    ]
     made = spans_object({"service.name": "a2a-proxy", "team": "a"}, named)["resourceSpans"]
     assert [len(each["scopeSpans"][0]["spans"]) for each in made] == [2, 1]
-    values = [[pair["value"]["stringValue"] for pair in each["resource"]["attributes"]] for each in made]
+    values = [
+        [pair["value"]["stringValue"] for pair in each["resource"]["attributes"]] for each in made
+    ]
     assert values == [["desk", "a"], ["clerk", "a"]]
     log = frame_log(status(1, 1, "x"), SPAN.context, "desk")
     (group,) = logs_object({"service.name": "a2a-proxy"}, [log])["resourceLogs"]

@@ -9,7 +9,9 @@ import pytest
 from a2a_proxy.telemetry.session import own_session
 
 
-@pytest.mark.parametrize(("verify", "trusted"), [("own.pem", "own.pem"), (True, "bundle.pem"), (False, False)])
+@pytest.mark.parametrize(
+    ("verify", "trusted"), [("own.pem", "own.pem"), (True, "bundle.pem"), (False, False)]
+)
 def test_the_certificate_file_of_the_exporter_precedes_the_bundle(
     verify: Any, trusted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -17,7 +19,10 @@ def test_the_certificate_file_of_the_exporter_precedes_the_bundle(
     session = own_session({})
     session.verify = verify
 
-    assert session.merge_environment_settings("https://c:4318", {}, None, None, None)["verify"] == trusted
+    assert (
+        session.merge_environment_settings("https://c:4318", {}, None, None, None)["verify"]
+        == trusted
+    )
 
 
 def test_a_custom_credential_provider_is_left_to_the_sdk() -> None:

@@ -32,7 +32,9 @@ CONNECTION = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STA
 RECEIVER = Connection(2, "127.0.0.1:5001", "127.0.0.1:9001", "client:9000", STARTED)
 
 
-def recorded(path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: Sequence[Task] = ()) -> Path:
+def recorded(
+    path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: Sequence[Task] = ()
+) -> Path:
     made = writer(path)
     made.write(frames, changes=Changes([CONNECTION, RECEIVER], exchanges, list(tasks)))
     made.finish(STARTED + 10**12)
@@ -48,7 +50,9 @@ def exported(path: Path, shape: SpanOptions = DEFAULT_SPAN_OPTIONS) -> list[Span
 
 def long_call(path: Path) -> Path:
     """A call of two and a half minutes, with an event each minute."""
-    call = exchange(1, closed=exchange(1).started + 150_000 * MS, traceparent=TRACEPARENT, states=("working",))
+    call = exchange(
+        1, closed=exchange(1).started + 150_000 * MS, traceparent=TRACEPARENT, states=("working",)
+    )
     frames = [request(1), *(status(1, number * 600, f"{number}") for number in (1, 2))]
     return recorded(path, [call], frames)
 
@@ -70,10 +74,16 @@ def test_a_long_call_is_split_and_the_first_segment_keeps_its_ids(tmp_path: Path
     assert [each.part for each in (first, second, last)] == [True, True, False]
     assert "a2a_proxy.stream.close_reason" not in first.attributes
     assert "a2a.task.state" not in first.attributes
-    assert (second.attributes["a2a_proxy.stream.events"], second.attributes["a2a.task.state"]) == (1, "working")
+    assert (second.attributes["a2a_proxy.stream.events"], second.attributes["a2a.task.state"]) == (
+        1,
+        "working",
+    )
     assert last.attributes == whole.attributes | {"a2a_proxy.segment": 3}
     assert (first.events, second.events, last.events) == ((), whole.events, ())
-    assert [each.name for each in whole.events] == ["a2a_proxy.first_event", "a2a.task.state_change"]
+    assert [each.name for each in whole.events] == [
+        "a2a_proxy.first_event",
+        "a2a.task.state_change",
+    ]
     assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
     assert exported(path, SpanOptions(segment=3 * MINUTE)) == [whole]
     spoken = exported(path, SpanOptions(segment=MINUTE, content=True))
@@ -81,11 +91,15 @@ def test_a_long_call_is_split_and_the_first_segment_keeps_its_ids(tmp_path: Path
 
 
 def test_content_is_exported_only_on_request(tmp_path: Path) -> None:
-    path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1, "Plan a day"), status(1, 1, "Thinking")])
+    path = recorded(
+        tmp_path / "r.a2a.db", [exchange(1)], [request(1, "Plan a day"), status(1, 1, "Thinking")]
+    )
     [plain] = exported(path)
     assert "Plan a day" not in str(plain)
     [span] = exported(path, SpanOptions(content=True))
-    said = [json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")]
+    said = [
+        json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")
+    ]
     assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
     assert "Plan a day" not in span.name + span.error + str(span.events)
     foreign = exchange(1, operation="", method="tools/list")
@@ -94,7 +108,9 @@ def test_content_is_exported_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_steps_are_exported_if_the_client_activated_the_extension(tmp_path: Path, asks: bool) -> None:
+def test_steps_are_exported_if_the_client_activated_the_extension(
+    tmp_path: Path, asks: bool
+) -> None:
     uri = "https://example.org/extensions/traceability/v1"
     report = {"trace_id": "t", "steps": [{"step_id": "1", "call_type": "TOOL"}]}
     said = {
@@ -131,15 +147,36 @@ def test_a_resubscription_links_to_the_stream_it_continues(
     calls = [exchange(1, **first), subscription(2, **second)]
     task = Task("agent:8000", TASK, exchanges=(1, 2))
     made = exported(recorded(tmp_path / "r.a2a.db", calls, [], [task]))
-    assert [each.attributes.get("a2a_proxy.stream.resumed_from") for each in made] == [None, resumed]
+    assert [each.attributes.get("a2a_proxy.stream.resumed_from") for each in made] == [
+        None,
+        resumed,
+    ]
 
 
 def push(number: int, body: bytes, token: bytes = b"", **more: Any) -> tuple[Exchange, Frame]:
     """A delivery of an event to the client's receiver."""
     headers = ((b"X-A2A-Notification-Token", token),) if token else ()
-    facts: dict[str, Any] = {"connection": 2, "binding": Binding.WEBHOOK, "operation": "", "method": "POST"}
-    facts |= {"target": "/hook?a=1", "authority": "client:9000", "streaming": False, "request_headers": headers}
-    told = frame(number, 0, body, event=EventKind.TASK, direction=Direction.TO_AGENT, task_id=TASK, connection=2)
+    facts: dict[str, Any] = {
+        "connection": 2,
+        "binding": Binding.WEBHOOK,
+        "operation": "",
+        "method": "POST",
+    }
+    facts |= {
+        "target": "/hook?a=1",
+        "authority": "client:9000",
+        "streaming": False,
+        "request_headers": headers,
+    }
+    told = frame(
+        number,
+        0,
+        body,
+        event=EventKind.TASK,
+        direction=Direction.TO_AGENT,
+        task_id=TASK,
+        connection=2,
+    )
     return exchange(number, **{**facts, **more}), told
 
 
@@ -147,7 +184,9 @@ def configured(token: str) -> Frame:
     config = {"url": "http://client:9000/hook?a=1"} | ({"token": token} if token else {})
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
     params = {"message": message, "configuration": {"taskPushNotificationConfig": config}}
-    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
+    payload = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
+    ).encode()
     return frame(1, 0, payload, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
 
 
@@ -160,7 +199,10 @@ def test_a_push_has_its_attempt_number_and_links_to_its_task(tmp_path: Path) -> 
         push(6, b'{"a":1}'),
         push(7, b'{"a":1}', target="/other"),
     ]
-    tasks = [Task("client:9000", TASK, exchanges=(2,)), Task("agent:8000", TASK, exchanges=(1, *range(3, 8)))]
+    tasks = [
+        Task("client:9000", TASK, exchanges=(2,)),
+        Task("agent:8000", TASK, exchanges=(1, *range(3, 8))),
+    ]
     frames = [configured("redacted-0123456789ab"), *(told for _, told in pushes)]
     first, *made = exported(
         recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, tasks)
@@ -172,7 +214,12 @@ def test_a_push_has_its_attempt_number_and_links_to_its_task(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("given", "sent", "match"),
-    [("redacted-1", b"redacted-1", True), ("redacted-1", b"redacted-2", False), ("x", b"", False), ("", b"", None)],
+    [
+        ("redacted-1", b"redacted-1", True),
+        ("redacted-1", b"redacted-2", False),
+        ("x", b"", False),
+        ("", b"", None),
+    ],
 )
 def test_only_the_validity_of_a_push_token_is_exported(
     tmp_path: Path, given: str, sent: bytes, match: bool | None
@@ -188,19 +235,45 @@ def test_only_the_validity_of_a_push_token_is_exported(
 def card(number: int, **more: Any) -> tuple[Exchange, Frame]:
     """A fetch of the agent's card."""
     said = {"name": "Desk", "version": "1", **more}
-    call = exchange(number, binding=Binding.CARD, operation="GetAgentCard", method="GET", streaming=False, task_id="")
-    return call, frame(number, 0, json.dumps(said).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD)
+    call = exchange(
+        number,
+        binding=Binding.CARD,
+        operation="GetAgentCard",
+        method="GET",
+        streaming=False,
+        task_id="",
+    )
+    return call, frame(
+        number, 0, json.dumps(said).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD
+    )
 
 
 def test_a_card_span_has_signed_and_changed_attributes(tmp_path: Path) -> None:
     signed = [{"protected": "e30", "signature": "AA"}]
-    fetched = [card(1), card(2, signatures=signed), card(3, description="New"), card(4, description="New")]
-    made = exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
+    fetched = [
+        card(1),
+        card(2, signatures=signed),
+        card(3, description="New"),
+        card(4, description="New"),
+    ]
+    made = exported(
+        recorded(
+            tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]
+        )
+    )
     told = [
-        tuple(each.attributes.get(f"a2a_proxy.card.{name}") for name in ("version", "signature", "changed"))
+        tuple(
+            each.attributes.get(f"a2a_proxy.card.{name}")
+            for name in ("version", "signature", "changed")
+        )
         for each in made
     ]
-    assert told == [("1", "unsigned", None), ("1", "signed", False), ("1", "unsigned", True), ("1", "unsigned", False)]
+    assert told == [
+        ("1", "unsigned", None),
+        ("1", "signed", False),
+        ("1", "unsigned", True),
+        ("1", "unsigned", False),
+    ]
 
 
 def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path) -> None:
@@ -210,7 +283,9 @@ def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path
         card(2, description="More")[0], binding=Binding.JSONRPC, operation="GetExtendedAgentCard"
     )
     calls = [fetch, extended, exchange(3)]
-    path = recorded(tmp_path / "r.a2a.db", calls, [said, card(2, description="More")[1], request(3)])
+    path = recorded(
+        tmp_path / "r.a2a.db", calls, [said, card(2, description="More")[1], request(3)]
+    )
     made = exported(path, SpanOptions(compat=("semconv",)))
     where = "http://agent:8000/.well-known/agent-card.json"
     assert [each.attributes.get("a2a.agent.card.url") for each in made] == [where, where, where]
@@ -218,10 +293,15 @@ def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path
 
 
 def test_the_card_names_the_service_of_the_calls_after_it(tmp_path: Path) -> None:
-    """The call before it has the address, and the receiver of a push, whose card nobody fetched, its own."""
+    """The call before it has the address, and the receiver of a push, whose card nobody fetched,
+    its own."""
     call, said = card(2)
     pushed = exchange(4, connection=2, binding=Binding.WEBHOOK, operation="")
-    path = recorded(tmp_path / "r.a2a.db", [exchange(1), call, exchange(3), pushed], [request(1), said, request(3)])
+    path = recorded(
+        tmp_path / "r.a2a.db",
+        [exchange(1), call, exchange(3), pushed],
+        [request(1), said, request(3)],
+    )
     names = ["agent:8000", "Desk", "Desk", "client:9000"]
     made = exported(path)
     assert [each.service for each in made] == names
@@ -235,10 +315,16 @@ def test_agents_behind_one_forward_proxy_have_their_own_cards(tmp_path: Path) ->
     calls = [call, exchange(2, connection=2, agent="clerk:8000"), exchange(3)]
     made.write([said], changes=Changes([CONNECTION, other], calls, []))
     made.finish(STARTED + 10**12)
-    assert [each.service for each in exported(tmp_path / "r.a2a.db")] == ["Desk", "clerk:8000", "Desk"]
+    assert [each.service for each in exported(tmp_path / "r.a2a.db")] == [
+        "Desk",
+        "clerk:8000",
+        "Desk",
+    ]
 
 
-def test_a_variable_names_the_service_of_all_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_names_the_service_of_all_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "everything")
     path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1)])
     (made,) = exported(path)
@@ -246,7 +332,9 @@ def test_a_variable_names_the_service_of_all_spans(tmp_path: Path, monkeypatch: 
 
 
 def test_the_users_name_is_kept_with_the_recording(tmp_path: Path) -> None:
-    facts_of_two = facts(listens=("127.0.0.1:9000", "127.0.0.1:9001"), upstreams=("a", "b"), names=("desk", ""))
+    facts_of_two = facts(
+        listens=("127.0.0.1:9000", "127.0.0.1:9001"), upstreams=("a", "b"), names=("desk", "")
+    )
     made = Writer(tmp_path / "r.a2a.db", facts_of_two)
     call, said = card(1)
     calls = [call, exchange(2, connection=2, agent="client:9000")]
@@ -257,7 +345,8 @@ def test_the_users_name_is_kept_with_the_recording(tmp_path: Path) -> None:
 
 
 def test_the_number_of_segments_is_bounded() -> None:
-    """One that lasts for centuries, by clocks that were wrong; the last segment has all that is left."""
+    """One that lasts for centuries, by clocks that were wrong; the last segment has all that is
+    left."""
     call = exchange(1, started=-(1 << 62), closed=1 << 62)
 
     found = list(finished_call_windows(call, MINUTE))
@@ -268,7 +357,8 @@ def test_the_number_of_segments_is_bounded() -> None:
 
 
 def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To know it before its call is exported, for that of its call, and for those of calls after it."""
+    """To know it before its call is exported, for that of its call, and for those of calls after
+    it."""
     read: list[int] = []
 
     def counted(of: Frame, call: Exchange) -> object:
@@ -277,5 +367,9 @@ def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("a2a_proxy.telemetry.cards.readable_payload", counted)
     fetched = [card(1), card(2, description="New")]
-    exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
+    exported(
+        recorded(
+            tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]
+        )
+    )
     assert read == [1, 2]

@@ -36,7 +36,9 @@ def step(ident: str, parent: str = "", **more: Any) -> dict[str, Any]:
 def test_steps_become_spans_below_the_call() -> None:
     tool = {"tool_invocation": {"tool_name": "search", "parameters": {"q": "secret"}}}
     inner = {"trace_id": "u", "steps": [step("a", call_type=2)]}
-    agent = {"agentInvocation": {"agentName": "Desk", "agentUrl": "http://desk", "responseTrace": inner}}
+    agent = {
+        "agentInvocation": {"agentName": "Desk", "agentUrl": "http://desk", "responseTrace": inner}
+    }
     steps = [
         step("b", "a", call_type="TOOL", step_action=tool, cost="7", latency=1.5),
         {"stepId": "a", "callType": 1, "stepAction": agent, "totalTokens": 12},
@@ -44,8 +46,14 @@ def test_steps_become_spans_below_the_call() -> None:
     search, desk, below = spans(*steps)
     assert [each.name for each in (search, desk, below)] == ["tool search", "agent Desk", "tool"]
     assert (search.parent, desk.parent, below.parent) == (desk.context, CALL.context, desk.context)
-    assert all(each.attributes["a2a_proxy.self_reported"] is True and each.part for each in (search, desk, below))
-    assert (search.attributes["gen_ai.tool.name"], desk.attributes["gen_ai.agent.name"]) == ("search", "Desk")
+    assert all(
+        each.attributes["a2a_proxy.self_reported"] is True and each.part
+        for each in (search, desk, below)
+    )
+    assert (search.attributes["gen_ai.tool.name"], desk.attributes["gen_ai.agent.name"]) == (
+        "search",
+        "Desk",
+    )
     told = search.attributes["a2a_proxy.step.cost"], desk.attributes["a2a_proxy.step.total_tokens"]
     assert (*told, search.attributes["a2a_proxy.step.latency"]) == (7, 12, 1.5)
     assert "secret" not in str(search)
@@ -64,7 +72,9 @@ def test_steps_become_spans_below_the_call() -> None:
         ((-(10**30), 10**30), (5 * MS, 5 * MS, False)),
     ],
 )
-def test_only_plausible_times_of_steps_are_used(times: tuple[Any, Any], expected: tuple[int, int, bool]) -> None:
+def test_only_plausible_times_of_steps_are_used(
+    times: tuple[Any, Any], expected: tuple[int, int, bool]
+) -> None:
     def said(at: int | None) -> Any:
         return {} if at is None else {"seconds": str(at // 10**9), "nanos": at % 10**9}
 
@@ -83,7 +93,14 @@ def test_times_as_text_are_read() -> None:
 
 
 def test_cyclic_parents_end_at_the_call_and_ids_count_once() -> None:
-    made = spans(step("a", "b"), step("b", "c"), step("c", "a"), step("d", "d"), step("e", "nobody"), step("a"))
+    made = spans(
+        step("a", "b"),
+        step("b", "c"),
+        step("c", "a"),
+        step("d", "d"),
+        step("e", "nobody"),
+        step("a"),
+    )
     assert len(made) == 5
     above = {each.context: each.parent for each in made}
     for each in made:
@@ -99,7 +116,11 @@ def test_the_number_of_steps_is_bounded() -> None:
     for depth in range(1, 100):
         action = {"agent_invocation": {"response_trace": nested}}
         nested = {"trace_id": str(depth), "steps": [step("x", step_action=action)]}
-    assert 0 < len(step_spans(CALL, [StepReport(STARTED, "n", tuple(nested["steps"]))], 1, "s")[0]) < 20
+    assert (
+        0
+        < len(step_spans(CALL, [StepReport(STARTED, "n", tuple(nested["steps"]))], 1, "s")[0])
+        < 20
+    )
     many = [step(str(number)) for number in range(1000)]
     made, left = step_spans(CALL, [StepReport(STARTED, "t", tuple(many))] * 3, 1, "s")
     assert (len(made), left) == (MAX_STEPS, 1000 - MAX_STEPS)
@@ -115,7 +136,9 @@ def test_invalid_steps_are_ignored() -> None:
         "start_time": {"seconds": 10**99},
     }
     [made] = spans({"step_id": 10**4000, **odd_numbers})
-    assert set(made.attributes) == {f"a2a_proxy.{name}" for name in ("self_reported", "step.type", "step.timed")}
+    assert set(made.attributes) == {
+        f"a2a_proxy.{name}" for name in ("self_reported", "step.type", "step.timed")
+    }
     for odd in ({"steps": 1, "trace_id": "t"}, {"steps": []}, [], "x", {"trace_id": "t"}):
         assert list(step_reports(STARTED, Event(message=Message(metadata={"k": odd})))) == []
 
@@ -131,5 +154,7 @@ def test_reports_are_found_in_metadata_and_data_parts() -> None:
     for event in holders:
         [found] = step_reports(STARTED, event)
         assert (found.trace, len(found.steps)) == ("t", 1)
-    spans, _ = step_spans(CALL, [each for event in holders for each in step_reports(STARTED, event)], 1, "s")
+    spans, _ = step_spans(
+        CALL, [each for event in holders for each in step_reports(STARTED, event)], 1, "s"
+    )
     assert len(spans) == 1

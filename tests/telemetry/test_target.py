@@ -40,7 +40,12 @@ def test_each_signal_has_its_own_path() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "environ"),
-    [("ftp://c", {}), ("http://", {}), ("c:port", {}), ("c:1", {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})],
+    [
+        ("ftp://c", {}),
+        ("http://", {}),
+        ("c:port", {}),
+        ("c:1", {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}),
+    ],
 )
 def test_an_invalid_endpoint_is_refused_with_a_hint(typed: str, environ: dict[str, str]) -> None:
     with pytest.raises(TelemetryError) as told:
@@ -60,7 +65,10 @@ def test_errors_do_not_repeat_a_password(typed: str) -> None:
     [
         ({}, None),
         ({"HTTPS_PROXY": "http://p:1"}, "localhost,127.0.0.1,::1"),
-        ({"http_proxy": "http://p:1", "NO_PROXY": "inner,localhost"}, "inner,localhost,127.0.0.1,::1"),
+        (
+            {"http_proxy": "http://p:1", "NO_PROXY": "inner,localhost"},
+            "inner,localhost,127.0.0.1,::1",
+        ),
         ({"http_proxy": "http://p:1", "no_proxy": "*"}, "*"),
     ],
 )

@@ -13,7 +13,9 @@ DAY = 86_400.0
 def cassette(folder: Path, *started: int) -> Path:
     path = folder / "hello.a2a.jsonl"
     sessions = ",".join(f'{{"started":{each * 10**9}}}' for each in started)
-    path.write_text(f'{{"cassette":"a2a","version":1,"sessions":[{sessions}]}}\n{{"connection":1}}\n')
+    path.write_text(
+        f'{{"cassette":"a2a","version":1,"sessions":[{sessions}]}}\n{{"connection":1}}\n'
+    )
     return path
 
 
@@ -43,11 +45,19 @@ def test_the_oldest_session_counts(tmp_path: Path) -> None:
     path = cassette(tmp_path, 5000, 1000)
     assert recording_time(path) == 1000
     assert excess_age(path, "1d", now=1000 + DAY) == ""
-    assert excess_age(path, "1d", now=1001 + DAY) == "hello.a2a.jsonl was recorded 1 day ago, more than 1 day"
-    assert excess_age(path, "90m", now=1000 + 30 * DAY) == "hello.a2a.jsonl was recorded 30 days ago, more than 1 hour"
+    assert (
+        excess_age(path, "1d", now=1001 + DAY)
+        == "hello.a2a.jsonl was recorded 1 day ago, more than 1 day"
+    )
+    assert (
+        excess_age(path, "90m", now=1000 + 30 * DAY)
+        == "hello.a2a.jsonl was recorded 30 days ago, more than 1 hour"
+    )
 
 
-@pytest.mark.parametrize("text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}']
+)
 def test_a_file_without_a_time_is_not_old(tmp_path: Path, text: str) -> None:
     """The replay reports what it is instead."""
     path = tmp_path / "odd.a2a.jsonl"

@@ -11,9 +11,14 @@ HERE = Path("tests/test_booking.py")
 
 
 def test_default_paths_are_by_module_and_test() -> None:
-    assert default_cassette(HERE, ["test_table[four-19:30]"]).parent == Path("tests/cassettes/test_booking")
+    assert default_cassette(HERE, ["test_table[four-19:30]"]).parent == Path(
+        "tests/cassettes/test_booking"
+    )
     assert default_cassette(HERE, ["test_table"]).name == "test_table.a2a.jsonl"
-    assert default_cassette(HERE, ["TestTables", "test_table[4]"]).name == "TestTables.test_table[4].a2a.jsonl"
+    assert (
+        default_cassette(HERE, ["TestTables", "test_table[4]"]).name
+        == "TestTables.test_table[4].a2a.jsonl"
+    )
 
 
 def test_a_named_cassette_is_beside_the_test() -> None:

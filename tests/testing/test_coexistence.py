@@ -1,4 +1,5 @@
-"""The fixtures in one test suite with event loops, workers, the SDK's descriptors and other processes."""
+"""The fixtures in one test suite with event loops, workers, the SDK's descriptors and other
+processes."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ day = pytest.mark.a2a_cassette("day.a2a.jsonl", fail_unused=True)
 
 def plan(raw):
     events = [to_dict(message_class("1.0", "StreamResponse").FromString(each)) for each in raw]
-    return [each["artifactUpdate"]["artifact"]["parts"][0]["text"] for each in events if "artifactUpdate" in each]
+    updates = [each["artifactUpdate"] for each in events if "artifactUpdate" in each]
+    return [each["artifact"]["parts"][0]["text"] for each in updates]
 
 @day
 @pytest.mark.asyncio
@@ -56,7 +58,8 @@ async def test_aiohttp(a2a_agent, aiohttp_client):
     from aiohttp import web
 
     async def handle(request):
-        return web.json_response([line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")])
+        concierge = Concierge(a2a_agent.url)
+        return web.json_response([line async for line in concierge.plan_day("Lisbon")])
 
     app = web.Application()
     app.router.add_get("/", handle)
@@ -79,8 +82,12 @@ def test_grpc_that_blocks(a2a_agent):
 
 @pytest.mark.a2a_cassette("table.a2a.jsonl")
 def test_another_process(a2a_agent):
-    code = "import asyncio, sys, concierge; print(asyncio.run(concierge.Concierge(sys.argv[1]).book_table(4)))"
-    said = subprocess.run([sys.executable, "-c", code, a2a_agent.url], capture_output=True, text=True, check=True)
+    code = (
+        "import asyncio, sys, concierge; "
+        "print(asyncio.run(concierge.Concierge(sys.argv[1]).book_table(4)))"
+    )
+    command = [sys.executable, "-c", code, a2a_agent.url]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout == "Table booked, 19:30, for 4\\n"
 
 @pytest.mark.parametrize("number", range(20))
@@ -101,9 +108,12 @@ class TestNested:
 
 
 def test_works_with_other_plugins_and_workers(pytester: pytest.Pytester) -> None:
-    """In strict mode of pytest-asyncio, with fixtures of anyio and aiohttp, by two workers, the network blocked."""
+    """In strict mode of pytest-asyncio, with fixtures of anyio and aiohttp, by two workers, the
+    network blocked."""
     quick = "addopts = -p no:hypothesispytest -p no:cacheprovider"
-    pytester.makeini(f"[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n{quick}")
+    pytester.makeini(
+        f"[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n{quick}"
+    )
     cassettes = _SAMPLE / "cassettes" / "test_concierge"
     shutil.copy(_SAMPLE / "concierge.py", pytester.path / "concierge.py")
     shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", pytester.path / "table.a2a.jsonl")
@@ -147,10 +157,12 @@ async def test_plans_a_day(a2a_agent, a2a_recording, binding):
             supported_protocol_bindings=[binding],
         )
         client = await create_client(card, config)
-        message = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="Plan a day in Lisbon")])
+        parts = [Part(text="Plan a day in Lisbon")]
+        message = Message(message_id="m", role=Role.ROLE_USER, parts=parts)
         events = [each async for each in client.send_message(SendMessageRequest(message=message))]
         await client.close()
-    assert [each.artifact_update.artifact.parts[0].text for each in events if each.HasField("artifact_update")]
+    updates = [each.artifact_update for each in events if each.HasField("artifact_update")]
+    assert [each.artifact.parts[0].text for each in updates]
 
     [_, call] = a2a_recording.exchanges()
     request = next(call.frames())
@@ -165,14 +177,17 @@ async def test_plans_a_day(a2a_agent, a2a_recording, binding):
 
 @pytest.mark.peers
 def test_works_in_one_process_with_the_sdk(pytester: pytest.Pytester) -> None:
-    """The SDK itself, both its generations of messages, in the process that decodes the recording: on all bindings."""
+    """The SDK itself, both its generations of messages, in the process that decodes the recording:
+    on all bindings."""
     require_peers("sdk1")
     [packages] = (ENVIRONMENTS / "sdk1").glob("lib/python*/site-packages")
     pytester.makeini(
         "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
         "addopts = -p no:hypothesispytest -p no:cacheprovider -p no:xdist -p no:aiohttp"
     )
-    pytester.makeconftest(f"import sys\nsys.path.append({str(packages)!r})  # behind those of this environment")
+    pytester.makeconftest(
+        f"import sys\nsys.path.append({str(packages)!r})  # behind those of this environment"
+    )
     cassettes = _SAMPLE / "cassettes" / "test_concierge"
     shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", pytester.path / "day.a2a.jsonl")
     pytester.makepyfile(_SDK)

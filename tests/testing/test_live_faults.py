@@ -1,4 +1,5 @@
-"""A client's resilience as a test: two clients of a real agent, told apart by one pytest run each."""
+"""A client's resilience as a test: two clients of a real agent, told apart by one pytest run
+each."""
 
 from __future__ import annotations
 
@@ -11,9 +12,13 @@ import pytest
 from support_peers import agent, require_peers
 
 pytest_plugins = ["pytester"]
-_INI = "[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:xdist\n"
+_INI = (
+    "[pytest]\naddopts = --strict-markers -p no:cacheprovider "
+    "-p no:hypothesispytest -p no:anyio -p no:xdist\n"
+)
 CLIENTS = '''
-"""Two clients of one streaming call: one subscribes again or reads the task, the other one trusts the stream."""
+"""Two clients of one streaming call: one subscribes again or reads the task, the other one trusts
+the stream."""
 import json, urllib.error, urllib.request
 
 DONE = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED")
@@ -32,8 +37,10 @@ class Fragile:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         head["A2A-Version"] = "1.0"
-        path = next(each["url"] for each in self.card["supportedInterfaces"] if each["protocolBinding"] == "JSONRPC")
-        return urllib.request.urlopen(urllib.request.Request(path, json.dumps(body).encode(), head), timeout=30)
+        interfaces = self.card["supportedInterfaces"]
+        path = next(each["url"] for each in interfaces if each["protocolBinding"] == "JSONRPC")
+        request = urllib.request.Request(path, json.dumps(body).encode(), head)
+        return urllib.request.urlopen(request, timeout=30)
 
     @property
     def card(self):
@@ -56,7 +63,9 @@ class Survivor(Fragile):
     def run(self, text):
         try:
             super().run(text)
-        except (OSError, ValueError, urllib.error.HTTPError, __import__("http").client.HTTPException):
+        except (
+            OSError, ValueError, urllib.error.HTTPError, __import__("http").client.HTTPException
+        ):
             if not self.task:
                 super().run(text)
         while self.task and self.state not in DONE:
@@ -141,7 +150,10 @@ def test_a_fault_that_never_happens_fails_the_test(project: pytest.Pytester) -> 
 def test_nothing_of_faults_is_loaded_without_them() -> None:
 
     code = (
-        "import sys, a2a_proxy.cli.run, a2a_proxy.cli.config\nprint(*[name for name in sys.modules if 'fault' in name])"
+        "import sys, a2a_proxy.cli.run, a2a_proxy.cli.config\n"
+        "print(*[name for name in sys.modules if 'fault' in name])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
+    )
     assert done.stdout.split() == ["a2a_proxy.cli.faults"]

@@ -1,4 +1,5 @@
-"""Matching by the tests' own rules: names, paths, expressions and functions, which run in the process of the tests."""
+"""Matching by the tests' own rules: names, paths, expressions and functions, which run in the
+process of the tests."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ async def test_named(a2a_agent):
 def same_length(recorded, requested):
     assert os.getpid() == PID
     SEEN.append((recorded.operation, requested.value["message"]["parts"][0]["text"]))
-    first, second = (len(each.value["message"]["parts"][0]["text"]) for each in (recorded, requested))
+    calls = recorded, requested
+    first, second = (len(each.value["message"]["parts"][0]["text"]) for each in calls)
     assert first == second, f"{first} is not {second}"
 
 @pytest.mark.a2a_cassette(match_on=[same_length, "task"])
@@ -85,9 +87,12 @@ def result(pytester: pytest.Pytester) -> pytest.RunResult:
 
 
 def test_rules_of_a_test(result: pytest.RunResult) -> None:
-    """Each rule applies to its test alone, and a mismatch is reported with the reason that the function gives."""
+    """Each rule applies to its test alone, and a mismatch is reported with the reason that the
+    function gives."""
     passed = ("default", "normalized", "ignored", "named", "function")
-    result.stdout.fnmatch_lines([f"PASSED test_rules.py::test_{name}" for name in passed], consecutive=True)
+    result.stdout.fnmatch_lines(
+        [f"PASSED test_rules.py::test_{name}" for name in passed], consecutive=True
+    )
     text = result.stdout.str()
     for expected in (
         "matcher same_length: 5 is not 6",

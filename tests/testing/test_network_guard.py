@@ -54,12 +54,21 @@ _SCRIPT = """
         grpc.aio.insecure_channel("agent.example:80")
 
     GUARD.start(["localhost"])
-    blocked(lambda: urllib.request.urlopen("http://10.255.0.1/"), "a connection to 10.255.0.1:80 is blocked")
+    blocked(
+        lambda: urllib.request.urlopen("http://10.255.0.1/"),
+        "a connection to 10.255.0.1:80 is blocked",
+    )
     blocked(lambda: asyncio.run(aio()), "--a2a-allowed-hosts=10.255.0.1")
     blocked(lambda: imported_before("agent.example:80"), "a gRPC channel to agent.example:80")
-    blocked(lambda: grpc.secure_channel("dns:///agent.example", grpc.ssl_channel_credentials()), "agent.example:443")
+    blocked(
+        lambda: grpc.secure_channel("dns:///agent.example", grpc.ssl_channel_credentials()),
+        "agent.example:443",
+    )
     blocked(lambda: asyncio.run(aio_channel()), "a gRPC channel to agent.example:80")
-    blocked(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"", ("10.255.0.1", 9)), "a datagram to")
+    blocked(
+        lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"", ("10.255.0.1", 9)),
+        "a datagram to",
+    )
     assert len(GUARD.blocked_attempts) == 6, GUARD.blocked_attempts
     socket.create_connection(("127.0.0.1", port)).close()  # that is where localhost is
     grpc.insecure_channel(f"localhost:{port}").close()
@@ -81,5 +90,10 @@ _SCRIPT = """
 
 
 def test_the_guard_blocks_remote_addresses_only() -> None:
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(_SCRIPT)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_SCRIPT)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (done.stdout, done.stderr) == ("all as it should be\n", "")

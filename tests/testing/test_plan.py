@@ -9,7 +9,9 @@ REPLAYED = RecordPlan(replay=True, live=False)
 RECORDED = RecordPlan(replay=False, live=True, write=CassetteWrite.REPLACE)
 
 
-def planned(mode: str, *, exists: bool = True, too_old: str = "", on_expiry: str = "warn") -> RecordPlan:
+def planned(
+    mode: str, *, exists: bool = True, too_old: str = "", on_expiry: str = "warn"
+) -> RecordPlan:
     settings = PluginSettings(record_mode=mode, on_expiry=on_expiry)
     return make_plan(settings, "hello.a2a.jsonl", exists=exists, too_old=too_old)
 
@@ -28,10 +30,13 @@ def test_each_mode_with_a_cassette() -> None:
 def test_each_mode_without() -> None:
     for mode in ("once", "new_episodes", "rewrite"):
         assert planned(mode, exists=False) == RECORDED
-    assert planned("spy", exists=False) == RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE)
+    assert planned("spy", exists=False) == RecordPlan(
+        replay=False, live=True, write=CassetteWrite.ASIDE
+    )
     for mode in ("none", "verify"):
         with pytest.raises(
-            CannotPlay, match=r"the cassette hello\.a2a\.jsonl does not exist\nhint: .*--a2a-record-mode=once"
+            CannotPlay,
+            match=r"the cassette hello\.a2a\.jsonl does not exist\nhint: .*--a2a-record-mode=once",
         ):
             planned(mode, exists=False)
 
@@ -47,6 +52,8 @@ def test_replaying_an_old_cassette_warns(mode: str) -> None:
 
 def test_only_recording_modes_rerecord_an_old_cassette() -> None:
     """`none` never needs an agent."""
-    again = {mode for mode in MODES if planned(mode, too_old="is old", on_expiry="rerecord") == RECORDED}
+    again = {
+        mode for mode in MODES if planned(mode, too_old="is old", on_expiry="rerecord") == RECORDED
+    }
     assert again == {"once", "new_episodes", "rewrite"}
     assert planned("none", too_old="is old", on_expiry="rerecord").warning.startswith("is old")

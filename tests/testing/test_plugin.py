@@ -1,4 +1,5 @@
-"""The plug-in in use: pytest run over small projects of tests, with the sample agent system as the agent."""
+"""The plug-in in use: pytest run over small projects of tests, with the sample agent system as the
+agent."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ def test_changed(a2a_agent): pass
 
 
 def test_replayed(project: pytest.Pytester) -> None:
-    """A test fails for unanswered requests and forbidden actions, and the message says what to type."""
+    """A test fails for unanswered requests and forbidden actions, and the message says what to
+    type."""
     cassettes = _SAMPLE / "cassettes" / "test_concierge"
     shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", project.path / "table.a2a.jsonl")
     shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", project.path / "day.a2a.jsonl")
@@ -152,14 +154,20 @@ def test_replayed(project: pytest.Pytester) -> None:
         "teardown of test_swallowed": [
             "replay miss (unknown-operation): GetTask",
             "  recorded: SendMessage x2",
-            "hint: if the test should make this call, record it: pytest test_replayed.py::test_swallowed --a2a-",
+            (
+                "hint: if the test should make this call, record it: pytest "
+                "test_replayed.py::test_swallowed --a2a-"
+            ),
             "replayed: table.a2a.jsonl",
             "inspect it: a2a-inspect ",
         ],
         "test_differs": [
             "replay miss (arguments-differ): SendMessage",
             '$.message.parts[0].text: recorded "for 4", requested "for 5"',
-            'hint: leave out a part that differs in every run: normalize=["REGEX"] (in @pytest.mark.a2a_cassette)',
+            (
+                'hint: leave out a part that differs in every run: normalize=["REGEX"] (in '
+                "@pytest.mark.a2a_cassette)"
+            ),
             "inspect it: a2a-inspect ",
         ],
         "teardown of test_fails_unused": [
@@ -172,14 +180,20 @@ def test_replayed(project: pytest.Pytester) -> None:
             "table.a2a.jsonl was recorded ",
             "hint: record it again: pytest --a2a-record-mode=rewrite",
         ],
-        "setup of test_no_fault": ["a fault cannot be injected: ", "hint: a fault begins with drop, dup, "],
+        "setup of test_no_fault": [
+            "a fault cannot be injected: ",
+            "hint: a fault begins with drop, dup, ",
+        ],
         "setup of test_no_policy": ["redact: ", "hint: "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
         "setup of test_alone": ["request a2a_agent or a2a_live in the test as well"],
         "setup of test_none": [
             "the cassette cassettes/test_broken/test_none.a2a.jsonl does not exist",
             "--a2a-record-mode=once",
-            "make it from a recording: a2a-inspect export RECORDING -o cassettes/test_broken/test_none.a2a.jsonl",
+            (
+                "make it from a recording: a2a-inspect export RECORDING -o "
+                "cassettes/test_broken/test_none.a2a.jsonl"
+            ),
         ],
         "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
         "setup of test_foreign": ["conftest.py is not a recording\nhint: "],
@@ -202,7 +216,9 @@ def test_replayed(project: pytest.Pytester) -> None:
             f"  *{orphan.name}",
         ]
     )
-    result.stdout.fnmatch_lines(["*a2a_cassette has no effect here: the test does not use the fixture a2a_agent"])
+    result.stdout.fnmatch_lines(
+        ["*a2a_cassette has no effect here: the test does not use the fixture a2a_agent"]
+    )
 
 
 _LIVE = """
@@ -211,7 +227,8 @@ from concierge import Concierge
 
 async def test_clean(a2a_live, a2a_recording):
     await Concierge(a2a_live.url).book_table(4)
-    assert [each.operation for each in a2a_recording.exchanges()] == ["GetAgentCard", "SendMessage", "SendMessage"]
+    calls = [each.operation for each in a2a_recording.exchanges()]
+    assert calls == ["GetAgentCard", "SendMessage", "SendMessage"]
     assert next(a2a_recording.tasks()).state == "completed"
 
 def ask(agent):
@@ -238,7 +255,9 @@ import pytest
 from concierge import Concierge
 
 HERE = Path(__file__).parent
-ONE, TWO, THREE, FOUR, FIVE = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four", "five"))
+ONE, TWO, THREE, FOUR, FIVE = (
+    HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four", "five")
+)
 
 def cassette(path, mode, **settings):
     return pytest.mark.a2a_cassette(path.name, record_mode=mode, **settings)
@@ -285,7 +304,9 @@ async def test_asks_for_more(a2a_agent, a2a_recording):
     assert (await day(a2a_agent))[-1].startswith("Evening")
     assert {each.outcome for each in a2a_recording.exchanges()} == {"ok"}
 
-@cassette(HERE / "part.a2a.jsonl", "once", before_record=lambda call: call.operation == "SendMessage")
+@cassette(
+    HERE / "part.a2a.jsonl", "once", before_record=lambda call: call.operation == "SendMessage"
+)
 async def test_records_a_part(a2a_agent):
     await Concierge(a2a_agent.url).book_table(4)
 
@@ -335,7 +356,8 @@ async def test_records_anew(a2a_agent):
 def test_what_was_recorded_anew():
     from a2a_proxy import Recording
     with Recording(THREE) as recording:
-        assert [each.operation for each in recording.exchanges()] == ["GetAgentCard", "SendStreamingMessage"]
+        calls = [each.operation for each in recording.exchanges()]
+        assert calls == ["GetAgentCard", "SendStreamingMessage"]
     assert [path.name for path in HERE.glob(".*a2a*")] == []
 """
 
@@ -360,7 +382,10 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     _check_live(project, result)
     told = sections(result)
     _check_modes(told)
-    assert "the proxy could not reach the agent 127.0.0.1:9: connection refused\nrecording of" in told["test_down"]
+    assert (
+        "the proxy could not reach the agent 127.0.0.1:9: connection refused\nrecording of"
+        in told["test_down"]
+    )
     result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
     result.stdout.fnmatch_lines(
@@ -369,7 +394,10 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
             "  test_modes.py::test_records: one.a2a.jsonl",
             "  test_modes.py::test_records_more: two.a2a.jsonl, new calls appended",
             "requests that equal a recorded one only after masking:",
-            "  test_modes.py::test_replays_another_request_id: SendStreamingMessage *xyz-9876* except for: request id",
+            (
+                "  test_modes.py::test_replays_another_request_id: "
+                "SendStreamingMessage *xyz-9876* except for: request id"
+            ),
         ]
     )
     assert not (project.path / "none.a2a.jsonl").exists()
@@ -377,12 +405,21 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
 
 def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:
     """Of each test that failed the recording is there, whole, and named in both reports."""
-    result.stdout.fnmatch_lines(["a violation of the protocol:", "*error A2A-RPC-002*", "see: a2a-inspect check *"])
+    result.stdout.fnmatch_lines(
+        ["a violation of the protocol:", "*error A2A-RPC-002*", "see: a2a-inspect check *"]
+    )
     report = ElementTree.parse(project.path / "report.xml")
     cases = [case for case in report.iter("testcase") if case.attrib["classname"] == "test_live"]
-    properties = [each for case in cases for each in case.iter("property") if each.attrib["name"] == "a2a_recording"]
+    properties = [
+        each
+        for case in cases
+        for each in case.iter("property")
+        if each.attrib["name"] == "a2a_recording"
+    ]
     assert len(properties) == 2
-    for path, operation in zip((each.attrib["value"] for each in properties), ("GetTask", "GetAgentCard"), strict=True):
+    for path, operation in zip(
+        (each.attrib["value"] for each in properties), ("GetTask", "GetAgentCard"), strict=True
+    ):
         with Recording(path) as recording:
             assert [each.operation for each in recording.exchanges()] == [operation]
             assert recording.sessions()[0].complete
@@ -394,20 +431,38 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     told = "calls that the live agent answered and that are in no cassette (mode spy):"
     at = result.outlines.index(told)
     spied, alone = result.outlines[at + 1 : at + 3]
-    assert spied.startswith("  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new.")
-    assert alone.startswith("  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export ")
+    assert spied.startswith(
+        "  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new."
+    )
+    assert alone.startswith(
+        "  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export "
+    )
     commands = [shlex.split(line.partition("to keep them: ")[2])[1:] for line in (spied, alone)]
-    code = f"from a2a_inspect.cli.main import cli; [cli.main(each, standalone_mode=False) for each in {commands}]"
-    assert project.run(sys.executable, "-c", code).ret == 0  # what is imported here would be forgotten with the project
+    code = (
+        "from a2a_inspect.cli.main import cli; "
+        f"[cli.main(each, standalone_mode=False) for each in {commands}]"
+    )
+    assert (
+        project.run(sys.executable, "-c", code).ret == 0
+    )  # what is imported here would be forgotten with the project
     for name, sessions in (("new", [3, 1]), ("nowhere", [2])):
         with Recording(project.path / f"{name}.a2a.jsonl") as recording:
             assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
 
 
 def _check_modes(told: dict[str, str]) -> None:
-    assert "7 tests share one.a2a.jsonl, and each would overwrite" in told["setup of test_others_use_it"]
-    no_card = "the agent card was requested, but the cassette has none: GET /.well-known/agent-card.json was answered"
-    assert f"{no_card} with 404\nhint: export the cassette again, with the card: -f '(" in told["test_has_no_card"]
+    assert (
+        "7 tests share one.a2a.jsonl, and each would overwrite"
+        in told["setup of test_others_use_it"]
+    )
+    no_card = (
+        "the agent card was requested, but the cassette has none: "
+        "GET /.well-known/agent-card.json was answered"
+    )
+    assert (
+        f"{no_card} with 404\nhint: export the cassette again, with the card: -f '("
+        in told["test_has_no_card"]
+    )
     another = told["teardown of test_the_agent_is_another"]
     assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another

@@ -35,17 +35,32 @@ def test_the_narrower_layer_wins() -> None:
 @pytest.mark.parametrize(
     ("layer", "said"),
     [
-        ({"recordmode": "once"}, "the marker has no setting 'recordmode': did you mean record_mode?"),
+        (
+            {"recordmode": "once"},
+            "the marker has no setting 'recordmode': did you mean record_mode?",
+        ),
         ({"xyz": 1}, "the marker has no setting 'xyz': the settings are record_mode, "),
-        ({"before_record": "SendMessage"}, "before_record 'SendMessage' is not a function of a call"),
-        ({"record_mode": "all"}, "record_mode 'all' is not one of none, once, new_episodes, rewrite, verify, spy"),
+        (
+            {"before_record": "SendMessage"},
+            "before_record 'SendMessage' is not a function of a call",
+        ),
+        (
+            {"record_mode": "all"},
+            "record_mode 'all' is not one of none, once, new_episodes, rewrite, verify, spy",
+        ),
         ({"on_expiry": "shout"}, "on_expiry 'shout' is not one of warn, fail, rerecord"),
         ({"match": "fuzzy"}, "match 'fuzzy' is not one of strict, default, by-operation, loose"),
         ({"fail_on": "never"}, "fail_on 'never' is not one of info, warning, error"),
         ({"max_age": "soon"}, "max_age 'soon' is not an age"),
-        ({"speed": "fast"}, "speed 'fast' is not a speed: write 'instant', 'recorded' or a number above 0"),
+        (
+            {"speed": "fast"},
+            "speed 'fast' is not a speed: write 'instant', 'recorded' or a number above 0",
+        ),
         ({"speed": 0}, "speed 0 is not a speed"),
-        ({"policies": {"GetTask": "often"}}, "policy 'often' is not one of sequence, last-sticky, by-progress"),
+        (
+            {"policies": {"GetTask": "often"}},
+            "policy 'often' is not one of sequence, last-sticky, by-progress",
+        ),
     ],
 )
 def test_an_invalid_setting_is_named_with_its_source(layer: dict[str, Any], said: str) -> None:

@@ -23,7 +23,8 @@ def test_values_on_one_side_only_are_named(tmp_path: Path) -> None:
 
 
 def test_a_part_is_appended(tmp_path: Path) -> None:
-    """Only the calls that `before_record` is true of come behind what was there, and they can be replayed."""
+    """Only the calls that `before_record` is true of come behind what was there, and they can be
+    replayed."""
     cassette, new = tmp_path / "c.a2a.jsonl", tmp_path / "new.a2a.db"
     cassette.write_bytes((SAMPLES / "demo.a2a.jsonl").read_bytes())
     read_cassette(SAMPLES / "lossy.a2a.jsonl", new)
@@ -31,6 +32,8 @@ def test_a_part_is_appended(tmp_path: Path) -> None:
     assert count_calls(new, lambda call: call.operation == "GetTask") == 3
     append_session(new, cassette, lambda call: call.operation == "GetTask")
     with open_recording_or_cassette(cassette) as recording:
-        counts = [sum(1 for _ in recording.read_exchanges(row.id)) for row in recording.read_sessions()]
+        counts = [
+            sum(1 for _ in recording.read_exchanges(row.id)) for row in recording.read_sessions()
+        ]
         assert sorted(counts) == [3, 7]
         assert load_script(recording).sessions == 2

@@ -12,7 +12,9 @@ from a2a_proxy.wire.body import BodyCollector
 from support_wire import pieces_of, reload
 
 
-def collect(data: bytes, cuts: list[int], restart: bool = False, limit: int = 20, keep: int = 5) -> BodyCollector:
+def collect(
+    data: bytes, cuts: list[int], restart: bool = False, limit: int = 20, keep: int = 5
+) -> BodyCollector:
     collector = BodyCollector(limit, keep)
     at = 100
     for piece in pieces_of(data, cuts):
@@ -24,9 +26,14 @@ def collect(data: bytes, cuts: list[int], restart: bool = False, limit: int = 20
 
 
 @settings(deadline=None)
-@given(data=st.binary(min_size=1, max_size=30), cuts=st.lists(st.integers(0, 30), max_size=5), restart=st.booleans())
+@given(
+    data=st.binary(min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 30), max_size=5),
+    restart=st.booleans(),
+)
 def test_any_split_gives_the_same_body(data: bytes, cuts: list[int], restart: bool) -> None:
-    """Whole up to the limit, beyond it the beginning, the true size and the hash, with times and span of all of it."""
+    """Whole up to the limit, beyond it the beginning, the true size and the hash, with times and
+    span of all of it."""
     body = collect(data, cuts, restart)
     long = len(data) > 20
     assert (body.data, body.size, body.truncated) == (data[:5] if long else data, len(data), long)
@@ -37,11 +44,19 @@ def test_any_split_gives_the_same_body(data: bytes, cuts: list[int], restart: bo
 def test_an_empty_body_has_no_time() -> None:
     """An empty body has no time."""
     body = BodyCollector()
-    assert (body.data, body.size, body.began, body.at, body.truncated, body.sha256) == (b"", 0, 0, 0, False, b"")
+    assert (body.data, body.size, body.began, body.at, body.truncated, body.sha256) == (
+        b"",
+        0,
+        0,
+        0,
+        False,
+        b"",
+    )
 
 
 def test_a_body_ends_at_the_time_of_its_last_piece() -> None:
-    """`began` is the first piece's time, `at` the last one's, and `data` may be asked in between."""
+    """`began` is the first piece's time, `at` the last one's, and `data` may be asked in
+    between."""
     body = BodyCollector()
     body.add(b"a", 5, 10, 12)
     assert body.data == b"a"

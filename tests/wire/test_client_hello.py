@@ -6,13 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloReader, HelloGap, read_client_hello
+from a2a_proxy.wire.client_hello import (
+    MAX_HELLO_BYTES,
+    ClientHello,
+    ClientHelloReader,
+    HelloGap,
+    read_client_hello,
+)
 
 
-def hello_of(name: str | None, *alpn: str, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
+def hello_of(
+    name: str | None, *alpn: str, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+) -> bytes:
     """Return the ClientHello that Python's own TLS sends."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, newest
+    context.check_hostname, context.verify_mode, context.maximum_version = (
+        False,
+        ssl.CERT_NONE,
+        newest,
+    )
     if alpn:
         context.set_alpn_protocols(list(alpn))
     sent = ssl.MemoryBIO()
@@ -74,7 +86,9 @@ def test_extensions_are_optional() -> None:
     other_name = extension(0, vector(b"\x07" + vector(b"x")))
     grease = extension(0x0A0A, b"anything")
     protocols = extension(16, vector(vector(b"\xea\xea", 1) + vector(b"h2", 1)))
-    assert read_client_hello(hello_with(grease + other_name + protocols)) == ClientHello("", ("h2",))
+    assert read_client_hello(hello_with(grease + other_name + protocols)) == ClientHello(
+        "", ("h2",)
+    )
 
 
 MALFORMED = {
@@ -86,7 +100,8 @@ MALFORMED = {
     "a record that is too large": b"\x16\x03\x01\x40\x01" + HELLO[5:],
     "a second record of another type": split_records(HELLO, 100)[:105] + b"\x17\x03\x01\0\x01\x01",
     "a message that is too large": b"\x16\x03\x01\x40\0\x01" + (MAX_HELLO_BYTES - 3).to_bytes(3),
-    "a message that ends early": b"\x16\x03\x01" + vector(b"\x01" + vector(b"\x03\x03" + bytes(32), 3)),
+    "a message that ends early": b"\x16\x03\x01"
+    + vector(b"\x01" + vector(b"\x03\x03" + bytes(32), 3)),
     "bytes after the extensions": hello_with(b"", b"x"),
     "an extension that is too long": hello_with(b"\0\0\0\xff"),
     "a name with a space": hello_with(server_name(b"agent example")),
@@ -110,10 +125,12 @@ def test_a_name_of_253_bytes_is_read() -> None:
 
 
 def test_the_size_is_bounded() -> None:
-    """The largest message is read. One in so many records that their headers exceed the bound is not waited for."""
+    """The largest message is read. One in so many records that their headers exceed the bound is
+    not waited for."""
     padding = MAX_HELLO_BYTES - len(hello_with(extension(21, b""))) - 5
     largest = split_records(
-        hello_with(extension(21, bytes(padding // 2)) + extension(21, bytes(padding // 2 - 4))), 16384
+        hello_with(extension(21, bytes(padding // 2)) + extension(21, bytes(padding // 2 - 4))),
+        16384,
     )
     assert MAX_HELLO_BYTES - 10 < len(largest) <= MAX_HELLO_BYTES
     assert read_client_hello(largest) == ClientHello()
@@ -125,12 +142,17 @@ def test_the_size_is_bounded() -> None:
 @given(st.binary(max_size=300), st.integers(0, len(HELLO)))
 def test_no_bytes_raise(garbage: bytes, position: int) -> None:
     """Garbage alone, garbage inside a ClientHello, and a ClientHello that turns into garbage."""
-    for data in (garbage, HELLO[:position] + garbage + HELLO[position:], HELLO[:position] + garbage):
+    for data in (
+        garbage,
+        HELLO[:position] + garbage + HELLO[position:],
+        HELLO[:position] + garbage,
+    ):
         assert isinstance(read_client_hello(data), ClientHello | HelloGap)
 
 
 def test_the_work_grows_with_the_bytes_and_not_with_their_pieces() -> None:
-    """A client that sends records of one byte, a byte at a time, makes the reader look at no record twice."""
+    """A client that sends records of one byte, a byte at a time, makes the reader look at no record
+    twice."""
     hello = split_records(hello_with(extension(65_000, bytes(5_000))), 1)
     looks = 0
 

@@ -23,8 +23,16 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
 @pytest.mark.parametrize(
     ("steps", "inner", "kind"),
     [
-        ([("C", GET), ("S", OK), ("C", GET[:9]), ("c-eof", b""), ("s-eof", b"")], Http1Decoder, "http/1.1"),
-        ([("S", OK), ("C", b"\r\n" + GET[:2]), ("s-eof", b""), ("C", GET[2:])], Http1Decoder, "http/1.1"),
+        (
+            [("C", GET), ("S", OK), ("C", GET[:9]), ("c-eof", b""), ("s-eof", b"")],
+            Http1Decoder,
+            "http/1.1",
+        ),
+        (
+            [("S", OK), ("C", b"\r\n" + GET[:2]), ("s-eof", b""), ("C", GET[2:])],
+            Http1Decoder,
+            "http/1.1",
+        ),
         ([("S", OK[:5]), ("s-reset", b""), ("C", GET)], Http1Decoder, "http/1.1"),
         ([("C", PREFACE + SETTINGS), ("S", SETTINGS)], Http2Decoder, "h2c"),
         ([("S", SETTINGS), ("C", PREFACE + SETTINGS)], Http2Decoder, "h2c"),
@@ -33,7 +41,8 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
 def test_bytes_reach_the_right_decoder_in_order(
     steps: list[Step], inner: type[Http1Decoder] | type[Http2Decoder], kind: str
 ) -> None:
-    """Also what the agent said before the client was recognised (gRPC servers send SETTINGS at once)."""
+    """Also what the agent said before the client was recognised (gRPC servers send SETTINGS at
+    once)."""
     assert in_every_split(ConnectionDecoder, steps) == play(inner(), steps)
     decoder = ConnectionDecoder()
     play(decoder, steps)
@@ -45,7 +54,11 @@ def test_bytes_reach_the_right_decoder_in_order(
     [
         ([("C", HELLO), ("S", b"\x16\x03\x03")], "tls", "tls"),
         ([("C", b"*1\r\n$4\r\nPING\r\n"), ("S", b"+PONG\r\n")], "opaque", "unknown"),
-        ([("S", b"220 mail\r\n"), ("C", b"\x00"), ("S", b"500\r\n"), ("s-eof", b"")], "opaque", "unknown"),
+        (
+            [("S", b"220 mail\r\n"), ("C", b"\x00"), ("S", b"500\r\n"), ("s-eof", b"")],
+            "opaque",
+            "unknown",
+        ),
         ([("C", b"GE"), ("c-eof", b"")], "opaque", "unknown"),
         ([("S", b"220 mail\r\n"), ("c-eof", b"")], "opaque", "server first"),
         ([("S", b"x" * (MAX_HELD + 1)), ("C", GET)], "opaque", "server first"),
@@ -53,12 +66,16 @@ def test_bytes_reach_the_right_decoder_in_order(
         ([("C", b"GE"), ("c-lost", b"")], "opaque", "lost"),
     ],
 )
-def test_bytes_that_are_not_http_are_counted_and_reported_once(steps: list[Step], kind: str, looks: str) -> None:
+def test_bytes_that_are_not_http_are_counted_and_reported_once(
+    steps: list[Step], kind: str, looks: str
+) -> None:
     """One Control, bytes of both directions counted, nothing else."""
     total = sum(len(raw) for _, raw in steps)
     for size in (1 << 20, 7):
         decoder = ConnectionDecoder()
-        (told,) = play(decoder, steps, lambda data, size=size: range(0, len(data), size), restart=size > 7)  # type: ignore[misc]
+        (told,) = play(
+            decoder, steps, lambda data, size=size: range(0, len(data), size), restart=size > 7
+        )  # type: ignore[misc]
         assert isinstance(told, Control)
         assert (told.name, told.detail) == ("opaque", {"looks_like": looks})
         if size == 7:

@@ -29,7 +29,10 @@ def raw_deflate(data):
 def flushed_gzip(data):
     """As a server does with a stream of events: a flush after each piece."""
     packer = zlib.compressobj(wbits=31)
-    pieces = [packer.compress(data[i : i + 50]) + packer.flush(zlib.Z_SYNC_FLUSH) for i in range(0, len(data), 50)]
+    pieces = [
+        packer.compress(data[i : i + 50]) + packer.flush(zlib.Z_SYNC_FLUSH)
+        for i in range(0, len(data), 50)
+    ]
     return b"".join(pieces) + packer.flush()
 
 
@@ -91,7 +94,10 @@ def test_a_body_that_ends_early_is_a_problem(coding):
     assert decoder.problem == "encoded content ends early"
 
 
-@given(st.sampled_from([b"gzip", b"deflate", b"zstd", b"gzip, zstd"]), st.lists(st.binary(max_size=50), max_size=5))
+@given(
+    st.sampled_from([b"gzip", b"deflate", b"zstd", b"gzip, zstd"]),
+    st.lists(st.binary(max_size=50), max_size=5),
+)
 @settings(max_examples=200, deadline=None)
 def test_garbage_never_raises(coding, pieces):
     """After the first problem nothing more is given."""
@@ -130,7 +136,8 @@ def test_an_unknown_coding_leaves_the_bytes_unchanged(coding):
 
 
 def test_a_late_restart_is_a_problem(monkeypatch):
-    """Encoded bytes are kept up to a limit; beyond it the decoder continues, but cannot be restored."""
+    """Encoded bytes are kept up to a limit; beyond it the decoder continues, but cannot be
+    restored."""
     monkeypatch.setattr(content, "MAX_REPLAYED", 50)
     wire = gzip.compress(bytes(range(256)))
     decoder = ContentDecoder(b"gzip")
@@ -151,7 +158,8 @@ def test_messages_are_decompressed_up_to_the_limit():
 
 
 class FakeBrotli:
-    """Stands for the module `brotli`, which is not installed here: bytes doubled, output bounded."""
+    """Stands for the module `brotli`, which is not installed here: bytes doubled, output
+    bounded."""
 
     class error(Exception):
         pass

@@ -45,7 +45,12 @@ def cuts(data, *places):
     return [piece(data[a:b], a) for a, b in itertools.pairwise(edges)]
 
 
-WIRE = message(b"") + message(b"first") + message(gzip.compress(b"second" * 9), 1) + message(b"third" * 20)
+WIRE = (
+    message(b"")
+    + message(b"first")
+    + message(gzip.compress(b"second" * 9), 1)
+    + message(b"third" * 20)
+)
 
 
 def test_every_split_gives_the_same_messages_also_after_a_restart():
@@ -67,11 +72,14 @@ PADS = st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 5)),
 @given(st.lists(st.binary(max_size=40), max_size=8), PADS, st.integers(1, 40))
 @settings(max_examples=100, deadline=None)
 def test_spans_do_not_depend_on_how_the_bytes_came(messages, pads, step):
-    """Messages that share and straddle DATA frames, padded or not, through the HTTP/2 decoder, in any split."""
+    """Messages that share and straddle DATA frames, padded or not, through the HTTP/2 decoder, in
+    any split."""
     rest, wire = b"".join(map(message, messages)), upstream(frame(1, 4, 1, b"\x83"))
     for size, padded, pad in [*pads, (len(rest), False, 0)]:
         taken, rest = rest[:size], rest[size:]
-        wire += frame(0, 8, 1, bytes([pad]) + taken + bytes(pad)) if padded else frame(0, 0, 1, taken)
+        wire += (
+            frame(0, 8, 1, bytes([pad]) + taken + bytes(pad)) if padded else frame(0, 0, 1, taken)
+        )
     told = []
     for chunks in ([(UP, wire)], [(UP, wire[i : i + step]) for i in range(0, len(wire), step)]):
         _, events = decode(chunks)
@@ -105,19 +113,27 @@ def test_a_large_message_is_truncated_with_its_size_and_hash():
         assert large.sha256 == hashlib.sha256(data).digest()
         assert following.data == b"next"
     plain = b"z" * 150
-    _, (large,) = read([piece(message(gzip.compress(plain), 1))], GrpcReassembler(b"gzip", limit=100, keep=10))
+    _, (large,) = read(
+        [piece(message(gzip.compress(plain), 1))], GrpcReassembler(b"gzip", limit=100, keep=10)
+    )
     assert (large.data, large.size, large.truncated) == (b"z" * 10, 150, True)
     assert large.sha256 == hashlib.sha256(plain).digest()
 
 
 def test_an_oversized_compressed_message_has_its_compressed_size_and_hash():
-    """It cannot be decompressed whole: its beginning is, size and hash are those of the compressed bytes."""
+    """It cannot be decompressed whole: its beginning is, size and hash are those of the compressed
+    bytes."""
     packed = zlib.compress(bytes(range(256)) * 4, 0)
     _, (large, following) = read(
-        [piece(message(packed, 1) + message(b"next"))], GrpcReassembler(b"deflate", limit=500, keep=100)
+        [piece(message(packed, 1) + message(b"next"))],
+        GrpcReassembler(b"deflate", limit=500, keep=100),
     )
     assert bytes(range(256)).startswith(large.data)
-    assert (large.size, large.truncated, large.sha256) == (len(packed), True, hashlib.sha256(packed).digest())
+    assert (large.size, large.truncated, large.sha256) == (
+        len(packed),
+        True,
+        hashlib.sha256(packed).digest(),
+    )
     assert following.data == b"next"
 
 
@@ -146,7 +162,9 @@ def test_undecodable_messages_make_the_stream_opaque(encoding, wire, expected):
     for pieces in ([piece(data)], cuts(data, *range(1, len(data)))):
         parts, out = read(pieces, GrpcReassembler(encoding), restart=True)
         wrong = [each for each in out if isinstance(each, Undecodable)]
-        assert [(each.offset, each.expected, each.stream, each.direction) for each in wrong] == [(9, expected, 1, DOWN)]
+        assert [(each.offset, each.expected, each.stream, each.direction) for each in wrong] == [
+            (9, expected, 1, DOWN)
+        ]
         assert out[-1] is wrong[0]
         assert next(each.data for each in out if isinstance(each, GrpcMessage)) == b"good"
         parts.finish(9, out)
@@ -160,7 +178,11 @@ ENDS = [(3, "message prefix of 5 bytes", 3), (7, "message of 4 bytes", 2)]
 def test_an_incomplete_message_at_the_end_is_reported(cut, expected, got):
     parts, out = read([piece(message(b"full") + message(b"half")[:cut], 100)], restart=True)
     parts.finish(9, out)
-    assert (out[-1].offset, out[-1].expected, out[-1].got) == (109, expected, f"end after {got} bytes")
+    assert (out[-1].offset, out[-1].expected, out[-1].got) == (
+        109,
+        expected,
+        f"end after {got} bytes",
+    )
     assert len(out) == 2
 
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from a2a_proxy.wire import hpack_decoder
 from a2a_proxy.wire.hpack_decoder import HpackDecoder, HpackError
 
-NAMES = st.sampled_from([b":status", b":path", b"te", b"x", b"grpc-status", b"x-trace-bin"]) | st.binary(max_size=20)
+NAMES = st.sampled_from(
+    [b":status", b":path", b"te", b"x", b"grpc-status", b"x-trace-bin"]
+) | st.binary(max_size=20)
 FIELDS = st.lists(st.tuples(NAMES, st.binary(max_size=60), st.booleans()), max_size=8)
 BLOCKS = st.lists(st.tuples(FIELDS, st.booleans(), st.none() | st.integers(0, 9000)), max_size=8)
 
@@ -48,7 +50,9 @@ def test_valid_blocks_decode_as_the_library_does_also_saved_between_them(blocks)
         expected = [(name, value) for name, value, _ in fields]
         assert [tuple(field) for field in library.decode(block, raw=True)] == expected
         assert decoder.decode_block(block) == expected
-        decoder = HpackDecoder.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
+        decoder = HpackDecoder.restore(
+            msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save()))
+        )
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
@@ -69,7 +73,10 @@ def test_damaged_blocks_are_judged_as_the_library_does(fields, where, byte):
     """One byte of a valid block replaced, or the block cut there."""
     block = bytearray(Encoder().encode(fields))
     where = min(where, len(block))
-    for damaged in (bytes(block[:where]), bytes(block[:where]) + bytes([byte]) + bytes(block[where + 1 :])):
+    for damaged in (
+        bytes(block[:where]),
+        bytes(block[:where]) + bytes([byte]) + bytes(block[where + 1 :]),
+    ):
         expected = outcome(lambda data: reference().decode(data, raw=True), damaged)
         assert outcome(ours().decode_block, damaged) == expected
 
@@ -102,19 +109,32 @@ def test_a_header_list_bomb_is_rejected():
 
 @pytest.mark.parametrize(
     "block",
-    [b"\x80", b"\xbe", b"\xff", b"\xff\xff\xff\xff\xff\xff\x01", b"\x82\x20", b"\x3f\xff\xff\xff\x0f", b"\x00\x05ab"],
+    [
+        b"\x80",
+        b"\xbe",
+        b"\xff",
+        b"\xff\xff\xff\xff\xff\xff\x01",
+        b"\x82\x20",
+        b"\x3f\xff\xff\xff\x0f",
+        b"\x00\x05ab",
+    ],
 )
 def test_each_kind_of_error_is_named(block):
-    """Index 0, index beyond the table, cut integer, long integer, late update, large update, cut string."""
+    """Index 0, index beyond the table, cut integer, long integer, late update, large update, cut
+    string."""
     with pytest.raises(HpackError):
         HpackDecoder().decode_block(block)
 
 
 def test_a_table_keeps_as_many_entries_as_its_size_allows():
-    """A table of 100 bytes holds an entry of 100 bytes, or two of 50; older entries are no longer addressable."""
+    """A table of 100 bytes holds an entry of 100 bytes, or two of 50; older entries are no longer
+    addressable."""
     decoder = ours()
     size_100, indexed_62, indexed_64 = b"\x3f\x45", b"\xbe", b"\xc0"
-    assert decoder.decode_block(size_100 + b"\x40\x01a\x43" + b"v" * 67 + indexed_62) == [(b"a", b"v" * 67)] * 2
+    assert (
+        decoder.decode_block(size_100 + b"\x40\x01a\x43" + b"v" * 67 + indexed_62)
+        == [(b"a", b"v" * 67)] * 2
+    )
     for number in range(5):
         decoder.decode_block(b"\x40\x01%d\x11" % number + b"v" * 17)
     assert decoder.decode_block(b"\xbe\xbf") == [(b"4", b"v" * 17), (b"3", b"v" * 17)]

@@ -42,7 +42,9 @@ def brief(events: list[WireEvent]) -> list[Any]:
             case Cut():
                 short.append((arrow, event.stream, f"cut {event.how}"))
             case Control():
-                short.append((arrow, event.name, event.detail.get("what") or event.detail.get("protocol")))
+                short.append(
+                    (arrow, event.name, event.detail.get("what") or event.detail.get("protocol"))
+                )
             case Undecodable():
                 short.append((arrow, event.stream, "undecodable"))
     return short
@@ -50,7 +52,10 @@ def brief(events: list[WireEvent]) -> list[Any]:
 
 def test_a_request_and_its_response() -> None:
     """Heads keep names, case, order and duplicates; spans and times are those of the bytes."""
-    request = b"POST /v1/x%20y?z HTTP/1.1\r\nhost: h:1\r\nX-A: 1\r\nx-a:  2 \t\r\nContent-Length: 3\r\n\r\n"
+    request = (
+        b"POST /v1/x%20y?z HTTP/1.1\r\nhost: h:1\r\n"
+        b"X-A: 1\r\nx-a:  2 \t\r\nContent-Length: 3\r\n\r\n"
+    )
     events = told([("C", request), ("C", b"abc"), ("S", OK)])
     assert events == [
         Head(
@@ -88,14 +93,16 @@ def test_a_request_and_its_response() -> None:
 
 
 def test_a_head_begins_at_the_time_of_its_first_byte() -> None:
-    """`began` is the time of the first byte, `at` that of the last; empty lines before it count for neither."""
+    """`began` is the time of the first byte, `at` that of the last; empty lines before it count for
+    neither."""
     head = told([("C", b"\r\n\r\n"), ("C", GET[:9]), ("C", GET[9:])])[0]
     assert isinstance(head, Head)
     assert (head.began, head.at, head.start, head.end) == (2000, 3000, 4, 4 + len(GET))
 
 
 def test_chunked_body_with_extensions_and_trailers() -> None:
-    """Chunk framing is counted to the span of the bytes it carries, and trailers are a head of their own."""
+    """Chunk framing is counted to the span of the bytes it carries, and trailers are a head of
+    their own."""
     wire = STREAM + b"5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-T: 1\r\nx-t: 2\r\n\r\n"
     events = told([("C", GET), ("S", wire)])
     assert brief(events)[3:] == [
@@ -115,7 +122,14 @@ def test_chunked_body_with_extensions_and_trailers() -> None:
 def test_keep_alive_and_pipelining() -> None:
     """Responses belong to requests in order, however many requests went ahead."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
-    events = told([("C", GET + b"HEAD /b HTTP/1.1\r\n\r\n" + GET), ("S", OK + head + OK), ("C", GET), ("S", OK)])
+    events = told(
+        [
+            ("C", GET + b"HEAD /b HTTP/1.1\r\n\r\n" + GET),
+            ("S", OK + head + OK),
+            ("C", GET),
+            ("S", OK),
+        ]
+    )
     assert brief(events) == [
         ("C", 1, b"GET", b"/a"),
         ("C", 1, "end"),
@@ -187,13 +201,23 @@ def test_a_response_may_overtake_its_request() -> None:
 
 def test_body_until_eof() -> None:
     """Without length the end of the connection completes the response."""
-    steps = [("C", GET), ("S", b"HTTP/1.0 200 OK\r\n\r\nab"), ("S", b"c"), ("s-eof", b""), ("c-eof", b"")]
+    steps = [
+        ("C", GET),
+        ("S", b"HTTP/1.0 200 OK\r\n\r\nab"),
+        ("S", b"c"),
+        ("s-eof", b""),
+        ("c-eof", b""),
+    ]
     assert brief(told(steps))[2:] == [("S", 1, 200), ("S", 1, b"abc"), ("S", 1, "end by eof")]
 
 
 def test_a_transfer_coding_that_is_not_chunked_lasts_until_eof() -> None:
     """RFC 9112, 6.3: a response whose last coding is not chunked ends with the connection."""
-    steps = [("C", GET), ("S", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nab"), ("s-eof", b"")]
+    steps = [
+        ("C", GET),
+        ("S", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nab"),
+        ("s-eof", b""),
+    ]
     assert brief(told(steps))[2:] == [("S", 1, 200), ("S", 1, b"ab"), ("S", 1, "end by eof")]
 
 
@@ -201,7 +225,13 @@ def test_upgrade_makes_both_directions_opaque() -> None:
     """After 101 nothing is read; what passes is counted."""
     ask = b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     yes = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    steps = [("C", ask), ("S", yes + b"\x81\x01a"), ("C", b"\x81\x81..."), ("c-eof", b""), ("s-eof", b"")]
+    steps = [
+        ("C", ask),
+        ("S", yes + b"\x81\x01a"),
+        ("C", b"\x81\x81..."),
+        ("c-eof", b""),
+        ("s-eof", b""),
+    ]
     assert brief(told(steps))[2:] == [("S", 1, 101), ("S", 1, "end"), ("S", "upgrade", "websocket")]
     decoder = Http1Decoder()
     play(decoder, steps)
@@ -211,7 +241,10 @@ def test_upgrade_makes_both_directions_opaque() -> None:
 
 def test_an_ignored_upgrade_continues_as_http() -> None:
     """Java clients send `Upgrade: h2c` with a body; an agent that does not care answers 200."""
-    ask = b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"
+    ask = (
+        b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+        b"Upgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"
+    )
     assert brief(told([("C", ask), ("S", OK), ("C", GET), ("S", OK)]))[:8] == [
         ("C", 1, b"POST", b"/"),
         ("C", 1, b"{}"),
@@ -241,7 +274,9 @@ def test_connect() -> None:
     """A tunnel after 2xx, plain HTTP after a refusal."""
     ask = b"CONNECT agent:443 HTTP/1.1\r\nHost: agent:443\r\n\r\n"
     yes = b"HTTP/1.1 200 Connection established\r\n\r\n"
-    assert brief(told([("C", ask), ("S", yes), ("C", b"\x16\x03\x01"), ("S", b"\x16\x03\x03")]))[2:] == [
+    assert brief(told([("C", ask), ("S", yes), ("C", b"\x16\x03\x01"), ("S", b"\x16\x03\x03")]))[
+        2:
+    ] == [
         ("S", 1, 200),
         ("S", 1, "end"),
         ("S", "upgrade", "connect"),
@@ -277,7 +312,8 @@ BOTH = b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def test_content_length_with_transfer_encoding_is_not_guessed() -> None:
-    """The head is told, its body is not: the peers themselves may disagree about it. The other direction goes on."""
+    """The head is told, its body is not: the peers themselves may disagree about it. The other
+    direction goes on."""
     events = told([("C", b"POST / HTTP/1.1\r\n" + BOTH + b"abc"), ("S", OK)])
     assert brief(events) == [
         ("C", 1, b"POST", b"/"),
@@ -288,7 +324,14 @@ def test_content_length_with_transfer_encoding_is_not_guessed() -> None:
     ]
     problem = next(e for e in events if isinstance(e, Undecodable))
     assert (problem.offset, problem.got) == (0, "Content-Length and Transfer-Encoding together")
-    events = told([("C", GET + GET), ("S", OK + b"HTTP/1.1 200 OK\r\n" + BOTH + b"abc"), ("C", GET), ("s-eof", b"")])
+    events = told(
+        [
+            ("C", GET + GET),
+            ("S", OK + b"HTTP/1.1 200 OK\r\n" + BOTH + b"abc"),
+            ("C", GET),
+            ("s-eof", b""),
+        ]
+    )
     assert brief(events)[7:] == [
         ("S", 2, 200),
         ("S", 2, "undecodable"),
@@ -325,7 +368,11 @@ GARBAGE = [
 def test_garbage_is_reported_once(step: Step) -> None:
     """One finding for that direction, nothing of it after, and the other direction still read."""
     events = told(
-        [step, (step[0], b"GET / HTTP/1.1\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\x00"), (step[0].lower() + "-eof", b"")]
+        [
+            step,
+            (step[0], b"GET / HTTP/1.1\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\x00"),
+            (step[0].lower() + "-eof", b""),
+        ]
     )
     assert [type(e) for e in events if isinstance(e, Undecodable)] == [Undecodable]
     assert isinstance(events[-1], Undecodable)
@@ -334,7 +381,8 @@ def test_garbage_is_reported_once(step: Step) -> None:
 
 
 def test_findings_have_offset_expected_and_received() -> None:
-    """Offset, expected and got, and the stream that suffers; of the bytes no more than a few are quoted."""
+    """Offset, expected and got, and the stream that suffers; of the bytes no more than a few are
+    quoted."""
     events = told([("C", GET), ("S", STREAM + b"3\r\nabc\r\nsecret-token-0123456789\r\n")])
     assert events[-1] == Undecodable(
         TO_CLIENT,
@@ -365,7 +413,9 @@ LENIENT = [
 
 
 @pytest.mark.parametrize(("side", "wire", "what"), LENIENT)
-def test_tolerated_deviations_are_decoded_and_reported_once(side: str, wire: bytes, what: str) -> None:
+def test_tolerated_deviations_are_decoded_and_reported_once(
+    side: str, wire: bytes, what: str
+) -> None:
     """A recorder is as lenient as the peers; the first time in each direction it says so."""
     events = told([("C", GET + GET), (side, wire + wire)])
     assert [e.detail["what"] for e in events if isinstance(e, Control)] == [what]
@@ -374,7 +424,8 @@ def test_tolerated_deviations_are_decoded_and_reported_once(side: str, wire: byt
 
 
 def test_a_head_without_end_is_bounded() -> None:
-    """Beyond 1 MiB a head is given up, whether it comes at once or in pieces; the memory is let go."""
+    """Beyond 1 MiB a head is given up, whether it comes at once or in pieces; the memory is let
+    go."""
     wire = b"GET / HTTP/1.1\r\nA: " + b"x" * MAX_HEAD_SIZE + b"\r\n\r\n"
     whole = play(Http1Decoder(), [("C", wire)])
     assert [type(e) for e in whole] == [Undecodable]
@@ -395,19 +446,37 @@ def test_endless_pipelining_is_bounded() -> None:
 LEFT = [("C", 1, "cut eof")]
 """A client that closes its own side may read on: what becomes of the agent's is told too."""
 CUTS: list[tuple[list[Step], list[Any]]] = [
-    ([("C", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nab"), ("c-eof", b"")], [("C", 1, "cut eof")]),
+    (
+        [("C", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nab"), ("c-eof", b"")],
+        [("C", 1, "cut eof")],
+    ),
     ([("C", GET[:9]), ("c-eof", b"")], [("C", 1, "cut eof")]),
     ([("C", GET + GET), ("S", OK[:9]), ("s-eof", b"")], [("S", 1, "cut eof"), ("S", 2, "cut eof")]),
-    ([("C", GET), ("S", STREAM + b"3\r\nab"), ("s-eof", b""), ("c-eof", b"")], [("S", 1, "cut eof")]),
-    ([("C", GET), ("S", STREAM + b"3\r\nab"), ("s-reset", b""), ("c-reset", b"")], [("S", 1, "cut reset")]),
+    (
+        [("C", GET), ("S", STREAM + b"3\r\nab"), ("s-eof", b""), ("c-eof", b"")],
+        [("S", 1, "cut eof")],
+    ),
+    (
+        [("C", GET), ("S", STREAM + b"3\r\nab"), ("s-reset", b""), ("c-reset", b"")],
+        [("S", 1, "cut reset")],
+    ),
     ([("C", GET), ("S", b"HTTP/1.0 200 OK\r\n\r\nab"), ("s-reset", b"")], [("S", 1, "cut reset")]),
-    ([("C", GET), ("S", STREAM + b"3\r\nab"), ("c-eof", b""), ("s-eof", b"")], [*LEFT, ("S", 1, "cut eof")]),
-    ([("C", GET), ("S", STREAM + b"3\r\nab"), ("c-reset", b""), ("s-reset", b"")], [("C", 1, "cut reset")]),
+    (
+        [("C", GET), ("S", STREAM + b"3\r\nab"), ("c-eof", b""), ("s-eof", b"")],
+        [*LEFT, ("S", 1, "cut eof")],
+    ),
+    (
+        [("C", GET), ("S", STREAM + b"3\r\nab"), ("c-reset", b""), ("s-reset", b"")],
+        [("C", 1, "cut reset")],
+    ),
     ([("C", GET), ("c-eof", b""), ("s-eof", b"")], [*LEFT, ("S", 1, "cut eof")]),
     ([("C", GET), ("S", OK), ("c-eof", b""), ("s-eof", b"")], []),
     ([("C", GET), ("S", OK), ("s-eof", b""), ("c-reset", b"")], []),
     ([("C", GET), ("S", OK), ("S", b"HTT"), ("s-eof", b""), ("c-eof", b"")], [("S", 2, "cut eof")]),
-    ([("C", GET), ("S", STREAM + b"3\r\nab"), ("s-lost", b""), ("S", b"c\r\n0\r\n\r\n")], [("S", 1, "cut lost")]),
+    (
+        [("C", GET), ("S", STREAM + b"3\r\nab"), ("s-lost", b""), ("S", b"c\r\n0\r\n\r\n")],
+        [("S", 1, "cut lost")],
+    ),
     ([("C", GET), ("c-lost", b""), ("C", GET), ("S", OK), ("s-eof", b"")], [("C", 1, "cut lost")]),
     ([("c-lost", b""), ("C", GET)], []),
 ]
@@ -415,7 +484,8 @@ CUTS: list[tuple[list[Step], list[Any]]] = [
 
 @pytest.mark.parametrize(("steps", "cuts"), CUTS)
 def test_cuts_name_the_side_that_broke_off(steps: list[Step], cuts: list[Any]) -> None:
-    """Each stream that was open at a break gets one Cut, with the direction of the side that broke off first."""
+    """Each stream that was open at a break gets one Cut, with the direction of the side that broke
+    off first."""
     assert [b for b in brief(told(steps)) if str(b[-1]).startswith("cut")] == cuts
 
 
@@ -429,4 +499,9 @@ def test_an_early_answer_and_fin_do_not_end_the_upload() -> None:
 def test_a_response_after_a_half_close_is_decoded() -> None:
     """FIN counts as leaving, but the rest of the response is still read to its end."""
     steps: list[Step] = [("C", GET), ("c-eof", b""), ("S", OK), ("s-eof", b"")]
-    assert brief(told(steps))[2:] == [("C", 1, "cut eof"), ("S", 1, 200), ("S", 1, b"ok"), ("S", 1, "end")]
+    assert brief(told(steps))[2:] == [
+        ("C", 1, "cut eof"),
+        ("S", 1, 200),
+        ("S", 1, b"ok"),
+        ("S", 1, "end"),
+    ]

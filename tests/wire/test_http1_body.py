@@ -32,14 +32,19 @@ def steps_of(conversation: Conversation, pipelined: bool) -> list[Step]:
         wires = [("C", b"".join(request for _, request, _ in conversation))]
         wires += [("S", b"".join(response for _, _, response in conversation))]
     else:
-        wires = [step for _, request, response in conversation for step in (("C", request), ("S", response))]
+        wires = [
+            step
+            for _, request, response in conversation
+            for step in (("C", request), ("S", response))
+        ]
     return [*wires, ("s-eof", b""), ("c-eof", b"")]
 
 
 @SETTINGS
 @given(conversation=conversations(), pipelined=st.booleans())
 def test_h11_reads_the_same(conversation: Conversation, pipelined: bool) -> None:
-    """Both directions of any valid conversation are what h11 as server and as client reads in them."""
+    """Both directions of any valid conversation are what h11 as server and as client reads in
+    them."""
     events = play(Http1Decoder(), steps_of(conversation, pipelined))
     wire = b"".join(request for _, request, _ in conversation)
     assert messages(events, Direction.TO_AGENT) == oracle_requests(wire)
@@ -48,8 +53,15 @@ def test_h11_reads_the_same(conversation: Conversation, pipelined: bool) -> None
 
 
 @SETTINGS
-@given(conversation=conversations(), pipelined=st.booleans(), step=st.integers(1, 60), restart=st.booleans())
-def test_any_split_gives_the_same_events(conversation: Conversation, pipelined: bool, step: int, restart: bool) -> None:
+@given(
+    conversation=conversations(),
+    pipelined=st.booleans(),
+    step=st.integers(1, 60),
+    restart=st.booleans(),
+)
+def test_any_split_gives_the_same_events(
+    conversation: Conversation, pipelined: bool, step: int, restart: bool
+) -> None:
     """However the bytes come, also with the decoder saved and restored between them."""
     steps = steps_of(conversation, pipelined)
     split = play(Http1Decoder(), steps, lambda data: range(0, len(data), step), restart)
@@ -64,7 +76,10 @@ def damaged(draw: st.DrawFn) -> list[Step]:
         index = draw(st.integers(0, len(steps) - 1))
         what, data = steps[index]
         if len(what) > 1:
-            steps.insert(index, (draw(st.sampled_from(["c-eof", "s-eof", "c-reset", "s-reset", "c-lost"])), b""))
+            steps.insert(
+                index,
+                (draw(st.sampled_from(["c-eof", "s-eof", "c-reset", "s-reset", "c-lost"])), b""),
+            )
             continue
         at = draw(st.integers(0, len(data)))
         gone = draw(st.integers(0, 5))
@@ -90,7 +105,7 @@ def test_noise_never_raises(pieces: list[Step]) -> None:
     assert play(Http1Decoder(), pieces, lambda data: range(len(data)), restart=True) == whole
 
 
-# --- the reader of one body -------------------------------------------------------------------------------------------
+# --- the reader of one body
 
 BASE = 1000
 """Offset of the first byte of a body."""
@@ -111,8 +126,14 @@ class Read:
         self.body = b"".join(each.data for each in events if isinstance(each, Body))
         self.spans = [(each.start, each.end) for each in merged(events) if isinstance(each, Body)]
         self.ends = [each.start for each in events if isinstance(each, End)]
-        self.reports = [(each.detail["what"], each.start, each.end) for each in events if isinstance(each, Control)]
-        self.trailers = [(each.headers, each.start, each.end) for each in events if isinstance(each, Head)]
+        self.reports = [
+            (each.detail["what"], each.start, each.end)
+            for each in events
+            if isinstance(each, Control)
+        ]
+        self.trailers = [
+            (each.headers, each.start, each.end) for each in events if isinstance(each, Head)
+        ]
         self.consumed = at
 
     def __eq__(self, other: object) -> bool:
@@ -164,11 +185,16 @@ def test_a_chunked_body_without_trailers() -> None:
         (b"001\nx\r\n0\r\n\r\n", [("bare_lf", BASE, BASE + 4)]),
         (b"1\r\nx\n0\r\n\r\n", [("bare_lf", BASE + 4, BASE + 5)]),
         (b"1\r\nx\r\n0\r\n\n", [("bare_lf", BASE + 9, BASE + 10)]),
-        (b"1 \r\nx\n0\n\n", [("chunk_size_space", BASE, BASE + 4), ("bare_lf", BASE + 5, BASE + 6)]),
+        (
+            b"1 \r\nx\n0\n\n",
+            [("chunk_size_space", BASE, BASE + 4), ("bare_lf", BASE + 5, BASE + 6)],
+        ),
         (b"1\r\nx\r\n0\r\nX: y\n\r\n", [("bare_lf", BASE + 9, BASE + 16)]),
     ],
 )
-def test_leniencies_are_reported_at_their_place(data: bytes, reports: list[tuple[str, int, int]]) -> None:
+def test_leniencies_are_reported_at_their_place(
+    data: bytes, reports: list[tuple[str, int, int]]
+) -> None:
     found = read(Phase.SIZE, data)
     assert (found.body, found.consumed, found.reports) == (b"x", len(data), reports)
 
@@ -187,7 +213,9 @@ def test_leniencies_are_reported_at_their_place(data: bytes, reports: list[tuple
         (b"0\r\nX y\r\n\r\n", 3, "a trailer section", ""),
     ],
 )
-def test_other_bytes_are_refused_at_their_offset(data: bytes, offset: int, expected: str, got: str) -> None:
+def test_other_bytes_are_refused_at_their_offset(
+    data: bytes, offset: int, expected: str, got: str
+) -> None:
     for cuts in ((), range(len(data)), *((cut,) for cut in range(1, len(data)))):
         with pytest.raises(BodyError) as caught:
             Read(Phase.SIZE, data, cuts)
@@ -222,7 +250,9 @@ def test_a_trailer_section_has_at_most_the_size_of_a_head(cuts: tuple[int, ...])
         assert caught.value.offset == BASE + 3
 
 
-def head_with(*, lengths: tuple[bytes, ...] = (), codings: tuple[bytes, ...] = (), status: int = 200) -> ParsedHead:
+def head_with(
+    *, lengths: tuple[bytes, ...] = (), codings: tuple[bytes, ...] = (), status: int = 200
+) -> ParsedHead:
     return ParsedHead((), "1.1", list(lengths), list(codings), status=status)
 
 
@@ -241,11 +271,22 @@ def test_the_framing_of_a_response() -> None:
     assert response_framing(head_with(lengths=(b"0",)), b"GET") == (Phase.DONE, 0)
     assert response_framing(head_with(lengths=(b"1",)), b"GET") == (Phase.LENGTH, 1)
     assert response_framing(head_with(codings=(b"chunked",)), b"GET") == (Phase.SIZE, 0)
-    assert response_framing(head_with(codings=(b"chunked", b"gzip")), b"GET") == (Phase.UNTIL_EOF, 0)
+    assert response_framing(head_with(codings=(b"chunked", b"gzip")), b"GET") == (
+        Phase.UNTIL_EOF,
+        0,
+    )
     assert response_framing(head_with(lengths=(b"1",)), b"HEAD") == (Phase.DONE, 0)
     for status in (100, 199, 204, 304):
-        assert response_framing(head_with(lengths=(b"1",), status=status), b"GET") == (Phase.DONE, 0)
-    for status, phase in ((200, Phase.DONE), (299, Phase.DONE), (300, Phase.LENGTH), (407, Phase.LENGTH)):
+        assert response_framing(head_with(lengths=(b"1",), status=status), b"GET") == (
+            Phase.DONE,
+            0,
+        )
+    for status, phase in (
+        (200, Phase.DONE),
+        (299, Phase.DONE),
+        (300, Phase.LENGTH),
+        (407, Phase.LENGTH),
+    ):
         assert response_framing(head_with(lengths=(b"1",), status=status), b"CONNECT")[0] is phase
     with pytest.raises(HeadError):
         response_framing(head_with(codings=(b"chunked",), lengths=(b"1",)), b"GET")

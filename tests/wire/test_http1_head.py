@@ -73,7 +73,8 @@ def test_httptools_reads_the_same_request(conversation: list[tuple[bytes, bytes,
 def test_fields_that_determine_the_body_are_read() -> None:
     """Names in any case, codings over several fields, the first Host."""
     head = parse_request(
-        b"POST / HTTP/1.0\r\ntransfer-Encoding: Gzip ,\tx\r\nTRANSFER-ENCODING: chunked\r\nhost: a\r\nHost: b\r\n\r\n"
+        b"POST / HTTP/1.0\r\ntransfer-Encoding: Gzip ,\tx\r\n"
+        b"TRANSFER-ENCODING: chunked\r\nhost: a\r\nHost: b\r\n\r\n"
     )
     assert head.codings == [b"gzip", b"x", b"chunked"]
     assert (head.host, head.version, head.lengths) == (b"a", "1.0", [])
@@ -88,7 +89,10 @@ def test_errors_do_not_quote_the_head() -> None:
 
 def test_a_response_needs_no_reason() -> None:
     """Servers leave it out."""
-    assert (parse_response(b"HTTP/1.1 204\r\n\r\n").status, parse_response(b"HTTP/1.1 204 \r\n\r\n").reason) == (
+    assert (
+        parse_response(b"HTTP/1.1 204\r\n\r\n").status,
+        parse_response(b"HTTP/1.1 204 \r\n\r\n").reason,
+    ) == (
         204,
         b"",
     )
@@ -112,7 +116,9 @@ LENIENT_FIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "leniency"), [(b"Host: a\r\nX: y\r\n\r\n", ""), *LENIENT_FIELDS])
+@pytest.mark.parametrize(
+    ("fields", "leniency"), [(b"Host: a\r\nX: y\r\n\r\n", ""), *LENIENT_FIELDS]
+)
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])
 def test_the_leniency_that_fields_need_is_named(fields: bytes, leniency: str, end: bytes) -> None:
     expected = "bare_lf" if end == b"\n" else leniency
@@ -134,9 +140,16 @@ def test_the_leniency_that_fields_need_is_named(fields: bytes, leniency: str, en
         (b"GET  /a  HTTP/1.1 ", b"GET", b"/a", "1.1"),
     ],
 )
-def test_request_lines_that_a_strict_parser_rejects(line: bytes, method: bytes, target: bytes, version: str) -> None:
+def test_request_lines_that_a_strict_parser_rejects(
+    line: bytes, method: bytes, target: bytes, version: str
+) -> None:
     head = parse_request(line + b"\r\nHost: a\r\n\r\n")
-    assert (head.leniency, head.method, head.target, head.version) == ("request_line", method, target, version)
+    assert (head.leniency, head.method, head.target, head.version) == (
+        "request_line",
+        method,
+        target,
+        version,
+    )
     assert (head.host, head.headers) == (b"a", ((b"Host", b"a"),))
     assert head.complaint
     assert parse_request(line + b"\nHost: a\n\n").leniency == "bare_lf"
@@ -184,7 +197,12 @@ def test_an_upgrade_and_a_tunnel_are_requests_like_others() -> None:
     head = parse_request(b"CONNECT a:1 HTTP/1.1\r\n\r\n")
     assert (head.method, head.target, head.leniency) == (b"CONNECT", b"a:1", "")
     answer = parse_response(b"HTTP/1.0 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
-    assert (answer.status, answer.reason, answer.upgrade, answer.version) == (101, b"S", b"x", "1.0")
+    assert (answer.status, answer.reason, answer.upgrade, answer.version) == (
+        101,
+        b"S",
+        b"x",
+        "1.0",
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,4 +236,6 @@ def test_a_leniency_is_reported_once_in_each_direction() -> None:
             leniencies = Leniencies(leniencies.save())
     seen = [(each.direction, each.detail["what"]) for each in out if isinstance(each, Control)]
     assert seen == [(direction, what) for direction in Direction for what in ("field", "bare_lf")]
-    assert out[0] == Control(Direction.TO_AGENT, 5, 10, 20, "leniency", {"what": "field", "reason": "why"})
+    assert out[0] == Control(
+        Direction.TO_AGENT, 5, 10, 20, "leniency", {"what": "field", "reason": "why"}
+    )

@@ -23,7 +23,9 @@ from support_wire import FEED_END, merged
 
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["open", "ask", "early", "answer", "reply", "trail", "ping", "table", "reset", "big"]),
+        st.sampled_from(
+            ["open", "ask", "early", "answer", "reply", "trail", "ping", "table", "reset", "big"]
+        ),
         st.sampled_from(["client", "server"]),
         st.integers(0, 3),
         st.integers(0, 300),
@@ -39,7 +41,10 @@ class Talk:
     def __init__(self):
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
         self.server = H2Connection(H2Configuration(client_side=False, header_encoding=None))
-        self.peers = {"client": (self.client, self.server, UP), "server": (self.server, self.client, DOWN)}
+        self.peers = {
+            "client": (self.client, self.server, UP),
+            "server": (self.server, self.client, DOWN),
+        }
         self.chunks, self.seen, self.streams = [], {UP: [], DOWN: []}, {}
         self.resized = set()
         self.client.initiate_connection()
@@ -65,7 +70,9 @@ class Talk:
             self.streams[stream] = {"client": not flag, "server": None}
         elif what == "ping":
             peer.ping(struct.pack(">Q", size))
-        elif what == "table" and who not in self.resized:  # h2 cannot read what it writes after two such changes
+        elif (
+            what == "table" and who not in self.resized
+        ):  # h2 cannot read what it writes after two such changes
             self.resized.add(who)
             peer.update_settings({SettingCodes.HEADER_TABLE_SIZE: size * 20})
         elif open_streams:
@@ -90,7 +97,9 @@ class Talk:
         elif what == "reply" and state["server"]:
             self.server.send_data(stream, b"a" * size, pad_length=pad)
         elif what == "trail" and state["server"]:
-            self.server.send_headers(stream, [(b"grpc-status", b"%d" % (size % 17))], end_stream=True)
+            self.server.send_headers(
+                stream, [(b"grpc-status", b"%d" % (size % 17))], end_stream=True
+            )
             state["server"] = False
         if not state["client"] and state["server"] is False:
             self.streams.pop(stream, None)
@@ -139,7 +148,10 @@ def told_by_us(events, direction):
 
 def pseudo(head):
     values = ((b":method", head.method), (b":scheme", head.scheme), (b":path", head.target))
-    values += ((b":authority", head.authority), (b":status", b"%d" % head.status if head.status else b""))
+    values += (
+        (b":authority", head.authority),
+        (b":status", b"%d" % head.status if head.status else b""),
+    )
     return [field for field in values if field[1]]
 
 
@@ -165,7 +177,8 @@ def talk_of(operations):
 @given(OPERATIONS)
 @settings(max_examples=60, deadline=None)
 def test_both_directions_are_told_as_the_receiving_h2_tells_them(operations):
-    """Interleaved streams, padding, long headers, table sizes, trailers, informational answers, resets."""
+    """Interleaved streams, padding, long headers, table sizes, trailers, informational answers,
+    resets."""
     talk = talk_of(operations)
     _, events = decode(talk.chunks)
     assert not [event for event in events if isinstance(event, Undecodable)]
@@ -200,16 +213,33 @@ STORY = [
     (DOWN, frame(4, 0, 0) + frame(4, 1, 0)),
     (UP, frame(1, 0x28, 1, b"\x03" + b"\0\0\0\0\x10" + BLOCK[:5] + b"pad")),
     (UP, frame(9, 0, 1, BLOCK[5:7]) + frame(9, 0, 1) + frame(9, 4, 1, BLOCK[7:])),
-    (UP, frame(0, 8, 1, b"\x04hello\0\0\0\0") + frame(0, 9, 1, b"\x02\0\0") + frame(2, 0, 1, b"\0\0\0\0\x10")),
-    (DOWN, frame(6, 0, 0, b"12345678") + frame(0xA, 0, 0, b"alt-svc") + frame(8, 0, 0, b"\0\0\x10\0")),
-    (DOWN, frame(5, 4, 1, b"\0\0\0\x02" + BLOCK) + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"world" * 9)),
-    (DOWN, frame(0, 0, 1) + frame(1, 5, 1, literal(b"grpc-status", b"0")) + frame(1, 5, 2, b"\x88")),
+    (
+        UP,
+        frame(0, 8, 1, b"\x04hello\0\0\0\0")
+        + frame(0, 9, 1, b"\x02\0\0")
+        + frame(2, 0, 1, b"\0\0\0\0\x10"),
+    ),
+    (
+        DOWN,
+        frame(6, 0, 0, b"12345678") + frame(0xA, 0, 0, b"alt-svc") + frame(8, 0, 0, b"\0\0\x10\0"),
+    ),
+    (
+        DOWN,
+        frame(5, 4, 1, b"\0\0\0\x02" + BLOCK)
+        + frame(1, 4, 1, b"\x88")
+        + frame(0, 0, 1, b"world" * 9),
+    ),
+    (
+        DOWN,
+        frame(0, 0, 1) + frame(1, 5, 1, literal(b"grpc-status", b"0")) + frame(1, 5, 2, b"\x88"),
+    ),
     (UP, frame(6, 1, 0, b"12345678")),
 ]
 
 
 def test_every_single_split_of_a_conversation_by_hand():
-    """Each chunk cut at each byte, with and without a restart there, gives the events of the whole."""
+    """Each chunk cut at each byte, with and without a restart there, gives the events of the
+    whole."""
     decoder, expected = decode(STORY)
     for number, (direction, data) in enumerate(STORY):
         for cut in range(1, len(data)):
@@ -223,12 +253,15 @@ def test_every_single_split_of_a_conversation_by_hand():
 
 def test_byte_by_byte_gives_the_same_events():
     _, expected = decode(STORY)
-    _, out = decode([(direction, data[i : i + 1]) for direction, data in STORY for i in range(len(data))])
+    _, out = decode(
+        [(direction, data[i : i + 1]) for direction, data in STORY for i in range(len(data))]
+    )
     assert merged(out) == merged(expected)
 
 
 def test_events_have_roles_and_byte_ranges():
-    """Roles, pseudo-fields, spans with framing, padding as an empty piece, controls and counters."""
+    """Roles, pseudo-fields, spans with framing, padding as an empty piece, controls and
+    counters."""
     decoder, events = decode(STORY)
     names = [event.name if isinstance(event, Control) else type(event).__name__ for event in events]
     assert names == [
@@ -237,7 +270,11 @@ def test_events_have_roles_and_byte_ranges():
     ]
     assert events[1].detail == {str(0xFE03): 1}
     request, data, padding, end = events[3:7]
-    assert (request.role, request.method, request.target) == (HeadRole.REQUEST, b"POST", REQUEST[2][1])
+    assert (request.role, request.method, request.target) == (
+        HeadRole.REQUEST,
+        b"POST",
+        REQUEST[2][1],
+    )
     assert (request.authority, request.scheme, request.version) == (b"agent:9000", b"http", "2")
     assert request.headers == tuple(REQUEST[4:])
     block = 24 + 15
@@ -248,7 +285,9 @@ def test_events_have_roles_and_byte_ranges():
     assert [event.role for event in events if isinstance(event, Head)] == [
         *(HeadRole.REQUEST, HeadRole.RESPONSE, HeadRole.TRAILERS, HeadRole.RESPONSE)
     ]
-    promise = next(event for event in events if isinstance(event, Control) and event.name == "push_promise")
+    promise = next(
+        event for event in events if isinstance(event, Control) and event.name == "push_promise"
+    )
     assert (promise.detail["promised"], promise.detail["target"]) == (2, REQUEST[2][1].decode())
     assert decoder.counters == {
         "settings_ack": 1,
@@ -274,7 +313,9 @@ def test_a_frame_begins_at_the_time_of_its_first_byte():
 
 def test_data_is_not_held():
     """Each chunk of a 16 MB frame is passed on when it arrives, and nothing of it is kept."""
-    decoder, out = decode([(UP, frame(1, 4, 1, BLOCK) + struct.pack(">IBI", 0xFFFFFF << 8, 1, 1))], start=upstream())
+    decoder, out = decode(
+        [(UP, frame(1, 4, 1, BLOCK) + struct.pack(">IBI", 0xFFFFFF << 8, 1, 1))], start=upstream()
+    )
     out.clear()
     decoder.feed(UP, b"x" * 1000, 7, out)
     assert [len(event.data) for event in out] == [1000]
@@ -292,8 +333,11 @@ RST_CASES = [
 
 
 @pytest.mark.parametrize(("direction", "code", "answered", "cuts", "counted"), RST_CASES)
-def test_rst_stream_is_a_cut_unless_without_error_after_the_answer(direction, code, answered, cuts, counted):
-    """NO_ERROR after the server's END_STREAM cuts nothing; what was in flight then is late, not an error."""
+def test_rst_stream_is_a_cut_unless_without_error_after_the_answer(
+    direction, code, answered, cuts, counted
+):
+    """NO_ERROR after the server's END_STREAM cuts nothing; what was in flight then is late, not an
+    error."""
     decoder, out = decode([(UP, frame(1, 4, 1, BLOCK)), (DOWN, frame(4, 0, 0))], start=upstream())
     if answered:
         decoder.feed(DOWN, frame(1, 5, 1, b"\x88"), 7, out)
@@ -313,7 +357,10 @@ def test_late_header_blocks_keep_the_table_in_step():
     chunks = [(UP, frame(1, 4, 1, first)), (DOWN, frame(4, 0, 0) + frame(3, 0, 1, b"\0\0\0\x08"))]
     _, out = decode([*chunks, (UP, frame(1, 4, 1, late) + frame(1, 5, 3, third))], start=upstream())
     heads = [event for event in out if isinstance(event, Head)]
-    assert [(head.stream, head.headers[-1]) for head in heads] == [(1, (b"x-n", b"1")), (3, (b"x-n", b"2"))]
+    assert [(head.stream, head.headers[-1]) for head in heads] == [
+        (1, (b"x-n", b"1")),
+        (3, (b"x-n", b"2")),
+    ]
 
 
 def test_goaway_cuts_unserved_streams():
@@ -325,11 +372,15 @@ def test_goaway_cuts_unserved_streams():
 
 
 def test_the_end_cuts_open_streams_once():
-    """A stream that is open in either direction is cut by the first FIN; the other direction is decoded on."""
+    """A stream that is open in either direction is cut by the first FIN; the other direction is
+    decoded on."""
     requests = frame(1, 5, 1, BLOCK) + frame(1, 4, 3, b"\x83")
     decoder, out = decode([(UP, requests), (DOWN, frame(1, 4, 1, b"\x88"))], start=upstream())
     decoder.feed_eof(UP, 8, out)
-    assert [(cut.stream, cut.how, cut.direction) for cut in out[-2:]] == [(1, "eof", UP), (3, "eof", UP)]
+    assert [(cut.stream, cut.how, cut.direction) for cut in out[-2:]] == [
+        (1, "eof", UP),
+        (3, "eof", UP),
+    ]
     decoder = rebuilt(decoder)
     decoder.feed(DOWN, frame(0, 1, 1, b"still read"), 9, out)
     assert [type(event) for event in out[-2:]] == [Body, End]
@@ -377,16 +428,20 @@ VIOLATIONS = {
     "goaway of one byte": frame(7, 0, 0, b"1"),
     "push promise of one byte": frame(5, 4, 1, b"1"),
     "header block beyond the limit": struct.pack(">IBI", (MAX_FRAME_SIZE + 1) << 8 | 1, 4, 1),
-    "header block beyond the limit in parts": frame(1, 0, 1, b"x" * MAX_FRAME_SIZE) + frame(9, 4, 1, b"x"),
+    "header block beyond the limit in parts": frame(1, 0, 1, b"x" * MAX_FRAME_SIZE)
+    + frame(9, 4, 1, b"x"),
     "http/1.1 in mid-stream": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 30000,
 }
 
 
 @pytest.mark.parametrize("wrong", VIOLATIONS.values(), ids=VIOLATIONS)
 def test_a_violation_makes_only_its_direction_opaque(wrong):
-    """One Undecodable at the invalid frame (or block), nothing after it; the other direction continues."""
+    """One Undecodable at the invalid frame (or block), nothing after it; the other direction
+    continues."""
     before = upstream()
-    decoder, out = decode([(UP, wrong + frame(1, 5, 5, BLOCK)), (UP, frame(1, 5, 7, BLOCK))], start=before)
+    decoder, out = decode(
+        [(UP, wrong + frame(1, 5, 5, BLOCK)), (UP, frame(1, 5, 7, BLOCK))], start=before
+    )
     undecodable = [event for event in out if isinstance(event, Undecodable)]
     if wrong[:3] != b"GET":
         assert [(event.direction, event.stream) for event in undecodable] == [(UP, 0)]
@@ -405,17 +460,32 @@ def test_bytes_that_are_not_http2_are_reported():
     assert [(event.offset, event.expected) for event in out] == [(0, "HTTP/2 connection preface")]
 
 
-@given(st.lists(st.tuples(st.sampled_from([UP, DOWN]), st.binary(max_size=80)), max_size=12), st.booleans())
+@given(
+    st.lists(st.tuples(st.sampled_from([UP, DOWN]), st.binary(max_size=80)), max_size=12),
+    st.booleans(),
+)
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(chunks, polite):
-    """Any bytes in any order; at most one Undecodable for each direction, and one more at its end."""
+    """Any bytes in any order; at most one Undecodable for each direction, and one more at its
+    end."""
     decoder, out = decode(chunks, start=PREFACE if polite else b"")
     for direction in (UP, DOWN):
         decoder.feed_eof(direction, 9, out)
-        assert len([event for event in out if isinstance(event, Undecodable) and event.direction is direction]) <= 1
+        assert (
+            len(
+                [
+                    event
+                    for event in out
+                    if isinstance(event, Undecodable) and event.direction is direction
+                ]
+            )
+            <= 1
+        )
 
 
-FRAMES = st.tuples(st.integers(0, 12), st.integers(0, 255), st.integers(0, 5), st.binary(max_size=30))
+FRAMES = st.tuples(
+    st.integers(0, 12), st.integers(0, 255), st.integers(0, 5), st.binary(max_size=30)
+)
 
 
 @given(st.lists(FRAMES, max_size=12))
@@ -430,13 +500,23 @@ def test_random_frames_never_raise_in_any_split(frames):
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 9).map(lambda n: 2 * n - 1), st.binary(max_size=40), st.booleans()), max_size=20)
+    st.lists(
+        st.tuples(
+            st.integers(1, 9).map(lambda n: 2 * n - 1), st.binary(max_size=40), st.booleans()
+        ),
+        max_size=20,
+    )
 )
 @settings(max_examples=100, deadline=None)
 def test_the_frame_loop_sees_what_hyperframe_sees(frames):
     """DATA of open streams, padded or not: stream and bytes as hyperframe parses them."""
-    opened = b"".join(frame(1, 4, stream, BLOCK if stream == 1 else b"\x83") for stream in range(1, 19, 2))
-    wire = b"".join(frame(0, 8, s, b"\x03" + d + b"\0\0\0") if pad else frame(0, 0, s, d) for s, d, pad in frames)
+    opened = b"".join(
+        frame(1, 4, stream, BLOCK if stream == 1 else b"\x83") for stream in range(1, 19, 2)
+    )
+    wire = b"".join(
+        frame(0, 8, s, b"\x03" + d + b"\0\0\0") if pad else frame(0, 0, s, d)
+        for s, d, pad in frames
+    )
     expected, rest = [], wire
     while rest:
         parsed, length = Frame.parse_frame_header(memoryview(rest[:9]))
@@ -444,20 +524,34 @@ def test_the_frame_loop_sees_what_hyperframe_sees(frames):
         rest = rest[9 + length :]
         expected += [(parsed.stream_id, parsed.data)] if parsed.data else []
     _, out = decode([(UP, opened), (UP, wire)], start=upstream())
-    assert [(body.stream, body.data) for body in out if isinstance(body, Body) and body.data] == expected
+    assert [
+        (body.stream, body.data) for body in out if isinstance(body, Body) and body.data
+    ] == expected
 
 
 def test_invalid_pseudo_fields_stay_in_the_headers():
     """Repeated, unknown and unreadable pseudo-fields are evidence for a rule."""
-    odd = literal(b":status", b"2x0") + literal(b":protocol", b"ws") + b"\x82\x83" + literal(b"-bin", b"\0\xff")
+    odd = (
+        literal(b":status", b"2x0")
+        + literal(b":protocol", b"ws")
+        + b"\x82\x83"
+        + literal(b"-bin", b"\0\xff")
+    )
     _, out = decode([(UP, frame(1, 4, 1, odd))], start=upstream())
-    assert out[-1].headers == ((b":status", b"2x0"), (b":protocol", b"ws"), (b":method", b"POST"), (b"-bin", b"\0\xff"))
+    assert out[-1].headers == (
+        (b":status", b"2x0"),
+        (b":protocol", b"ws"),
+        (b":method", b"POST"),
+        (b"-bin", b"\0\xff"),
+    )
     assert out[-1].method == b"GET"
 
 
 def test_a_million_streams_leave_nothing_behind():
     """State is kept for open streams only (a few thousand show it)."""
-    decoder, out = decode([(UP, frame(1, 5, 1, BLOCK)), (DOWN, frame(1, 5, 1, b"\x88"))], start=upstream())
+    decoder, out = decode(
+        [(UP, frame(1, 5, 1, BLOCK)), (DOWN, frame(1, 5, 1, b"\x88"))], start=upstream()
+    )
     size = len(repr(decoder.save()))
     for stream in range(3, 8003, 2):
         decoder.feed(UP, frame(1, 5, stream, b"\xbe"), 7, out)

@@ -1,4 +1,5 @@
-"""The end of a JSON value is found in any split of the bytes, and bytes that are certainly not JSON are refused."""
+"""The end of a JSON value is found in any split of the bytes, and bytes that are certainly not JSON
+are refused."""
 
 from __future__ import annotations
 

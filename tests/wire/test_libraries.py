@@ -1,4 +1,5 @@
-"""h11, httpx-sse, h2 and grpcio read the same messages as the decoders in every sample, as bytes of its peers."""
+"""h11, httpx-sse, h2 and grpcio read the same messages as the decoders in every sample, as bytes of
+its peers."""
 
 from __future__ import annotations
 
@@ -30,7 +31,14 @@ NAMES = sorted(
     for path in SAMPLES.rglob("*.a2a.jsonl")
     if path.name != "stdio.a2a.jsonl"  # no library reads it
 )
-BESIDE = {FrameKind.COMMENT, FrameKind.END, FrameKind.CUT, FrameKind.CONTROL, FrameKind.UNDECODABLE, FrameKind.LOG}
+BESIDE = {
+    FrameKind.COMMENT,
+    FrameKind.END,
+    FrameKind.CUT,
+    FrameKind.CONTROL,
+    FrameKind.UNDECODABLE,
+    FrameKind.LOG,
+}
 SECONDS = 20.0
 SETTINGS_BYTES = 9
 RESET_BYTES = 13
@@ -56,12 +64,15 @@ def messages_of(pieces: list[Chunk]) -> dict[int, Messages]:
     found: dict[int, Messages] = {}
     for each in observe(pieces).out:
         if isinstance(each, Frame) and each.kind not in BESIDE and each.payload:
-            found.setdefault(each.connection, {UP: [], DOWN: []})[each.direction].append(each.payload)
+            found.setdefault(each.connection, {UP: [], DOWN: []})[each.direction].append(
+                each.payload
+            )
     return found
 
 
 def read_http1(sent: dict[Direction, bytes]) -> Messages:
-    """Return the bodies as h11 reads them, an event stream as the events that httpx-sse reads in it."""
+    """Return the bodies as h11 reads them, an event stream as the events that httpx-sse reads in
+    it."""
     agent, client = h11.Connection(h11.SERVER), h11.Connection(h11.CLIENT)
     method, _, request = read_body(agent, sent[UP])
     client.send(h11.Request(method=method, target="/", headers=[("Host", "h")]))
@@ -72,7 +83,8 @@ def read_http1(sent: dict[Direction, bytes]) -> Messages:
 
 
 def read_body(peer: h11.Connection, wire: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the method, the content type and the body of the one message; the body up to where it breaks off."""
+    """Return the method, the content type and the body of the one message; the body up to where it
+    breaks off."""
     method, kind, body = b"", b"", b""
     peer.receive_data(wire)
     while (event := peer.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
@@ -98,7 +110,11 @@ def read_http2(sent: dict[Direction, bytes]) -> Messages:
     return {
         direction: list(
             split_messages(
-                b"".join(each.data for each in peer.receive_data(sent[direction]) if type(each) is DataReceived)
+                b"".join(
+                    each.data
+                    for each in peer.receive_data(sent[direction])
+                    if type(each) is DataReceived
+                )
             )
         )
         for direction, peer in ((UP, agent), (DOWN, client))
@@ -114,8 +130,12 @@ def split_messages(body: bytes) -> Iterator[bytes]:
 
 
 def read_grpc(sent: dict[Direction, bytes]) -> Messages:
-    """Return the messages that a server and a client of grpcio receive when their peer sends these bytes."""
-    return {UP: serve_grpc(with_end(sent[UP], LAST_DATA)), DOWN: call_grpc(with_end(sent[DOWN], TRAILERS))}
+    """Return the messages that a server and a client of grpcio receive when their peer sends these
+    bytes."""
+    return {
+        UP: serve_grpc(with_end(sent[UP], LAST_DATA)),
+        DOWN: call_grpc(with_end(sent[DOWN], TRAILERS)),
+    }
 
 
 def serve_grpc(wire: bytes) -> list[bytes]:
@@ -185,8 +205,8 @@ def read_frames(wire: bytes) -> Iterator[tuple[int, int]]:
 
 
 def with_end(wire: bytes, end: bytes) -> bytes:
-    """Return the bytes without RST_STREAM, and with the end of the stream where they have none: grpcio drops messages
-    that it receives together with a reset or the end of the connection."""
+    """Return the bytes without RST_STREAM, and with the end of the stream where they have none:
+    grpcio drops messages that it receives together with a reset or the end of the connection."""
     frames = list(read_frames(wire))
     wire = wire[:-RESET_BYTES] if RST_STREAM in (kind for kind, _ in frames) else wire
     has_end = any(kind in (DATA, HEADERS) and flags & END_STREAM for kind, flags in frames)

@@ -18,7 +18,11 @@ BASE = 1000
 
 
 def split(
-    wire: bytes, cuts: Iterable[int] = (), restart: bool = False, limit: int = 1 << 20, keep: int = 8
+    wire: bytes,
+    cuts: Iterable[int] = (),
+    restart: bool = False,
+    limit: int = 1 << 20,
+    keep: int = 8,
 ) -> list[SseEvent]:
     """All events of a body that stands unframed at offset `BASE`."""
     splitter = SseSplitter(limit, keep)
@@ -67,10 +71,22 @@ def test_an_event_has_all_its_fields() -> None:
 
 
 def test_fields() -> None:
-    """event, id, retry and comments belong to their event; the last one wins, unknown ones are text."""
-    (event,) = told(b": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: x\nfoo: bar\nFoo\n\n")
-    assert (event.event, event.id, event.retry, event.comment, event.data) == ("b", "2", 10, "hi\nthere", b"x")
-    assert event.framing == ": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: \0\nfoo: bar\nFoo\n\n"
+    """event, id, retry and comments belong to their event; the last one wins, unknown ones are
+    text."""
+    (event,) = told(
+        b": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: x\nfoo: bar\nFoo\n\n"
+    )
+    assert (event.event, event.id, event.retry, event.comment, event.data) == (
+        "b",
+        "2",
+        10,
+        "hi\nthere",
+        b"x",
+    )
+    assert (
+        event.framing
+        == ": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: \0\nfoo: bar\nFoo\n\n"
+    )
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -82,7 +98,9 @@ def test_line_ends(end: bytes) -> None:
 
 def test_line_ends_may_be_mixed() -> None:
     """LF then CR is two line ends, CR then LF is one."""
-    assert [event.data for event in told(b"data: a\r\ndata: b\ndata: c\r\rdata: d\n\rdata: e\r\n\n")] == [
+    assert [
+        event.data for event in told(b"data: a\r\ndata: b\ndata: c\r\rdata: d\n\rdata: e\r\n\n")
+    ] == [
         b"a\nb\nc",
         b"d",
         b"e",
@@ -97,13 +115,23 @@ def test_other_unicode_line_separators_are_data() -> None:
 
 def test_values_lose_one_leading_space() -> None:
     """Exactly one, and only a space."""
-    assert [e.data for e in told(b"data:a\n\ndata:  a\n\ndata:\ta\n\ndata: a \n\n")] == [b"a", b" a", b"\ta", b"a "]
+    assert [e.data for e in told(b"data:a\n\ndata:  a\n\ndata:\ta\n\ndata: a \n\n")] == [
+        b"a",
+        b" a",
+        b"\ta",
+        b"a ",
+    ]
 
 
 def test_a_bom_is_dropped_once() -> None:
     """At the beginning of the stream, nowhere else."""
     first, second = told(b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n")
-    assert (first.data, first.dispatched, second.data, second.dispatched) == (b"a", True, b"", False)
+    assert (first.data, first.dispatched, second.data, second.dispatched) == (
+        b"a",
+        True,
+        b"",
+        False,
+    )
     assert [event.data for event in told(b"\xef\xbbdata: a\n\ndata: b\n\n")] == [b"", b"b"]
     assert [event.complete for event in told(b"\xef\xbb")] == [False]
     assert [event.dispatched for event in told(b"\xef\xbb\xbf\r\ndata: a\n\n")] == [False, True]
@@ -121,7 +149,8 @@ def test_a_block_without_data_is_reported_but_not_dispatched() -> None:
 
 
 def test_empty_data_is_data() -> None:
-    """WHATWG, the example under 9.2.6: a block `data` fires an event whose data is the empty string."""
+    """WHATWG, the example under 9.2.6: a block `data` fires an event whose data is the empty
+    string."""
     assert [(e.dispatched, e.lines, e.data) for e in told(b"data\n\ndata:\ndata\n\n")] == [
         (True, 1, b""),
         (True, 2, b"\n"),
@@ -130,7 +159,9 @@ def test_empty_data_is_data() -> None:
 
 def test_names_are_whole_and_case_sensitive() -> None:
     """`Data`, `data ` and `dataset` are other fields."""
-    assert [e.dispatched for e in told(b"Data: a\n\ndata : a\n\ndataset: a\n\n data: a\n\n")] == [False] * 4
+    assert [e.dispatched for e in told(b"Data: a\n\ndata : a\n\ndataset: a\n\n data: a\n\n")] == [
+        False
+    ] * 4
 
 
 def test_invalid_id_and_retry_are_ignored() -> None:
@@ -206,8 +237,27 @@ def test_memory_is_bounded() -> None:
 
 LINES = st.sampled_from(
     [
-        *(b"data: a", b"data:b", b"data", b"data:  \xc3\xa9\xe2\x80\xa8", b"event: e", b"id: 1", b"id: a\0b", b"id"),
-        *(b"retry: 5", b"retry: x", b": c", b":", b"foo: x", b"", b"", b"\xef\xbb\xbfdata: q", b"data: \0"),
+        *(
+            b"data: a",
+            b"data:b",
+            b"data",
+            b"data:  \xc3\xa9\xe2\x80\xa8",
+            b"event: e",
+            b"id: 1",
+            b"id: a\0b",
+            b"id",
+        ),
+        *(
+            b"retry: 5",
+            b"retry: x",
+            b": c",
+            b":",
+            b"foo: x",
+            b"",
+            b"",
+            b"\xef\xbb\xbfdata: q",
+            b"data: \0",
+        ),
     ]
 )
 STREAMS = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12).map(
@@ -217,7 +267,12 @@ CUTS = st.lists(st.integers(1, 80), max_size=6)
 
 
 @settings(max_examples=400, deadline=None)
-@given(wire=st.one_of(STREAMS, st.binary(max_size=40)), cuts=CUTS, restart=st.booleans(), bom=st.booleans())
+@given(
+    wire=st.one_of(STREAMS, st.binary(max_size=40)),
+    cuts=CUTS,
+    restart=st.booleans(),
+    bom=st.booleans(),
+)
 def test_any_split_gives_the_same_events_and_they_give_the_stream(
     wire: bytes, cuts: list[int], restart: bool, bom: bool
 ) -> None:

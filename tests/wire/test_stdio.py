@@ -54,7 +54,10 @@ def test_messages_in_one_write_have_their_byte_ranges() -> None:
     one, two = [each for each in events if isinstance(each, Framed)]
     assert (one.began, one.at, one.start, one.end) == (1000, 1000, 0, len(first))
     assert (two.start, two.end, two.data, two.size) == (len(first), len(first + second), TEXT, 10)
-    assert one.headers == ((b"Content-Length", b"%d" % len(CALL)), (b"Content-Type", b"application/json"))
+    assert one.headers == (
+        (b"Content-Length", b"%d" % len(CALL)),
+        (b"Content-Type", b"application/json"),
+    )
     assert {one.framing, two.framing} == {PLAIN}
     assert events[2:] == [
         Control(Direction.TO_AGENT, 2000, len(first + second), len(first + second), "eof", {}),
@@ -83,8 +86,20 @@ def test_headers_in_any_order_and_case(head: bytes, framing: str | None) -> None
 def test_lines_of_json() -> None:
     """Newline-delimited, with blanks around, several in one line, and then framed after all."""
     events = read(b"\n " + CALL + b"\r\n\n" + TEXT + TEXT + b"\n" + framed(CALL) + b"[1]")
-    assert [each.framing for each in events if isinstance(each, Framed)] == [" \0\r\n", "\0", "\0\n", PLAIN, "\0"]
-    assert [text for kind, text in said(events) if kind == "message"] == [CALL, TEXT, TEXT, CALL, b"[1]"]
+    assert [each.framing for each in events if isinstance(each, Framed)] == [
+        " \0\r\n",
+        "\0",
+        "\0\n",
+        PLAIN,
+        "\0",
+    ]
+    assert [text for kind, text in said(events) if kind == "message"] == [
+        CALL,
+        TEXT,
+        TEXT,
+        CALL,
+        b"[1]",
+    ]
     assert not [each for each in events if isinstance(each, Line)]
 
 
@@ -92,14 +107,20 @@ def test_lines_of_json() -> None:
     ("data", "expected"),
     [
         (b"Starting agent\n" + framed(TEXT), [("stray", b"Starting agent"), ("message", TEXT)]),
-        (framed(TEXT) + b"INFO: up\nno end", [("message", TEXT), ("stray", b"INFO: up"), ("stray", b"no end")]),
-        (framed(TEXT) + b"\r\n" + framed(TEXT), [("message", TEXT), ("stray", b""), ("message", TEXT)]),
+        (framed(TEXT) + b"INFO: up\nno end",
+         [("message", TEXT), ("stray", b"INFO: up"), ("stray", b"no end")]),
+        (framed(TEXT) + b"\r\n" + framed(TEXT),
+         [("message", TEXT), ("stray", b""), ("message", TEXT)]),
         (b"up...Content-Length: 10\r\n\r\n" + TEXT, [("stray", b"up..."), ("message", TEXT)]),
-        (b"[INFO] up\n{x}\n" + framed(TEXT), [("stray", b"[INFO] up"), ("stray", b"{x}"), ("message", TEXT)]),
-        (TEXT + b"oops\n" + TEXT + b"\n", [("message", TEXT), ("stray", b"oops"), ("message", TEXT)]),
+        (b"[INFO] up\n{x}\n" + framed(TEXT),
+         [("stray", b"[INFO] up"), ("stray", b"{x}"), ("message", TEXT)]),
+        (TEXT + b"oops\n" + TEXT + b"\n",
+         [("message", TEXT), ("stray", b"oops"), ("message", TEXT)]),
         (TEXT + framed(TEXT), [("message", TEXT), ("message", TEXT)]),
-        (b"Content-Type: a/b\r\nis it\r\n" + TEXT, [("stray", BLOCK), ("stray", b"is it"), ("message", TEXT)]),
-        (b"Content-Type: a/b\r\n\r\nhello\n", [("stray", b"Content-Type: a/b"), ("stray", b"hello")]),
+        (b"Content-Type: a/b\r\nis it\r\n" + TEXT,
+         [("stray", BLOCK), ("stray", b"is it"), ("message", TEXT)]),
+        (b"Content-Type: a/b\r\n\r\nhello\n",
+         [("stray", b"Content-Type: a/b"), ("stray", b"hello")]),
     ],
 )  # fmt: skip
 def test_stray_output(data: bytes, expected: list[tuple[str, bytes]]) -> None:
@@ -109,7 +130,9 @@ def test_stray_output(data: bytes, expected: list[tuple[str, bytes]]) -> None:
 
 def test_a_stray_line_has_its_byte_range() -> None:
     """Bytes of the pipe, its line end in them."""
-    line = next(each for each in read(framed(TEXT) + b"oops\r\n" + framed(TEXT)) if isinstance(each, Line))
+    line = next(
+        each for each in read(framed(TEXT) + b"oops\r\n" + framed(TEXT)) if isinstance(each, Line)
+    )
     start = len(framed(TEXT))
     assert (line.start, line.end, line.framing, line.size) == (start, start + 6, "\0\r\n", 4)
 
@@ -123,16 +146,19 @@ def test_a_stray_line_has_its_byte_range() -> None:
         (framed(TEXT, 999_999_999) + framed(CALL), [("message", TEXT), ("message", CALL)]),
         (framed(TEXT, 12), [("message", TEXT)]),
         (framed(TEXT, 0) + framed(CALL), [("message", TEXT), ("message", CALL)]),
-        (b"Content-Length: x\r\n\r\n" + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
+        (b"Content-Length: x\r\n\r\n" + TEXT + framed(CALL),
+         [("message", TEXT), ("message", CALL)]),
         (TWICE + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
-        (b"Content-Type: application/json\r\n\r\n" + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
+        (b"Content-Type: application/json\r\n\r\n" + TEXT + framed(CALL),
+         [("message", TEXT), ("message", CALL)]),
         (framed(b'{"a":"', 40) + framed(CALL), [("cut short", b'{"a":"'), ("message", CALL)]),
         (framed(b'{"a":1', 6) + framed(CALL), [("cut short", b'{"a":1'), ("message", CALL)]),
         (framed(b'{"a":1', 6), [("broke off", b'{"a":1')]),
         (framed(b'{"a":1', 20), [("broke off", b'{"a":1')]),
         (framed(b"hello") + framed(CALL), [("message", b"hello"), ("message", CALL)]),
         (framed(b"{a:1}") + framed(CALL), [("message", b"{a:1}"), ("message", CALL)]),
-        (framed(TEXT + b"oops\n", 15) + framed(CALL), [("message", TEXT), ("stray", b"oops"), ("message", CALL)]),
+        (framed(TEXT + b"oops\n", 15) + framed(CALL),
+         [("message", TEXT), ("stray", b"oops"), ("message", CALL)]),
     ],
 )  # fmt: skip
 def test_wrong_lengths(data: bytes, expected: list[tuple[str, bytes]]) -> None:
@@ -163,7 +189,9 @@ def test_a_block_over_the_limit_is_stray() -> None:
     for raw in (long, many):
         steps: list[Step] = [("C", raw + framed(TEXT))]
         events = play(StdioDecoder(), steps)
-        assert events == play(StdioDecoder(), steps, lambda data: range(0, len(data), 97), restart=True)
+        assert events == play(
+            StdioDecoder(), steps, lambda data: range(0, len(data), 97), restart=True
+        )
         *stray, (kind, data) = said(events)
         assert {each for each, _ in stray} == {"stray"}
         assert (kind, data) == ("message", TEXT)
@@ -200,14 +228,25 @@ def test_stderr_is_read_by_lines() -> None:
         lines = [each for each in out if isinstance(each, Line)]
         assert [each.data for each in lines] == [b"one", b"two", b"", b"thr\ree", b"last\r"]
         assert [each.framing for each in lines] == ["\0\r\n", "\0\n", "\0\n", "\0\n", "\0"]
-        assert [(each.start, each.end) for each in lines] == [(0, 5), (5, 9), (9, 10), (10, 17), (17, 22)]
+        assert [(each.start, each.end) for each in lines] == [
+            (0, 5),
+            (5, 9),
+            (9, 10),
+            (10, 17),
+            (17, 22),
+        ]
         assert out[-1] == Control(Direction.TO_CLIENT, 9, 0, 0, "exit", {"code": 3})
         assert decoder.counters == {"stderr_bytes": len(raw)}
 
 
 def test_decoding_stops_after_lost_bytes() -> None:
     """After missing bytes message boundaries are unknown."""
-    steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
+    steps: list[Step] = [
+        ("S", framed(TEXT)[:30]),
+        ("s-lost", b""),
+        ("S", framed(TEXT)),
+        ("s-eof", b""),
+    ]
     events = in_every_split(StdioDecoder, steps)
     assert [type(each) for each in events] == [Line, Line, Cut]
 
@@ -233,16 +272,20 @@ def test_the_connection_kind_may_be_preset_to_a_pipe() -> None:
 
 
 _PIECES = st.sampled_from(
-    [framed(TEXT), framed(TEXT, 9), framed(TEXT, 14), framed(TEXT, 3), CALL + b"\n", b"INFO: x\n", b"Content-Length:",
-     b"\r\n", b"\n", b"Content-Type: application/json\r\n", b"{", b'"', b"\\", b"}", b"[", b"\xff\x00", TWICE,
-     b"Foo: 1\r\n", b"  ", b"hello", framed(b"hello"), framed(TEXT, end=b"\n")]
+    [framed(TEXT), framed(TEXT, 9), framed(TEXT, 14), framed(TEXT, 3), CALL + b"\n", b"INFO: x\n",
+     b"Content-Length:", b"\r\n", b"\n", b"Content-Type: application/json\r\n", b"{", b'"', b"\\",
+     b"}", b"[", b"\xff\x00", TWICE, b"Foo: 1\r\n", b"  ", b"hello", framed(b"hello"),
+     framed(TEXT, end=b"\n")]
 )  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(_PIECES | st.binary(max_size=20), max_size=12), st.data())
-def test_hostile_bytes_are_read_alike_in_any_split(pieces: list[bytes], data: st.DataObject) -> None:
-    """Never raises; every byte is in one event at most; saved and restored at the cuts it says the same."""
+def test_hostile_bytes_are_read_alike_in_any_split(
+    pieces: list[bytes], data: st.DataObject
+) -> None:
+    """Never raises; every byte is in one event at most; saved and restored at the cuts it says the
+    same."""
     raw = b"".join(pieces)
     cuts = data.draw(st.lists(st.integers(0, max(len(raw), 1)), max_size=8))
     steps: list[Step] = [("C", raw), ("c-eof", b"")]
@@ -258,7 +301,13 @@ def test_hostile_bytes_are_read_alike_in_any_split(pieces: list[bytes], data: st
 
 @pytest.mark.parametrize(
     "data",
-    [b"{}" * 400_000, b"{}" * 400_000 + b"\n", b"{" * 800_000 + b"\n", b'{"' + b"x" * 800_000, b"[INFO] x\n" * 80_000],
+    [
+        b"{}" * 400_000,
+        b"{}" * 400_000 + b"\n",
+        b"{" * 800_000 + b"\n",
+        b'{"' + b"x" * 800_000,
+        b"[INFO] x\n" * 80_000,
+    ],
     ids=["values", "a line of values", "brackets", "a string", "log"],
 )
 def test_hostile_lines_take_linear_time(data: bytes) -> None:

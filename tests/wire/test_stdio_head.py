@@ -7,7 +7,15 @@ from a2a_proxy.wire.stdio_head import parse_block
 
 @pytest.mark.parametrize(
     ("value", "length"),
-    [(b"0", 0), (b" 12\t", 12), (b"9" * 18, 10**18 - 1), (b"9" * 19, -1), (b"-1", -1), (b"1.0", -1), (b"", -1)],
+    [
+        (b"0", 0),
+        (b" 12\t", 12),
+        (b"9" * 18, 10**18 - 1),
+        (b"9" * 19, -1),
+        (b"-1", -1),
+        (b"1.0", -1),
+        (b"", -1),
+    ],
 )
 def test_a_content_length_has_at_most_18_digits(value: bytes, length: int) -> None:
     """Any other value counts as missing."""

@@ -1,7 +1,7 @@
 """Terminal screen and headless commands that read recordings.
 
-Opens no network connection except in `web`, `commands.otlp` and `commands.archive`; `commands.card` fetches
-through `a2a_proxy.cli.card`.
+Opens no network connection except in `web`, `commands.otlp` and `commands.archive`; `commands.card`
+fetches through `a2a_proxy.cli.card`.
 
 Entry points:
 - `cli`: options and arguments (package)

@@ -36,15 +36,17 @@ from a2a_proxy.recording.errors import RecordingError
 _FIRST_ROWS_TIMEOUT = 10.0
 """Seconds for which keys wait for the first rows of a recording, or for an error."""
 _THREAD_SWITCH_INTERVAL = 0.0005
-"""Seconds before a thread that runs Python lets another one run. With Python's default of 5 ms, each of the ten rows
-that one thread reads while another paints would wait that long."""
+"""Seconds before a thread that runs Python lets another one run. With Python's default of 5 ms,
+each of the ten rows that one thread reads while another paints would wait that long."""
 
 
 class TerminalDriver(LinuxDriver):
-    """A driver that resumes only what was suspended, and never waits for a writer thread that has ended.
+    """A driver that resumes only what was suspended, and never waits for a writer thread that has
+    ended.
 
-    The kernel sends SIGCONT together with SIGHUP when a terminal is closed. Textual's driver then starts a second
-    writer thread, which fails at the closed terminal, and the end of the application waits for it without end.
+    The kernel sends SIGCONT together with SIGHUP when a terminal is closed. Textual's driver then
+    starts a second writer thread, which fails at the closed terminal, and the end of the
+    application waits for it without end.
     """
 
     _suspended = False
@@ -130,8 +132,12 @@ class InspectApp(ThemedApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """Yield the commands of the palette that have no keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
-        if screen is self._main_screen and not self.read_only:  # a read-only screen may show this recording alone
-            yield SystemCommand("Compare", "Compare this recording with another one", self._compare_with_another)
+        if (
+            screen is self._main_screen and not self.read_only
+        ):  # a read-only screen may show this recording alone
+            yield SystemCommand(
+                "Compare", "Compare this recording with another one", self._compare_with_another
+            )
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def _compare_with_another(self) -> None:
@@ -146,15 +152,20 @@ class InspectApp(ThemedApp):
 
     def action_keys(self) -> None:
         """Show all keys, those in force first."""
-        from a2a_inspect.keys.places import KEY_SCOPES  # imports all screens, which the first one need not wait for
+        from a2a_inspect.keys.places import (
+            KEY_SCOPES,
+        )  # imports all screens, which the first one need not wait for
 
-        here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
+        here = {
+            found.binding.id for found in self.screen.active_bindings.values() if found.binding.id
+        }
         self.push_screen(Help(list_actions(KEY_SCOPES, self._user_keymap), here))
 
     def run(self, *arguments: Any, **options: Any) -> int | None:
         """Run the application, with modules that are loaded by now exempt from garbage collection.
 
-        Collecting them delayed keys by 60 ms. Threads also switch more often: see `_THREAD_SWITCH_INTERVAL`.
+        Collecting them delayed keys by 60 ms. Threads also switch more often: see
+        `_THREAD_SWITCH_INTERVAL`.
         """
         gc.freeze()
         self._signals = end_signals()
@@ -162,7 +173,8 @@ class InspectApp(ThemedApp):
         return super().run(*arguments, **options)
 
     def _end_by_signal(self, number: int) -> None:
-        """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
+        """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded
+        first."""
         if number == signal.SIGHUP:
             streams = sys.__stdin__, sys.__stdout__, sys.__stderr__  # noqa: TID251 - discards them
             for stream in filter(None, streams):
@@ -191,13 +203,16 @@ def read_user_keymap() -> Keymap:
     """Return the keys of the user. Raises UserError if the file of keys is wrong."""
     file = keys_file()
     if file is None or not file.exists():
-        return {}  # do not import all screens, which checking the keys needs, before the first one is shown
+        # do not import all screens, which checking the keys needs, before the first one is shown
+        return {}
     from a2a_inspect.keys.places import KEY_SCOPES
 
     return read_keymap(file, KEY_SCOPES)
 
 
-def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_chosen: bool = False) -> int:
+def run_app(
+    *paths: Path, make_initial_screen: Screen[None] | None = None, is_chosen: bool = False
+) -> int:
     """Show a recording, or several as one, until the user quits, and return the exit code.
 
     With `is_chosen` the user named none, so the screen says which one it opened.
@@ -214,8 +229,12 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_ch
         memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = theme_for_console(Console())
     if len(paths) == 1:
-        app = InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme)
-        app.notice = f"This is the newest recording: {make_visible(str(paths[0]))}" if is_chosen else ""
+        app = InspectApp(
+            *open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme
+        )
+        app.notice = (
+            f"This is the newest recording: {make_visible(str(paths[0]))}" if is_chosen else ""
+        )
         return app.run() or 0
 
     from a2a_inspect.data.joined.start import joined_source
@@ -225,7 +244,12 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_ch
         # read-only, because a note would be lost with the joined recording
         return (
             InspectApp(
-                source, keymap, read_only=True, initial_screen=make_initial_screen, memory=memory, theme=theme
+                source,
+                keymap,
+                read_only=True,
+                initial_screen=make_initial_screen,
+                memory=memory,
+                theme=theme,
             ).run()
             or 0
         )

@@ -1,4 +1,5 @@
-"""SIGTERM and SIGHUP handled as Ctrl-C, so that unfinished files are removed before the program ends."""
+"""SIGTERM and SIGHUP handled as Ctrl-C, so that unfinished files are removed before the program
+ends."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise KeyboardInterrupt in the block, unless they were ignored before.
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt in the block, unless they were ignored
+    before.
 
     For commands, in the main thread.
     """

@@ -1,4 +1,5 @@
-"""The shapes of A2A objects: one table per form of a dialect, for the checks, conversions and readers of every package.
+"""The shapes of A2A objects: one table per form of a dialect, for the checks, conversions and
+readers of every package.
 
 Layers, from top to bottom:
 - `json_0_3`: JSON objects of 0.1 to 0.3, and cards that serve two dialects

@@ -1,5 +1,5 @@
-"""Shapes of all objects that have a protobuf definition (manual/protocol.md "Messages"), derived from the
-descriptors.
+"""Shapes of all objects that have a protobuf definition (manual/protocol.md "Messages"), derived
+from the descriptors.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ def make_grammar(line: SchemaSet, binary: bool) -> Grammar:
     for file in package_files(line):
         for message in file.message_types_by_name.values():
             shapes[message.name] = _object_shape(message, required.get(message.name, ""))
-            for enum in (field.enum_type for field in message.fields if field.enum_type is not None):
+            for enum in (
+                field.enum_type for field in message.fields if field.enum_type is not None
+            ):
                 enums[enum.name] = tuple(value.name for value in enum.values)
     return Grammar(family, shapes, enums, binary)
 
 
 @cache
 def json_1_0() -> Grammar:
-    """Return 1.0 as JSON, with the members added by drafts of 1.1 and the live proposals, so that they are not
-    unknown.
+    """Return 1.0 as JSON, with the members added by drafts of 1.1 and the live proposals, so that
+    they are not unknown.
     """
     base = make_grammar("1.0", False)
     shapes, enums = dict(base.shapes), dict(base.enums)
@@ -55,9 +57,14 @@ def json_1_0() -> Grammar:
 
 @cache
 def nested_members(name: str) -> tuple[tuple[str, str, bool], ...]:
-    """Return the members of an object of 1.0 that hold objects: name, shape, and whether it is a list of them."""
+    """Return the members of an object of 1.0 that hold objects: name, shape, and whether it is a
+    list of them."""
     members = make_grammar("1.0", False).shapes[name].members.items()
-    return tuple((label, each.type_name, each.is_repeated) for label, each in members if each.kind is JsonKind.SHAPE)
+    return tuple(
+        (label, each.type_name, each.is_repeated)
+        for label, each in members
+        if each.kind is JsonKind.SHAPE
+    )
 
 
 @cache
@@ -71,7 +78,12 @@ def int64_members(name: str) -> tuple[str, ...]:
 def timestamp_members() -> frozenset[str]:
     """Return the names of all members of 1.0 that are timestamps."""
     shapes = json_1_0().shapes.values()
-    return frozenset(name for shape in shapes for name, each in shape.members.items() if each.kind is JsonKind.STAMP)
+    return frozenset(
+        name
+        for shape in shapes
+        for name, each in shape.members.items()
+        if each.kind is JsonKind.STAMP
+    )
 
 
 def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
@@ -93,7 +105,9 @@ def _object_shape(message: Any, required: str) -> ObjectShape:
         required=needed,
         filled=frozenset(each for each in needed if members[each].is_repeated),
         one_of=tuple(field.json_name for group in groups for field in group.fields),
-        aliases={field.name: field.json_name for field in message.fields if field.name != field.json_name},
+        aliases={
+            field.name: field.json_name for field in message.fields if field.name != field.json_name
+        },
     )
 
 

@@ -1,4 +1,5 @@
-"""Required members of each message: the `.proto` files mark them in a way that descriptors do not keep."""
+"""Required members of each message: the `.proto` files mark them in a way that descriptors do not
+keep."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ REQUIRED_MEMBERS = {
     "DeleteTaskPushNotificationConfigRequest": "taskId id",
     "ListTaskPushNotificationConfigsRequest": "taskId",
     "ListTasksResponse": "pageSize",
-    "AgentCard": "name description supportedInterfaces version capabilities defaultInputModes defaultOutputModes "
+    "AgentCard": "name description supportedInterfaces version capabilities defaultInputModes "
+    "defaultOutputModes "
     "skills",
     "AgentInterface": "url protocolBinding protocolVersion",
     "AgentProvider": "url organization",
@@ -36,6 +38,10 @@ REQUIRED_MEMBERS = {
     "ClientCredentialsOAuthFlow": "tokenUrl scopes",
     "DeviceCodeOAuthFlow": "deviceAuthorizationUrl tokenUrl scopes",
 }
-"""REQUIRED in 1.0 (section 5.7). Of the answer to ListTasks only the members that every valid answer has (Q-07)."""
-REQUIRED_MEMBERS_0_3 = {"SendMessageRequest": "message", "AgentCardSignature": "protected signature"}
+"""REQUIRED in 1.0 (section 5.7). Of the answer to ListTasks only the members that every valid
+answer has (Q-07)."""
+REQUIRED_MEMBERS_0_3 = {
+    "SendMessageRequest": "message",
+    "AgentCardSignature": "protected signature",
+}
 """REQUIRED in 0.3 (manual/protocol.md "Fields of 0.3"), except members that are in the path."""

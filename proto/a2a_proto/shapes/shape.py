@@ -14,7 +14,8 @@ class JsonKind(Enum):
     BOOL = auto()
     INT32 = auto()
     INT64 = auto()
-    """A decimal string or a number. In A2A these are all generations, which have their own rules."""
+    """A decimal string or a number. In A2A these are all generations, which have their own
+    rules."""
     BYTES = auto()
     ENUM = auto()
     STAMP = auto()
@@ -23,7 +24,8 @@ class JsonKind(Enum):
     ANY = auto()
     SHAPE = auto()
     MAP = auto()
-    """An object with arbitrary names whose values have one shape; without a shape they are texts."""
+    """An object with arbitrary names whose values have one shape; without a shape they are
+    texts."""
 
 
 class ShapeMember(msgspec.Struct, frozen=True):
@@ -72,7 +74,8 @@ class Grammar(msgspec.Struct, frozen=True):
     enums: dict[str, tuple[str, ...]]
     """Values of each enum in the order of their numbers."""
     binary: bool = False
-    """Whether the payload was protobuf: default values are absent, and types and spellings are always correct."""
+    """Whether the payload was protobuf: default values are absent, and types and spellings are
+    always correct."""
 
 
 _KIND_NAMES = {
@@ -104,8 +107,8 @@ def snake_case(name: str) -> str:
 def parse_shape(name: str, text: str, kind_mark: str = "") -> ObjectShape:
     """Parse a shape from its short form: `id! parts!*:Part timestamp:stamp`.
 
-    `!` means required and `*` a list; without a type the member is a text; `map.Shape` is an object with values of that
-    shape.
+    `!` means required and `*` a list; without a type the member is a text; `map.Shape` is an object
+    with values of that shape.
     """
     members: dict[str, ShapeMember] = {}
     required: set[str] = set()

@@ -1,6 +1,8 @@
-"""Reading of recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python).
+"""Reading of recordings from Python: `from a2a_proxy import Recording` and the classes of its
+results (manual: python).
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Entry point:
 - `recording`: `Recording`, which reads one recording, or several as one

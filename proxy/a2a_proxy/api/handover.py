@@ -11,10 +11,11 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     """One hand-off: the view of `model.segment.Handoff` over all files."""
 
     kind: str
-    """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or `next` (the client
-    continues the context at another agent)."""
+    """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or
+    `next` (the client continues the context at another agent)."""
     evidence: str
-    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or `content`."""
+    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or
+    `content`."""
     agent: str
     """The agent that hands off."""
     to_agent: str

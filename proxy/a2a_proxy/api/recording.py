@@ -17,7 +17,8 @@ from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 
 
 class Recording:
-    """Recordings and cassettes, open for reading, even while they are written. Use it from one thread only.
+    """Recordings and cassettes, open for reading, even while they are written. Use it from one
+    thread only.
 
     Several files are read as one: by time, each object with the `file` that it comes from.
 
@@ -50,17 +51,24 @@ class Recording:
 
     def sessions(self) -> list[Session]:
         """Return the runs of proxies in order of their start."""
-        return [Session(self._files[member.number], row) for member, row in self._reader.read_sessions()]
+        return [
+            Session(self._files[member.number], row) for member, row in self._reader.read_sessions()
+        ]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
-        """Yield calls in order of their first byte, all or those that match an expression of the filter language.
+        """Yield calls in order of their first byte, all or those that match an expression of the
+        filter language.
 
         Raises QueryError if the expression is invalid.
         """
-        return (self._files[member.number].exchange(row) for member, row in self._reader.read_exchanges(where))
+        return (
+            self._files[member.number].exchange(row)
+            for member, row in self._reader.read_exchanges(where)
+        )
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
-        """Yield frames by time, all or those that match an expression. Without `payloads` each is read on first use.
+        """Yield frames by time, all or those that match an expression. Without `payloads` each is
+        read on first use.
 
         Raises QueryError if the expression is invalid.
         """
@@ -68,7 +76,8 @@ class Recording:
         return (self._files[member.number].frame(row) for member, row in rows)
 
     def tasks(self) -> Iterator[Task]:
-        """Yield tasks in order of first sight; a task that several sessions or files recorded appears once."""
+        """Yield tasks in order of first sight; a task that several sessions or files recorded
+        appears once."""
         return map(self._make_task, self._reader.read_tasks())
 
     def task(self, task_id: str) -> Task | None:
@@ -81,8 +90,8 @@ class Recording:
         return (finding for session in self.sessions() for finding in session.findings())
 
     def trace(self, word: str) -> Iterator[Exchange]:
-        """Yield all calls of one trace or context, over all files and agents, by time: a conversation that was handed
-        on.
+        """Yield all calls of one trace or context, over all files and agents, by time: a
+        conversation that was handed on.
 
         `word` is a trace id or a context id, or a prefix of one.
         """
@@ -93,8 +102,8 @@ class Recording:
     def handoffs(self) -> list[Handover]:
         """Return the hand-offs between agents over all files.
 
-        They are found by calls made by an agent at work, by trace, context, reference or content. They are derived from
-        all frames again, so this takes about as long as reading them.
+        They are found by calls made by an agent at work, by trace, context, reference or content.
+        They are derived from all frames again, so this takes about as long as reading them.
         """
         with join_recordings(self._reader) as (recording, numbers):
             return [self._make_handover(row.handoff, numbers) for row in recording.read_handoffs()]

@@ -21,7 +21,14 @@ from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile
-from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow, label_place, make_key
+from a2a_proxy.recording.read.rows import (
+    ExchangeRow,
+    FindingRow,
+    FrameRow,
+    SessionRow,
+    label_place,
+    make_key,
+)
 
 _MAX_CACHED_EXCHANGES = 1024
 """Maximum number of exchanges, and of connections, cached for the frames that refer to them."""
@@ -50,7 +57,8 @@ class RecordingFile:
         return Frame(self, row, exchange)
 
     def exchange_of(self, row: FrameRow) -> Exchange | None:
-        """Return the exchange that a frame belongs to; None for a frame of the connection itself."""
+        """Return the exchange that a frame belongs to; None for a frame of the connection
+        itself."""
         number = row.exchange_key
         if number not in self._exchanges:
             found = self.reader.read_exchange(number) if number else None
@@ -106,7 +114,8 @@ class OfSession(StoredRow[Part]):
 
 
 class Exchange(OfSession[ExchangeRow]):
-    """One call: a request with its response or stream, as of the time it was read. A live one can be read again."""
+    """One call: a request with its response or stream, as of the time it was read. A live one can
+    be read again."""
 
     def __init__(self, file: RecordingFile, row: ExchangeRow) -> None:
         super().__init__(file, row)
@@ -114,16 +123,21 @@ class Exchange(OfSession[ExchangeRow]):
         """All recorded facts."""
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.file} {label_place(self.session, self.number)} {self.operation or self.facts.method}>"
+        return (
+            f"<Exchange {self.file} {label_place(self.session, self.number)} "
+            f"{self.operation or self.facts.method}>"
+        )
 
     @property
     def number(self) -> int:
-        """Number within the session, from 1, in order of first byte, as printed by `a2a-inspect ls`."""
+        """Number within the session, from 1, in order of first byte, as printed by
+        `a2a-inspect ls`."""
         return self.facts.id
 
     @property
     def operation(self) -> str:
-        """The 1.0 name for every binding and dialect, `SendStreamingMessage`; empty if it is not an A2A operation."""
+        """The 1.0 name for every binding and dialect, `SendStreamingMessage`; empty if it is not an
+        A2A operation."""
         return self.facts.operation
 
     @property
@@ -148,8 +162,8 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def outcome(self) -> str:
-        """`live` while open, then `ok`, `error` (the agent returned an error), `cut` (a peer or the connection ended
-        the exchange early) or `refused` (the proxy answered)."""
+        """`live` while open, then `ok`, `error` (the agent returned an error), `cut` (a peer or the
+        connection ended the exchange early) or `refused` (the proxy answered)."""
         return outcome_of(self.facts)
 
     @property
@@ -169,7 +183,8 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def trace_id(self) -> str:
-        """The 32 hexadecimal digits from the `traceparent` received by the agent; empty if it received none."""
+        """The 32 hexadecimal digits from the `traceparent` received by the agent; empty if it
+        received none."""
         parts = self.facts.trace_context.split("-")
         return parts[1] if len(parts) > 2 else ""
 
@@ -190,15 +205,19 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def took(self) -> int | None:
-        """Ns from the end of the request to the end of the exchange, or to its last event; None before the first
-        event."""
+        """Ns from the end of the request to the end of the exchange, or to its last event; None
+        before the first event."""
         end = self.facts.closed or self.facts.last_event
         return max(end - latency_origin(self.facts), 0) if end else None
 
     @property
     def first_event_after(self) -> int | None:
         """Ns from the end of the request to the agent's first message; None if there was none."""
-        return max(self.facts.first_event - latency_origin(self.facts), 0) if self.facts.first_event else None
+        return (
+            max(self.facts.first_event - latency_origin(self.facts), 0)
+            if self.facts.first_event
+            else None
+        )
 
     @property
     def request_headers(self) -> list[tuple[str, str]]:
@@ -216,12 +235,19 @@ class Exchange(OfSession[ExchangeRow]):
         return _decode_headers(self.facts.trailers)
 
     def frames(self, *, payloads: bool = True) -> Iterator[Frame]:
-        """Yield its frames, both directions in one order. Without `payloads` each payload is read on first use."""
-        return (self._file.frame(row, self) for row in self._file.reader.read_frames(self._row.key, payloads=payloads))
+        """Yield its frames, both directions in one order. Without `payloads` each payload is read
+        on first use."""
+        return (
+            self._file.frame(row, self)
+            for row in self._file.reader.read_frames(self._row.key, payloads=payloads)
+        )
 
     def findings(self) -> list[Finding]:
         """Return the rules' findings about it."""
-        return [Finding(self._file, row) for row in self._file.reader.read_findings(exchange=self._row.key)]
+        return [
+            Finding(self._file, row)
+            for row in self._file.reader.read_findings(exchange=self._row.key)
+        ]
 
 
 class Frame(OfSession[FrameRow]):
@@ -235,7 +261,8 @@ class Frame(OfSession[FrameRow]):
 
     def __repr__(self) -> str:
         return (
-            f"<Frame {self.file} {label_place(self.session, self.facts.exchange, self.seq)} {self.kind.name.lower()}>"
+            f"<Frame {self.file} {label_place(self.session, self.facts.exchange, self.seq)} "
+            f"{self.kind.name.lower()}>"
         )
 
     @property
@@ -297,37 +324,55 @@ class Frame(OfSession[FrameRow]):
 
     @property
     def payload(self) -> bytes:
-        """The message as on the wire, without framing and content coding: JSON text or protobuf bytes."""
+        """The message as on the wire, without framing and content coding: JSON text or protobuf
+        bytes."""
         return self.facts.payload or self._file.reader.read_payload(self._row)
 
     def decoded(self) -> Any:
-        """Return the payload as JSON values, usually a dict, for every binding and dialect in the form of A2A 1.0.
+        """Return the payload as JSON values, usually a dict, for every binding and dialect in the
+        form of A2A 1.0.
 
         Returns text if it is not JSON, None if it is empty.
         """
-        return readable_payload(self._load_facts(), self.exchange.facts if self.exchange is not None else None)
+        return readable_payload(
+            self._load_facts(), self.exchange.facts if self.exchange is not None else None
+        )
 
     def typed_event(self) -> Event:
         """Return the payload as a typed event; no member is set if it is not an event."""
         exchange = self.exchange
         if exchange is None or self.direction is Direction.TO_AGENT:
             return Event()
-        return to_event(self.payload, self.facts.schema, exchange.dialect, exchange.operation, self.kind)
+        return to_event(
+            self.payload, self.facts.schema, exchange.dialect, exchange.operation, self.kind
+        )
 
     def text(self) -> str:
-        """Return one line for people, without control characters: `status working "Reading the map"`."""
+        """Return one line for people, without control characters:
+        `status working "Reading the map"`."""
         exchange = self.exchange
         if exchange is None:
             return describe_frame(self.facts, self.payload)
         about = exchange.facts
-        return describe_frame(self.facts, self.payload, about.operation, about.dialect, about.extensions, about.binding)
+        return describe_frame(
+            self.facts,
+            self.payload,
+            about.operation,
+            about.dialect,
+            about.extensions,
+            about.binding,
+        )
 
     def findings(self) -> list[Finding]:
         """Return the rules' findings about this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
         rows = self._file.reader.read_findings(exchange=make_key(self.session, self.facts.exchange))
         told = ((row, row.finding) for row in rows)
-        return [Finding(self._file, row) for row, each in told if (each.exchange, each.connection, each.seq) == mine]
+        return [
+            Finding(self._file, row)
+            for row, each in told
+            if (each.exchange, each.connection, each.seq) == mine
+        ]
 
     def _load_facts(self) -> FrameFacts:
         return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
@@ -346,7 +391,8 @@ class Finding(OfSession[FindingRow]):
 
     @property
     def exchange(self) -> Exchange | None:
-        """The call that it is about; None if it is about a connection, or the call is not recorded yet."""
+        """The call that it is about; None if it is about a connection, or the call is not recorded
+        yet."""
         number = self.facts.exchange
         row = self._file.reader.read_exchange(make_key(self.session, number)) if number else None
         return self._file.exchange(row) if row is not None else None

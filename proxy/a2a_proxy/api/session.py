@@ -64,12 +64,17 @@ class Session(StoredRow[SessionRow]):
         return self._file.exchange(row) if row is not None else None
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
-        """Yield its exchanges in order, all or those that match an expression of the filter language.
+        """Yield its exchanges in order, all or those that match an expression of the filter
+        language.
 
         Raises QueryError if the expression is invalid.
         """
         reader = self._file.reader
-        rows = reader.find_exchanges(where, self.number) if where else reader.read_exchanges(self.number)
+        rows = (
+            reader.find_exchanges(where, self.number)
+            if where
+            else reader.read_exchanges(self.number)
+        )
         return map(self._file.exchange, rows)
 
     def tasks(self) -> Iterator[Task]:
@@ -86,7 +91,8 @@ class Session(StoredRow[SessionRow]):
         return [row.note for row in self._file.reader.read_notes(self.number)]
 
     def conversations(self) -> Conversations:
-        """Return `segments`, `interruptions` and `handoffs`, each as a list, and the text of every segment.
+        """Return `segments`, `interruptions` and `handoffs`, each as a list, and the text of every
+        segment.
 
         They are derived from all of its frames again, so this takes about as long as reading them.
         """

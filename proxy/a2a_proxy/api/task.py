@@ -53,7 +53,8 @@ class Task:
 
     @property
     def states(self) -> list[tuple[int, str]]:
-        """Its state changes as (ns since the Unix epoch, state); a change recorded by several files appears once."""
+        """Its state changes as (ns since the Unix epoch, state); a change recorded by several files
+        appears once."""
         changes = sorted(change for view in self.views for change in view.states)
         kept = [each for at, each in enumerate(changes) if not at or changes[at - 1][1] != each[1]]
         return [(at, state_label(state)) for at, state in kept]
@@ -94,7 +95,8 @@ class Task:
         return iter(sorted(found, key=attrgetter("started")))
 
     def artifacts(self) -> list[Artifact]:
-        """Return its artifacts, assembled from their chunks; of artifacts in several sessions, the latest version."""
+        """Return its artifacts, assembled from their chunks; of artifacts in several sessions, the
+        latest version."""
         artifacts: dict[str, Artifact] = {}
         for _, sighting in sorted(self._views, key=lambda view: view[1].row.task.last):
             made = artifacts_of(sighting.member.recording, sighting.row.session, sighting.row.task)

@@ -1,8 +1,10 @@
-"""Archive of recordings as Parquet files in object storage or in a folder, shared by several machines.
+"""Archive of recordings as Parquet files in object storage or in a folder, shared by several
+machines.
 
 Needs the extra `lake`, whose packages are imported only on use.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Processes and operations:
 - `__main__`: the process that archives a live session

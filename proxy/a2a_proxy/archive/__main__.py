@@ -1,4 +1,5 @@
-"""Process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE --session UUID ...`.
+"""Process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE
+--session UUID ...`.
 
 Only the proxy starts it, through its supervisor of followers.
 """
@@ -22,7 +23,11 @@ def main() -> int:
 def archive_session(job: FollowerJob) -> FollowerFailed | None:
     """Archive the session of `job` and return the error that stopped it, if any."""
     try:
-        LiveUpload(decode_job(job.target.path, job.target.session, job.program_args), job.checkpoint, job.notify).run()
+        LiveUpload(
+            decode_job(job.target.path, job.target.session, job.program_args),
+            job.checkpoint,
+            job.notify,
+        ).run()
     except RecordingError as wrong:
         return FollowerFailed(wrong.message, wrong.hint)
     return None

@@ -1,4 +1,5 @@
-"""Destination of an archived session: the URL of the archive, the id of the proxy in it, and the job of the process.
+"""Destination of an archived session: the URL of the archive, the id of the proxy in it, and the
+job of the process.
 
 Needs no optional library, because the proxy checks the destination before it starts.
 """
@@ -43,7 +44,11 @@ def parse_archive_url(url: str) -> ArchiveUrl:
         raise ArchiveError(f"{url!r} is not the URL of an archive", _EXAMPLES) from None
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return ArchiveUrl("", unquote(parts.path))
-    if parts.scheme == "s3" and _BUCKET_PATTERN.fullmatch(parts.netloc) and not (parts.query or parts.fragment):
+    if (
+        parts.scheme == "s3"
+        and _BUCKET_PATTERN.fullmatch(parts.netloc)
+        and not (parts.query or parts.fragment)
+    ):
         return ArchiveUrl(parts.netloc, unquote(parts.path).strip("/"))
     raise ArchiveError(f"{url!r} is not the URL of an archive", _EXAMPLES)
 
@@ -64,7 +69,8 @@ def check_archive_url(url: str) -> None:
 
 
 def s3_endpoint(environ: Mapping[str, str]) -> str:
-    """Return the S3 endpoint, or an empty string for Amazon's own. Raises ArchiveError if it is not a URL."""
+    """Return the S3 endpoint, or an empty string for Amazon's own. Raises ArchiveError if it is not
+    a URL."""
     name = next((each for each in _ENDPOINT_VARIABLES if environ.get(each)), "")
     if name and not _ENDPOINT_PATTERN.fullmatch(environ[name]):
         raise ArchiveError(f"{name} is not a URL", "for example http://localhost:9000")
@@ -91,7 +97,10 @@ def proxy_id(state: Path) -> str:
 def check_id(name: str, option: str = "--archive-id") -> str:
     """Return the id if it is valid as a part of a key. Raises ArchiveError."""
     if not _ID.fullmatch(name):
-        raise ArchiveError(f"{option}: {name!r} is not a valid id", "use letters, digits, `-`, `_` and `.`, at most 64")
+        raise ArchiveError(
+            f"{option}: {name!r} is not a valid id",
+            "use letters, digits, `-`, `_` and `.`, at most 64",
+        )
     return name
 
 
@@ -112,5 +121,6 @@ def encode_job(url: str, proxy: str, every: float) -> str:
 
 
 def decode_job(path: str, session: str, word: str) -> ArchiveJob:
-    """Return the job that archives `session` of the recording at `path` to the destination in `word`."""
+    """Return the job that archives `session` of the recording at `path` to the destination in
+    `word`."""
     return ArchiveJob(path, session, *msgspec.json.decode(word, type=tuple[str, str, float]))

@@ -19,7 +19,8 @@ class GoneError(ArchiveError):
 
 @contextlib.contextmanager
 def archive_extra() -> Iterator[None]:
-    """Guard an import that needs the extra `lake`. Raises ArchiveError if the extra is not installed."""
+    """Guard an import that needs the extra `lake`. Raises ArchiveError if the extra is not
+    installed."""
     try:
         yield
     except ModuleNotFoundError as wrong:
@@ -30,4 +31,6 @@ def archive_extra() -> Iterator[None]:
 
 def missing_library_error(module: str) -> ArchiveError:
     """Return the error for a library of the extra that is not installed."""
-    return ArchiveError(f"the archive needs the extra lake: {module} is not installed", install_hint("lake"))
+    return ArchiveError(
+        f"the archive needs the extra lake: {module} is not installed", install_hint("lake")
+    )

@@ -36,7 +36,9 @@ class FactsTable:
     def connection_row(self, value: Connection) -> Fact:
         """Return the row of a connection."""
         line = json_objects.write_connection(value, self._start)
-        return self._make_row("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
+        return self._make_row(
+            "connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream
+        )
 
     def exchange_row(self, value: Exchange) -> Fact:
         """Return the row of an exchange."""
@@ -89,7 +91,14 @@ class FactsTable:
 
     def _make_row(self, kind: str, number: int | None, at: int, line: Line, **cells: Any) -> Fact:
         plain = {name: cell for name, cell in cells.items() if cell and is_column_value(cell)}
-        return {"session": self._session, "kind": kind, "number": number, "time": at, "line": json.dumps(line), **plain}
+        return {
+            "session": self._session,
+            "kind": kind,
+            "number": number,
+            "time": at,
+            "line": json.dumps(line),
+            **plain,
+        }
 
 
 def facts_table(facts: Iterable[Fact]) -> pa.Table:

@@ -1,4 +1,5 @@
-"""Parquet files of a segment: their encoding, their description in the manifest, and their reading by byte ranges."""
+"""Parquet files of a segment: their encoding, their description in the manifest, and their reading
+by byte ranges."""
 
 from __future__ import annotations
 
@@ -37,17 +38,22 @@ _MAX_FOOTERS = 64
 def encode_file(table: pa.Table, segment_range: SegmentRange, order: str) -> bytes:
     """Return a table as a Parquet file, sorted by task, then by the column `order`."""
     table = table.sort_by([("task_id", "ascending"), (order, "ascending")])
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _RANGE_KEY: encode_manifest(segment_range)})
+    table = table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), _RANGE_KEY: encode_manifest(segment_range)}
+    )
     stream = io.BytesIO()
     ndv = max(min(table.num_rows, ROW_GROUP_ROWS), 1)
     filters = {name: {"ndv": ndv, "fpp": 0.01} for name in _FILTERED_COLUMNS}
-    with pq.ParquetWriter(stream, table.schema, bloom_filter_options=filters, **PARQUET_OPTIONS) as writer:
+    with pq.ParquetWriter(
+        stream, table.schema, bloom_filter_options=filters, **PARQUET_OPTIONS
+    ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     return stream.getvalue()
 
 
 def range_of_file(data: bytes, key: str) -> SegmentRange:
-    """Return the range that a file was written for. Raises ArchiveError if a2a-proxy did not write the file."""
+    """Return the range that a file was written for. Raises ArchiveError if a2a-proxy did not write
+    the file."""
     try:
         return _range_of_schema(pq.read_schema(io.BytesIO(data)), key)
     except (pa.ArrowException, OSError) as wrong:
@@ -60,7 +66,8 @@ def _range_of_schema(schema: pa.Schema, key: str) -> SegmentRange:
 
 
 def describe_file(data: bytes, key: str) -> StoredFile:
-    """Return the manifest's entry of a file. Raises ArchiveError if a2a-proxy did not write the file."""
+    """Return the manifest's entry of a file. Raises ArchiveError if a2a-proxy did not write the
+    file."""
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         wanted = [
@@ -68,17 +75,26 @@ def describe_file(data: bytes, key: str) -> StoredFile:
             for name in (*_INDEXED_COLUMNS.values(), "exchange", "kind", "number")
             if name in file.schema_arrow.names
         ]
-        groups = tuple(_row_group(file.read_row_group(number, wanted)) for number in range(file.num_row_groups))
-        return StoredFile(len(data), hashlib.sha256(data).hexdigest(), file.metadata.num_rows, groups)
+        groups = tuple(
+            _row_group(file.read_row_group(number, wanted)) for number in range(file.num_row_groups)
+        )
+        return StoredFile(
+            len(data), hashlib.sha256(data).hexdigest(), file.metadata.num_rows, groups
+        )
     except (pa.ArrowException, OSError, KeyError) as wrong:
         raise foreign_object_error(key) from wrong
 
 
 def _row_group(table: pa.Table) -> RowGroup:
-    index = {kind: bloom_filter(_distinct_values(table.column(name))) for kind, name in _INDEXED_COLUMNS.items()}
+    index = {
+        kind: bloom_filter(_distinct_values(table.column(name)))
+        for kind, name in _INDEXED_COLUMNS.items()
+    }
     calls = _distinct_values(table.column("exchange"))
     if "number" in table.column_names:
-        numbers = table.filter(pc.equal(table.column("kind").cast(pa.string()), "connection")).column("number")
+        numbers = table.filter(
+            pc.equal(table.column("kind").cast(pa.string()), "connection")
+        ).column("number")
         calls += [f"c{number}" for number in _distinct_values(numbers)]
     return RowGroup(table.num_rows, {**index, "call": bloom_filter(calls)})
 
@@ -94,29 +110,41 @@ def distinct_in_file(data: bytes, name: str) -> list[str]:
 
 def agents_with_card(data: bytes) -> list[str]:
     """Return the agents that have a card in a file of frames."""
-    table = pq.read_table(io.BytesIO(data), columns=["agent", "event"], filters=[("event", "=", "card")])
+    table = pq.read_table(
+        io.BytesIO(data), columns=["agent", "event"], filters=[("event", "=", "card")]
+    )
     return sorted(_distinct_values(table.column("agent")))
 
 
 class ParquetFiles:
-    """Reads the files of one archive and caches their ends. A missing file reads as having no rows."""
+    """Reads the files of one archive and caches their ends. A missing file reads as having no
+    rows."""
 
     def __init__(self, store: ArchiveStore) -> None:
         self._store = store
         self._footers: dict[str, bytes] = {}
         self.gone: set[str] = set()
-        """Keys of requested files that do not exist: a lifecycle rule of the bucket deletes files one by one."""
+        """Keys of requested files that do not exist: a lifecycle rule of the bucket deletes files
+        one by one."""
 
-    def read(self, manifest: Manifest, table: str, groups: list[int], columns: list[str] | None = None) -> pa.Table:
-        """Read some row groups of a file. Raises ArchiveError if the file does not match the manifest."""
+    def read(
+        self, manifest: Manifest, table: str, groups: list[int], columns: list[str] | None = None
+    ) -> pa.Table:
+        """Read some row groups of a file. Raises ArchiveError if the file does not match the
+        manifest."""
         key, size = manifest.cut.object_key(table), manifest.stored_file(table).byte_count
         try:
             if not groups or key in self.gone:
                 return _empty_table(table, columns)
-            source = pa.PythonFile(_RangeFile(self._store, key, size, self._read_footer(key, size)), mode="r")
+            source = pa.PythonFile(
+                _RangeFile(self._store, key, size, self._read_footer(key, size)), mode="r"
+            )
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
                 told = len(manifest.stored_file(table).groups)
-                if _range_of_schema(file.schema_arrow, key) != manifest.cut or file.num_row_groups != told:
+                if (
+                    _range_of_schema(file.schema_arrow, key) != manifest.cut
+                    or file.num_row_groups != told
+                ):
                     raise foreign_object_error(key)
                 return file.read_row_groups(groups, columns)
         except GoneError:
@@ -171,7 +199,8 @@ class _RangeFile(io.RawIOBase):
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` bytes from the current offset; all remaining bytes if `size` is None or negative."""
+        """Read up to `size` bytes from the current offset; all remaining bytes if `size` is None or
+        negative."""
         end = self._size if size is None or size < 0 else min(self._position + size, self._size)
         if self._position >= end:
             return b""

@@ -1,4 +1,5 @@
-"""Upload of a session while it is recorded: a segment whenever one is full or its oldest row is old enough.
+"""Upload of a session while it is recorded: a segment whenever one is full or its oldest row is old
+enough.
 
 Rows that the storage refuses stay in the recording and are uploaded later.
 """
@@ -25,8 +26,8 @@ from a2a_proxy.recording.read.rows import SessionRow
 POLL_SECONDS = 0.5
 """Seconds between two polls of the recording."""
 RETRY_SECONDS = 10.0
-"""Seconds between a failed upload and the next attempt. `_END_RETRY_SECONDS` applies once the session has ended,
-because the proxy waits for the end of the upload.
+"""Seconds between a failed upload and the next attempt. `_END_RETRY_SECONDS` applies once the
+session has ended, because the proxy waits for the end of the upload.
 """
 _END_RETRY_SECONDS = 2.0
 
@@ -34,7 +35,9 @@ _END_RETRY_SECONDS = 2.0
 class LiveUpload:
     """Follows one session to its end. Raises RecordingError."""
 
-    def __init__(self, job: ArchiveJob, checkpoint: CheckpointFile, notify: Callable[[Status], None]) -> None:
+    def __init__(
+        self, job: ArchiveJob, checkpoint: CheckpointFile, notify: Callable[[Status], None]
+    ) -> None:
         self._job = job
         self._checkpoint = checkpoint
         self._notify = notify
@@ -51,15 +54,26 @@ class LiveUpload:
         while True:
             self._adopt_file()
             session = next(
-                (row for row in self._recording.read_sessions() if row.facts.uuid == self._job.session), None
+                (
+                    row
+                    for row in self._recording.read_sessions()
+                    if row.facts.uuid == self._job.session
+                ),
+                None,
             )
-            if session is not None and self._is_due(session) and self._put_segments(session) and session.how:
+            if (
+                session is not None
+                and self._is_due(session)
+                and self._put_segments(session)
+                and session.how
+            ):
                 break
             time.sleep(POLL_SECONDS)
         self._recording.close()
 
     def _adopt_file(self) -> None:
-        """Switch to the file that now has the recording's name, if it is another file. The session is the same."""
+        """Switch to the file that now has the recording's name, if it is another file. The session
+        is the same."""
         file = file_identity(self._job.path)
         fresh = reopen_recording(self._job.path) if file not in (None, self._file) else None
         if fresh is not None:
@@ -83,7 +97,9 @@ class LiveUpload:
         rest = self._is_all_due(session)
         try:
             if self._upload is None:
-                self._upload = SessionUpload(ArchiveStore(self._job.url), self._job.proxy, self._recording, session)
+                self._upload = SessionUpload(
+                    ArchiveStore(self._job.url), self._job.proxy, self._recording, session
+                )
             self._upload.put_segments(include_rest=rest, on_segment=self._on_segment)
         except ArchiveError as wrong:
             self._mark = msgspec.structs.replace(self._mark, errors=self._mark.errors + 1)
@@ -92,7 +108,8 @@ class LiveUpload:
                 self._reported_error.add(wrong.message)
                 self._notify(
                     FollowerNotice(
-                        wrong.message, f"{wrong.hint}; the upload is retried, and the recording keeps everything"
+                        wrong.message,
+                        f"{wrong.hint}; the upload is retried, and the recording keeps everything",
                     )
                 )
             self._upload = None

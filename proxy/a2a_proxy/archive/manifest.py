@@ -4,11 +4,11 @@
     facts/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.parquet
     manifests/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.json
 
-A segment belongs to one session and one day (UTC). `<session>` is the first digits of the session's UUID, `<n>` counts
-from 1. So only a process that has the recording can arrive at the same name.
+A segment belongs to one session and one day (UTC). `<session>` is the first digits of the session's
+UUID, `<n>` counts from 1. So only a process that has the recording can arrive at the same name.
 
-Manifests contain Bloom filters of the identifiers in each row group, 12 bits for each: no false negatives, about one in
-300 false positives.
+Manifests contain Bloom filters of the identifiers in each row group, 12 bits for each: no false
+negatives, about one in 300 false positives.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _PROBES = 8
 class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a recording that one segment contains.
 
-    It is also written to the footer of the segment's Parquet files, so that a process that finds them without a
-    manifest can complete the segment.
+    It is also written to the footer of the segment's Parquet files, so that a process that finds
+    them without a manifest can complete the segment.
     """
 
     version: int = VERSION
@@ -61,7 +61,8 @@ class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     """Exchanges that were still open. The next segment contains them again."""
     open_connections: tuple[int, ...]
     since: int
-    """Time of the first frame, in ns, or `until` of the preceding segment if the segment has no frames."""
+    """Time of the first frame, in ns, or `until` of the preceding segment if the segment has no
+    frames."""
     until: int
     over: bool
     """Whether the session has ended and this is its last segment."""
@@ -71,7 +72,9 @@ class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """`dt=.../proxy=.../seg-...`, without the file extension."""
-        return f"dt={self.day}/proxy={self.proxy}/{segment_name_prefix(self.session)}{self.number:06}"
+        return (
+            f"dt={self.day}/proxy={self.proxy}/{segment_name_prefix(self.session)}{self.number:06}"
+        )
 
     def object_key(self, table: str) -> str:
         """Return the key of the segment's object in `table`: `frames`, `facts` or `manifests`."""
@@ -138,7 +141,8 @@ def encode_manifest(value: SegmentRange | Manifest) -> bytes:
 
 
 def _decode_json(data: bytes, type_: type[_Made]) -> _Made:
-    """Decode what `encode_manifest` wrote. Raises ValueError, the base class of msgspec's errors."""
+    """Decode what `encode_manifest` wrote. Raises ValueError, the base class of msgspec's
+    errors."""
     try:
         return msgspec.json.decode(data, type=type_)
     except msgspec.DecodeError:
@@ -168,15 +172,19 @@ def decode_range(data: bytes, key: str) -> SegmentRange:
 def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
     if segment_range.version > VERSION:
         raise ArchiveError(
-            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", upgrade_hint()
+            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not "
+            f"{VERSION})",
+            upgrade_hint(),
         )
     return segment_range
 
 
 def foreign_object_error(key: str) -> ArchiveError:
-    """Return the error for an object that a2a-proxy did not write or that was changed afterwards."""
+    """Return the error for an object that a2a-proxy did not write or that was changed
+    afterwards."""
     return ArchiveError(
-        f"{key} was not written by a2a-proxy", "it is foreign or was changed: move it out of the archive"
+        f"{key} was not written by a2a-proxy",
+        "it is foreign or was changed: move it out of the archive",
     )
 
 
@@ -202,11 +210,14 @@ def bloom_filter(idents: Collection[str]) -> bytes:
 def may_contain(bloom_bits: bytes, ident: str) -> bool:
     """Whether the identifier may be among the identifiers of the filter."""
     return bool(bloom_bits) and all(
-        bloom_bits[place >> 3] >> (place & 7) & 1 for place in _bit_positions(ident, len(bloom_bits))
+        bloom_bits[place >> 3] >> (place & 7) & 1
+        for place in _bit_positions(ident, len(bloom_bits))
     )
 
 
 def _bit_positions(ident: str, size: int) -> Iterator[int]:
-    digest = int.from_bytes(hashlib.blake2b(ident.encode(errors="surrogatepass"), digest_size=16).digest())
+    digest = int.from_bytes(
+        hashlib.blake2b(ident.encode(errors="surrogatepass"), digest_size=16).digest()
+    )
     first, step = digest >> 64, digest & ((1 << 64) - 1) | 1
     return ((first + number * step) % (size << 3) for number in range(_PROBES))

@@ -55,8 +55,11 @@ class _RestoredRows(NamedTuple):
 class SessionRebuild:
     """One session that is being written to a recording."""
 
-    def __init__(self, files: ParquetFiles, segments: list[Manifest], numbers: set[int], selection: str) -> None:
-        """`segments`: the segments of the session in their order; `numbers`: the numbers of the selected calls."""
+    def __init__(
+        self, files: ParquetFiles, segments: list[Manifest], numbers: set[int], selection: str
+    ) -> None:
+        """`segments`: the segments of the session in their order; `numbers`: the numbers of the
+        selected calls."""
         self._files = files
         self._segments = segments
         self._numbers = numbers
@@ -83,8 +86,13 @@ class SessionRebuild:
         complete = state["complete"]
         said = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
-            said.append(f"files with more frames of it that are missing from the archive: {len(self._files.gone)}")
-        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{CHOICE_PREFIX}{self._selection}"))})
+            said.append(
+                f"files with more frames of it that are missing from the archive: "
+                f"{len(self._files.gone)}"
+            )
+        writer.finish(
+            over, **{**state, "complete": "; ".join((*said, f"{CHOICE_PREFIX}{self._selection}"))}
+        )
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 
     def _write_frames(self, writer: Writer) -> int:
@@ -96,8 +104,12 @@ class SessionRebuild:
             if not groups:
                 continue
             table = self._files.read(part, "frames", groups)
-            table = table.filter(pc.is_in(table.column("exchange"), pa.array(self._numbers, pa.int64())))
-            frames = self._convert_table(part, "frames", partial(_frames_of_table, table.sort_by("frame")))
+            table = table.filter(
+                pc.is_in(table.column("exchange"), pa.array(self._numbers, pa.int64()))
+            )
+            frames = self._convert_table(
+                part, "frames", partial(_frames_of_table, table.sort_by("frame"))
+            )
             self._tasks.update(frame.task_id for frame in frames)
             self._used_segments |= {part.cut.name} if frames else set()
             count += len(frames)
@@ -124,16 +136,21 @@ class SessionRebuild:
         return msgspec.structs.replace(task, exchanges=kept)
 
     def _read_facts(self, newest: _NewestRows, kind: str, idents: set[str]) -> None:
-        """Add the rows of the row groups that may contain one of these identifiers. Each group is read once."""
+        """Add the rows of the row groups that may contain one of these identifiers. Each group is
+        read once."""
         for part in self._segments:
             groups = [
-                each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._read_groups
+                each
+                for each in part.facts.groups_with(kind, idents)
+                if (part.cut.name, each) not in self._read_groups
             ]
             self._read_groups.update((part.cut.name, each) for each in groups)
             table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
             self._convert_table(part, "facts", partial(newest.add_rows, part.cut.number, table))
 
-    def _convert_table(self, segment: Manifest, table: str, convert: Callable[[], _Value]) -> _Value:
+    def _convert_table(
+        self, segment: Manifest, table: str, convert: Callable[[], _Value]
+    ) -> _Value:
         try:
             return convert()
         except ROW_ERRORS as wrong:
@@ -145,7 +162,8 @@ def _frames_of_table(table: pa.Table) -> list[Frame]:
 
 
 class _NewestRows:
-    """The newest rows of the selected calls, of their connections and tasks, and of the findings about them."""
+    """The newest rows of the selected calls, of their connections and tasks, and of the findings
+    about them."""
 
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers
@@ -186,6 +204,8 @@ class _NewestRows:
 def _line_value(kind: str, number: int, line: Line) -> Any:
     if kind == "task":
         return line["agent"], line["task"]
-    if kind == "finding":  # numbers repeat if a recording was deleted and started again during the run
+    if (
+        kind == "finding"
+    ):  # numbers repeat if a recording was deleted and started again during the run
         return number, line["at"], line["finding"], line.get("exchange", 0)
     return number

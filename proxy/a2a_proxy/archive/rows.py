@@ -1,7 +1,7 @@
 """Conversion of frames, with their context, to rows of the table `frames`, and back without loss.
 
-The members of a frame's line in a cassette become columns of the same names, so the words, the defaults and their
-decoding are those of cassettes.
+The members of a frame's line in a cassette become columns of the same names, so the words, the
+defaults and their decoding are those of cassettes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,16 @@ from a2a_proxy.recording.read.rows import FrameRow, make_key
 
 _SHARED_COLUMNS = {"t": "task_id", "c": "context_id"}
 """Columns that take the value of the call if the frame has none."""
-_CALL_COLUMNS = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
+_CALL_COLUMNS = (
+    "binding",
+    "dialect",
+    "operation",
+    "method",
+    "target",
+    "status",
+    "streaming",
+    "trace_id",
+)
 """Columns that always take the value of the call."""
 _COPIED_COLUMNS = (*_CALL_COLUMNS[:-2], *_SHARED_COLUMNS.values())
 _MAX_CACHED = 4096
@@ -66,7 +75,11 @@ class FrameContext(msgspec.Struct, frozen=True):
 def call_cells(call: Exchange) -> dict[str, Any]:
     """Return the cells that a call contributes to the rows of its frames."""
     cells = {name: column_value(getattr(call, name)) for name in _COPIED_COLUMNS}
-    return {**cells, "streaming": call.streaming, "trace_id": trace_id_of(call.trace_context) or None}
+    return {
+        **cells,
+        "streaming": call.streaming,
+        "trace_id": trace_id_of(call.trace_context) or None,
+    }
 
 
 class FrameContexts:
@@ -86,16 +99,26 @@ class FrameContexts:
         """Return the context of one frame. Raises RecordingError."""
         frame = row.frame
         where = row.session, frame.connection, frame.exchange
-        plain = self._contexts.get(where) or _cache_value(self._contexts, where, self._make_context(*where))
-        found = self._findings_of_session(row.session).get((frame.exchange, frame.seq)) if frame.exchange else None
+        plain = self._contexts.get(where) or _cache_value(
+            self._contexts, where, self._make_context(*where)
+        )
+        found = (
+            self._findings_of_session(row.session).get((frame.exchange, frame.seq))
+            if frame.exchange
+            else None
+        )
         return msgspec.structs.replace(plain, findings=found) if found else plain
 
     def _make_context(self, session: int, connection: int, exchange: int) -> FrameContext:
         call = self._find_call(make_key(session, exchange)) if exchange else None
         agent = (
-            column_value(call.agent) if call is not None else self._agent_of_connection(make_key(session, connection))
+            column_value(call.agent)
+            if call is not None
+            else self._agent_of_connection(make_key(session, connection))
         )
-        return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
+        return FrameContext(
+            self._sessions[session], call_cells(call) if call is not None else {}, agent
+        )
 
     def _find_call(self, number: int) -> Exchange | None:
         if number in self._calls:
@@ -107,7 +130,9 @@ class FrameContexts:
         if number not in self._agents:
             row = self._recording.read_connection(number)
             return _cache_value(
-                self._agents, number, column_value(row.connection.upstream) if row is not None else None
+                self._agents,
+                number,
+                column_value(row.connection.upstream) if row is not None else None,
             )
         return self._agents[number]
 
@@ -116,7 +141,9 @@ class FrameContexts:
             found = self._findings[session] = {}
             for row in self._recording.read_findings(session):
                 if row.finding.seq >= 0:
-                    found.setdefault((row.finding.exchange, row.finding.seq), []).append(row.finding)
+                    found.setdefault((row.finding.exchange, row.finding.seq), []).append(
+                        row.finding
+                    )
         return self._findings[session]
 
 
@@ -148,7 +175,8 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
 def _context_columns(contexts: list[FrameContext]) -> _Columns:
     """Return the columns whose values do not come from the frames."""
     columns = {
-        name: [scene.call.get(name) for scene in contexts] for name in (*_CALL_COLUMNS, *_SHARED_COLUMNS.values())
+        name: [scene.call.get(name) for scene in contexts]
+        for name in (*_CALL_COLUMNS, *_SHARED_COLUMNS.values())
     }
     columns["session"] = [scene.session for scene in contexts]
     columns["agent"] = [scene.agent for scene in contexts]
@@ -157,13 +185,15 @@ def _context_columns(contexts: list[FrameContext]) -> _Columns:
 
 
 def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
-    """Return the columns whose values come from the frames. Values that no column can hold go to the column `exact`."""
+    """Return the columns whose values come from the frames. Values that no column can hold go to
+    the column `exact`."""
     members = json_objects.frame_members(frames)
     members["size"] = [frame.size for frame in frames]
     members["state"] = [None if state is None else str(state) for state in members["state"]]
     members["redacted"] = [frame.redacted or None for frame in frames]
     named = [
-        [letter if cell is not None else "" for cell in members[_SHARED_COLUMNS[letter]]] for letter in _SHARED_COLUMNS
+        [letter if cell is not None else "" for cell in members[_SHARED_COLUMNS[letter]]]
+        for letter in _SHARED_COLUMNS
     ]
     for name in _SHARED_COLUMNS.values():
         both = zip(members[name], context_columns[name], strict=True)
@@ -171,12 +201,15 @@ def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
     exact: dict[int, dict[str, Any]] = {}
     columns = {name: _valid_cells(name, members[member], exact) for name, member in _FRAME_COLUMNS}
     columns["named"] = ["".join(letters) or None for letters in zip(*named, strict=True)]
-    columns["exact"] = [json.dumps(exact[place]) if place in exact else None for place in range(len(frames))]
+    columns["exact"] = [
+        json.dumps(exact[place]) if place in exact else None for place in range(len(frames))
+    ]
     return columns
 
 
 def _valid_cells(name: str, cells: list[Any], exact: dict[int, dict[str, Any]]) -> list[Any]:
-    """Return the cells with None for each cell that the column cannot hold; such cells are added to `exact` by row."""
+    """Return the cells with None for each cell that the column cannot hold; such cells are added to
+    `exact` by row."""
     unfit = {cell for cell in set(cells) if not is_column_value(cell)}
     if not unfit:
         return cells
@@ -231,7 +264,8 @@ def times_as_numbers(table: pa.Table) -> pa.Table:
 
 
 def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
-    """Yield the session, the number in its recording and the frame of each row of a table that has all columns.
+    """Yield the session, the number in its recording and the frame of each row of a table that has
+    all columns.
 
     Raises:
         ValueError, KeyError, TypeError: a row is not valid.

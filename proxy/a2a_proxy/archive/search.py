@@ -1,4 +1,5 @@
-"""Search for segments of an archive by their content. Only the manifests of the requested days are read."""
+"""Search for segments of an archive by their content. Only the manifests of the requested days are
+read."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from a2a_proxy.archive.errors import GoneError
-from a2a_proxy.archive.manifest import MANIFEST_TABLE, Manifest, day_name, decode_manifest, segment_name_prefix
+from a2a_proxy.archive.manifest import (
+    MANIFEST_TABLE,
+    Manifest,
+    day_name,
+    decode_manifest,
+    segment_name_prefix,
+)
 from a2a_proxy.archive.store import ArchiveStore
 
 _MAX_PARALLEL = 16
@@ -32,36 +39,58 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
         if manifest.cut.until < self.since or manifest.cut.since > self.until:
             return False
         files = (manifest.frames, manifest.facts)
-        return all(any(file.groups_with(kind, {ident}) for file in files) for kind, ident in self.idents)
+        return all(
+            any(file.groups_with(kind, {ident}) for file in files) for kind, ident in self.idents
+        )
 
 
 def find_segments(store: ArchiveStore, query: SegmentQuery) -> list[Manifest]:
     """Return the segments that may contain a match, by time. Raises ArchiveError."""
-    return [each for each in read_manifests(store, list_days(store, query.since, query.until)) if query.may_be_in(each)]
+    return [
+        each
+        for each in read_manifests(store, list_days(store, query.since, query.until))
+        if query.may_be_in(each)
+    ]
 
 
 def list_days(store: ArchiveStore, since: int, until: int) -> list[str]:
     """Return the days from `since` to `until` (ns) that have segments. Raises ArchiveError."""
     first, last = day_name(since), day_name(until)
     found = [
-        name.removeprefix(_DAY_PREFIX) for name in store.list_folders(MANIFEST_TABLE) if name.startswith(_DAY_PREFIX)
+        name.removeprefix(_DAY_PREFIX)
+        for name in store.list_folders(MANIFEST_TABLE)
+        if name.startswith(_DAY_PREFIX)
     ]
     return [day for day in found if first <= day <= last]
 
 
-def read_manifests(store: ArchiveStore, days: Iterable[str], proxy: str = "", session: str = "") -> list[Manifest]:
-    """Return the manifests of some days, of one proxy and session if they are named, by time. Raises ArchiveError."""
+def read_manifests(
+    store: ArchiveStore, days: Iterable[str], proxy: str = "", session: str = ""
+) -> list[Manifest]:
+    """Return the manifests of some days, of one proxy and session if they are named, by time.
+    Raises ArchiveError."""
     below = f"/proxy={proxy}" if proxy else ""
-    keys = [key for day in days for key in store.list_keys(f"{MANIFEST_TABLE}/{_DAY_PREFIX}{day}{below}")]
+    keys = [
+        key
+        for day in days
+        for key in store.list_keys(f"{MANIFEST_TABLE}/{_DAY_PREFIX}{day}{below}")
+    ]
     if session:
-        keys = [key for key in keys if key.rpartition("/")[2].startswith(segment_name_prefix(session))]
+        keys = [
+            key for key in keys if key.rpartition("/")[2].startswith(segment_name_prefix(session))
+        ]
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
-        found = [each for each in pool.map(lambda key: _read_manifest(store, key), keys) if each is not None]
+        found = [
+            each
+            for each in pool.map(lambda key: _read_manifest(store, key), keys)
+            if each is not None
+        ]
     return sorted(found, key=lambda each: (each.cut.since, each.cut.session, each.cut.number))
 
 
 def _read_manifest(store: ArchiveStore, key: str) -> Manifest | None:
-    """Return a manifest, or None if a lifecycle rule of the bucket deleted it after it was listed."""
+    """Return a manifest, or None if a lifecycle rule of the bucket deleted it after it was
+    listed."""
     try:
         return decode_manifest(store.read_object(key), key)
     except GoneError:
@@ -77,7 +106,9 @@ def find_gone_tables(store: ArchiveStore, manifests: Iterable[Manifest]) -> dict
     found: dict[str, list[str]] = {}
     for table in ("frames", "facts"):
         there = {
-            key for day in {each.cut.day for each in wanted} for key in store.list_keys(f"{table}/{_DAY_PREFIX}{day}")
+            key
+            for day in {each.cut.day for each in wanted}
+            for key in store.list_keys(f"{table}/{_DAY_PREFIX}{day}")
         }
         for each in wanted:
             if each.cut.object_key(table) not in there:

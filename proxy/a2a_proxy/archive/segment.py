@@ -1,7 +1,8 @@
 """One segment: the choice of its rows, its two tables, and their upload.
 
-A stored object is never replaced. The facts are stored first, then the frames, then the manifest. If a process dies in
-between, the next one finds the facts, and in their footer the range of frames that belongs to them.
+A stored object is never replaced. The facts are stored first, then the frames, then the manifest.
+If a process dies in between, the next one finds the facts, and in their footer the range of frames
+that belongs to them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import pyarrow as pa
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, FactsTable, facts_table
-from a2a_proxy.archive.files import agents_with_card, describe_file, distinct_in_file, encode_file, range_of_file
+from a2a_proxy.archive.files import (
+    agents_with_card,
+    describe_file,
+    distinct_in_file,
+    encode_file,
+    range_of_file,
+)
 from a2a_proxy.archive.manifest import (
     DAY_NS,
     MANIFEST_TABLE,
@@ -68,7 +75,9 @@ _FRAMES_QUERY = """SELECT id, at, exchange, connection, max(span, coalesce(size,
   WHERE +session = ? AND id > ? ORDER BY id LIMIT ?"""
 
 
-_LAST_FRAME_QUERY = """SELECT id FROM frame WHERE id <= ? AND +session = ? AND at <= ? ORDER BY id DESC LIMIT 1"""
+_LAST_FRAME_QUERY = (
+    """SELECT id FROM frame WHERE id <= ? AND +session = ? AND at <= ? ORDER BY id DESC LIMIT 1"""
+)
 _LAST_FINDING_QUERY = _LAST_FRAME_QUERY.replace("frame", "finding")
 
 
@@ -78,12 +87,16 @@ def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) 
     byte_count = 0
     start = session.facts.started
     with guard_corruption(recording):
-        after, finding = _last_archived(recording, session, last.cut) if last is not None else (0, 0)
+        after, finding = (
+            _last_archived(recording, session, last.cut) if last is not None else (0, 0)
+        )
         found = recording.db.execute(_FRAMES_QUERY, (session.id, after, MAX_ROWS + 1)).fetchall()
         for number, at, *more in found:
             row = PendingFrame(number, start + at, *more)
             if rows and (
-                len(rows) == MAX_ROWS or byte_count > MAX_SEGMENT_BYTES or row.at // DAY_NS != rows[0].at // DAY_NS
+                len(rows) == MAX_ROWS
+                or byte_count > MAX_SEGMENT_BYTES
+                or row.at // DAY_NS != rows[0].at // DAY_NS
             ):
                 return PendingRows(rows, after, finding, full=True)
             rows.append(row)
@@ -91,19 +104,26 @@ def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) 
     return PendingRows(rows, after, finding, full=False)
 
 
-def _last_archived(recording: Recording, session: SessionRow, segment_range: SegmentRange) -> tuple[int, int]:
+def _last_archived(
+    recording: Recording, session: SessionRow, segment_range: SegmentRange
+) -> tuple[int, int]:
     """Return the numbers of the last archived frame and the last archived finding.
 
-    The numbers differ from those in the manifest if the recording was deleted and started again during the run, or if
-    its newest rows were pruned. Then times decide: no archived row is later than the end of the segment.
+    The numbers differ from those in the manifest if the recording was deleted and started again
+    during the run, or if its newest rows were pruned. Then times decide: no archived row is later
+    than the end of the segment.
     """
 
     def find_last(query: str, through: int) -> int:
-        row = recording.db.execute(query, (through, session.id, segment_range.until - session.facts.started)).fetchone()
+        row = recording.db.execute(
+            query, (through, session.id, segment_range.until - session.facts.started)
+        ).fetchone()
         return int(row[0]) if row is not None else 0
 
     frame, finding = find_last(_LAST_FRAME_QUERY, segment_range.through), segment_range.findings[1]
-    return frame, finding if frame == segment_range.through else find_last(_LAST_FINDING_QUERY, finding)
+    return frame, finding if frame == segment_range.through else find_last(
+        _LAST_FINDING_QUERY, finding
+    )
 
 
 def put_segment(
@@ -116,20 +136,26 @@ def put_segment(
 ) -> Manifest:
     """Store the next segment of a session and return its manifest.
 
-    If another process stored the segment first, the manifest is the one that it stored. Raises RecordingError,
-    ArchiveError.
+    If another process stored the segment first, the manifest is the one that it stored. Raises
+    RecordingError, ArchiveError.
     """
     with guard_corruption(recording):
         gathered = _SegmentRows(recording, session, last, pending, proxy)
         cut = gathered.range
         facts_key = cut.object_key("facts")
-        facts = store.put_once(facts_key, encode_file(facts_table(gathered.fact_rows()), cut, "number"))
+        facts = store.put_once(
+            facts_key, encode_file(facts_table(gathered.fact_rows()), cut, "number")
+        )
         cut = range_of_file(facts, facts_key)
         if (cut.session, cut.number) != (session.facts.uuid, gathered.range.number):
-            raise ArchiveError(f"{facts_key} belongs to another session", "give this proxy another id: --archive-id")
+            raise ArchiveError(
+                f"{facts_key} belongs to another session",
+                "give this proxy another id: --archive-id",
+            )
         frames_key = cut.object_key("frames")
         frames = store.put_once(
-            frames_key, encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame")
+            frames_key,
+            encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame"),
         )
     manifest = Manifest(
         cut,
@@ -151,7 +177,8 @@ def _read_frames_table(
     scenes = FrameContexts(recording, {make_key(session.id, call.id): call for call in calls})
     rows = recording.frames_after(segment_range.after, session=session.id)
     return frames_table(
-        (row, scenes.context_of(row)) for row in takewhile(lambda row: row.id <= segment_range.through, rows)
+        (row, scenes.context_of(row))
+        for row in takewhile(lambda row: row.id <= segment_range.through, rows)
     )
 
 
@@ -159,28 +186,48 @@ class _SegmentRows:
     """The rows of the next segment of a session."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, last: Manifest | None, pending: PendingRows, proxy: str
+        self,
+        recording: Recording,
+        session: SessionRow,
+        last: Manifest | None,
+        pending: PendingRows,
+        proxy: str,
     ) -> None:
         self._recording = recording
         self._session = session
         before = last.cut if last is not None else None
         self._is_over = bool(session.how) and not pending.full
-        self._since = pending.rows[0].at if pending.rows else before.until if before else session.facts.started
+        self._since = (
+            pending.rows[0].at
+            if pending.rows
+            else before.until
+            if before
+            else session.facts.started
+        )
         lowest = min((row.at for row in pending.rows), default=self._since)
         highest = max((row.at for row in pending.rows), default=self._since)
         self._lowest, self._highest = lowest, highest
         exchange, connection = (before.exchange, before.connection) if before else (0, 0)
         self._exchanges = self._row_numbers(
-            "exchange", {row.exchange for row in pending.rows}, before.open_exchanges if before else (), exchange
+            "exchange",
+            {row.exchange for row in pending.rows},
+            before.open_exchanges if before else (),
+            exchange,
         )
-        values = [recording.read_exchange(make_key(session.id, number)) for number in self._exchanges]
+        values = [
+            recording.read_exchange(make_key(session.id, number)) for number in self._exchanges
+        ]
         self.calls = [row.exchange for row in values if row is not None]
         """Calls that have frames in the segment or that have changed."""
-        of_calls = {call.connection for call in self.calls} | {row.connection for row in pending.rows}
+        of_calls = {call.connection for call in self.calls} | {
+            row.connection for row in pending.rows
+        }
         self._connections = self._row_numbers(
             "connection", of_calls, before.open_connections if before else (), connection
         )
-        channels = [recording.read_connection(make_key(session.id, number)) for number in self._connections]
+        channels = [
+            recording.read_connection(make_key(session.id, number)) for number in self._connections
+        ]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
         self._findings = list(recording.read_findings(session.id, after=pending.last_finding))
@@ -191,11 +238,18 @@ class _SegmentRows:
             day=day_name(self._since),
             after=pending.last_frame,
             through=pending.rows[-1].id if pending.rows else pending.last_frame,
-            findings=(pending.last_finding, self._findings[-1].id if self._findings else pending.last_finding),
+            findings=(
+                pending.last_finding,
+                self._findings[-1].id if self._findings else pending.last_finding,
+            ),
             exchange=max([exchange, *self._exchanges]),
             connection=max([connection, *self._connections]),
-            open_exchanges=() if self._is_over else tuple(call.id for call in self.calls if not call.closed),
-            open_connections=() if self._is_over else tuple(each.id for each in self._channels if not each.closed),
+            open_exchanges=()
+            if self._is_over
+            else tuple(call.id for call in self.calls if not call.closed),
+            open_connections=()
+            if self._is_over
+            else tuple(each.id for each in self._channels if not each.closed),
             since=lowest,
             until=highest,
             over=self._is_over,
@@ -217,18 +271,24 @@ class _SegmentRows:
                 yield make.task_row(row.task)
         for found in self._findings:
             finding = found.finding
-            yield make.finding_row(found, of_call.get(finding.exchange) or self._agents.get(finding.connection, ""))
+            yield make.finding_row(
+                found, of_call.get(finding.exchange) or self._agents.get(finding.connection, "")
+            )
 
     def _row_numbers(
         self, table: str, frame_numbers: set[int], open_numbers: tuple[int, ...], before: int
     ) -> list[int]:
         """Return the numbers of the segment's rows in `table`.
 
-        These are the rows that frames name, the rows that were open before, and the rows without frames up to the
-        newest named one; in the last segment of a session all remaining rows.
+        These are the rows that frames name, the rows that were open before, and the rows without
+        frames up to the newest named one; in the last segment of a session all remaining rows.
         """
         session = self._session.id
-        top = make_key(session + 1, 0) if self._is_over else make_key(session, max(frame_numbers, default=0) + 1)
+        top = (
+            make_key(session + 1, 0)
+            if self._is_over
+            else make_key(session, max(frame_numbers, default=0) + 1)
+        )
         rows = self._recording.db.execute(
             f"SELECT id FROM {table} WHERE id > ? AND id < ?", (make_key(session, before), top)
         )

@@ -1,4 +1,5 @@
-"""Object storage or a folder, by its URL. Stored objects are never replaced, and every request is counted.
+"""Object storage or a folder, by its URL. Stored objects are never replaced, and every request is
+counted.
 
 Several threads may use one store.
 """
@@ -26,19 +27,26 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _PANIC_NAME = "PanicException"
-"""Name of the exception that obstore raises when its Rust code panics: a port of 99999, or a line break in a key. It
-cannot be imported.
+"""Name of the exception that obstore raises when its Rust code panics: a port of 99999, or a line
+break in a key. It cannot be imported.
 """
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
-_STATUS_PATTERN = re.compile(r"status code: (\d{3})(?:(?! Debug source).)*?(?:<Code>(\w+)</Code>| Debug source|$)")
+_STATUS_PATTERN = re.compile(
+    r"status code: (\d{3})(?:(?! Debug source).)*?(?:<Code>(\w+)</Code>| Debug source|$)"
+)
 _SYSTEM_PATTERN = re.compile(r'message: "([^"]+)"')
 _NO_CREDENTIALS = ("redential", "api/token", "169.254.")
-"""Parts of an error message if no credentials were given: obstore then queries the metadata addresses of cloud
-machines.
+"""Parts of an error message if no credentials were given: obstore then queries the metadata
+addresses of cloud machines.
 """
-_REFUSED_ERRORS = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError)
+_REFUSED_ERRORS = (
+    exceptions.UnauthenticatedError,
+    exceptions.PermissionDeniedError,
+    PermissionError,
+)
 _CREDENTIALS_HINT = (
-    "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their permissions; for a folder, its file permissions"
+    "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their permissions; for a folder, its file "
+    "permissions"
 )
 _MAX_MESSAGE = 200
 """Number of characters of a library's error that are shown."""
@@ -77,12 +85,23 @@ class ArchiveStore:
             return LocalStore(target.path)
         where = s3_endpoint(os.environ)
         config: Any = {"endpoint": where} if where else {}
-        options: Any = {"allow_http": where.startswith("http://"), "connect_timeout": "10s", "timeout": "60s"}
+        options: Any = {
+            "allow_http": where.startswith("http://"),
+            "connect_timeout": "10s",
+            "timeout": "60s",
+        }
         prefix = target.path or None
-        return S3Store(target.bucket, prefix=prefix, config=config, client_options=options, retry_config=_RETRIES)
+        return S3Store(
+            target.bucket,
+            prefix=prefix,
+            config=config,
+            client_options=options,
+            retry_config=_RETRIES,
+        )
 
     def put_once(self, key: str, data: bytes) -> bytes:
-        """Store an object unless it exists, and return the stored bytes: `data`, or those of an earlier writer."""
+        """Store an object unless it exists, and return the stored bytes: `data`, or those of an
+        earlier writer."""
         with self._translate_errors("put", key):
             try:
                 with self._private_files():
@@ -145,7 +164,9 @@ class ArchiveStore:
             yield
         except ArchiveError:
             raise
-        except FileNotFoundError as wrong:  # obstore raises Python's own exception for a missing object
+        except (
+            FileNotFoundError
+        ) as wrong:  # obstore raises Python's own exception for a missing object
             raise _gone_error(self.url, key, wrong) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
             raise _storage_error(self.url, f"{doing} {key}", wrong) from wrong
@@ -159,7 +180,9 @@ def _gone_error(url: str, key: str, error: Exception) -> ArchiveError:
     """Return the error for an object that does not exist."""
     if "NoSuchBucket" in str(error) or not key:
         return absent_archive_error(url)
-    return GoneError(f"{url} has no {key}", "it was deleted, by hand or by a lifecycle rule of the bucket")
+    return GoneError(
+        f"{url} has no {key}", "it was deleted, by hand or by a lifecycle rule of the bucket"
+    )
 
 
 def _storage_error(url: str, doing: str, error: BaseException) -> ArchiveError:
@@ -168,16 +191,28 @@ def _storage_error(url: str, doing: str, error: BaseException) -> ArchiveError:
     if "NoSuchBucket" in said:
         return absent_archive_error(url)
     if any(word in said for word in _NO_CREDENTIALS):
-        return ArchiveError(f"{url}: access is refused: no credentials were found", _CREDENTIALS_HINT)
+        return ArchiveError(
+            f"{url}: access is refused: no credentials were found", _CREDENTIALS_HINT
+        )
     answered = _STATUS_PATTERN.search(said)
     status, code = answered.groups() if answered else ("", "")
     if isinstance(error, _REFUSED_ERRORS) or status in ("401", "403"):
-        return ArchiveError(f"{url}: access is refused{f' ({code})' if code else ''}: {doing}", _CREDENTIALS_HINT)
+        return ArchiveError(
+            f"{url}: access is refused{f' ({code})' if code else ''}: {doing}", _CREDENTIALS_HINT
+        )
     folder = url.startswith("file:")
-    hint = "check the folder and the free space on its disk" if folder else "check the URL and AWS_ENDPOINT_URL"
+    hint = (
+        "check the folder and the free space on its disk"
+        if folder
+        else "check the URL and AWS_ENDPOINT_URL"
+    )
     if status:
-        return ArchiveError(f"{url} cannot be used: it answers {status}{f' ({code})' if code else ''}", hint)
+        return ArchiveError(
+            f"{url} cannot be used: it answers {status}{f' ({code})' if code else ''}", hint
+        )
     if "HTTP error" in said:
         system = _SYSTEM_PATTERN.search(said)
         return ArchiveError(f"{url} cannot be reached{f': {system[1]}' if system else ''}", hint)
-    return ArchiveError(f"{url} cannot be used ({doing}): {said.partition(' Debug source')[0][:_MAX_MESSAGE]}", hint)
+    return ArchiveError(
+        f"{url} cannot be used ({doing}): {said.partition(' Debug source')[0][:_MAX_MESSAGE]}", hint
+    )

@@ -16,9 +16,12 @@ from a2a_proxy.recording.read.rows import SessionRow
 
 
 class SessionUpload:
-    """Uploads one session, including rows that are recorded later. Methods raise RecordingError, ArchiveError."""
+    """Uploads one session, including rows that are recorded later. Methods raise RecordingError,
+    ArchiveError."""
 
-    def __init__(self, store: ArchiveStore, proxy: str, recording: Recording, session: SessionRow) -> None:
+    def __init__(
+        self, store: ArchiveStore, proxy: str, recording: Recording, session: SessionRow
+    ) -> None:
         self._store = store
         self._proxy = proxy
         self._recording = recording
@@ -31,22 +34,32 @@ class SessionUpload:
     def missing_frames(self) -> int:
         """Number of frames that the archive will never have.
 
-        Not 0 if the session was archived to its end from a recording that had fewer frames than this one.
+        Not 0 if the session was archived to its end from a recording that had fewer frames than
+        this one.
         """
-        return max(self._recording.count_rows(self._session.id).frames - self._manifests, 0) if self.is_complete else 0
+        return (
+            max(self._recording.count_rows(self._session.id).frames - self._manifests, 0)
+            if self.is_complete
+            else 0
+        )
 
     @property
     def is_complete(self) -> bool:
         """Whether the archive has the whole session, including its end."""
         return self._last_manifest is not None and self._last_manifest.cut.over
 
-    def put_segments(self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None) -> int:
-        """Upload the full segments, or all pending rows with `include_rest`, and return the number of frames."""
+    def put_segments(
+        self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None
+    ) -> int:
+        """Upload the full segments, or all pending rows with `include_rest`, and return the number
+        of frames."""
         count = 0
         while not self.is_complete:
             self._session = self._recording.read_session(self._session.id) or self._session
             found = next_rows(self._recording, self._session, self._last_manifest)
-            if not (found.full or self._session.how or (include_rest and found.rows)) or self._is_empty(found):
+            if not (
+                found.full or self._session.how or (include_rest and found.rows)
+            ) or self._is_empty(found):
                 break
             self._last_manifest = put_segment(
                 self._store, self._proxy, self._recording, self._session, self._last_manifest, found

@@ -1,6 +1,7 @@
 """The capture journal, through which the relay passes its copy of the traffic to the recorder.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 The relay's side:
 - `journal`: takes records without ever waiting

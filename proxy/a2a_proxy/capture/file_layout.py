@@ -1,4 +1,5 @@
-"""The file layout: the state directory, journals, recordings, and the key that labels redacted secrets.
+"""The file layout: the state directory, journals, recordings, and the key that labels redacted
+secrets.
 
 Creates folders and small files; reads no traffic.
 """
@@ -26,13 +27,15 @@ STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
 RECORDER_LOCK = "recorder.lock"
 _FOLDER_LOCK, _PROXY_LOCK = "lock", "proxy.lock"
-"""The first lock may be shared with a recorder and protects the folder; the second is freed when the proxy exits."""
+"""The first lock may be shared with a recorder and protects the folder; the second is freed when
+the proxy exits."""
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
 _LAST_RECORDING = "last-recording"
 
 
 def state_dir() -> Path:
-    """Return `$A2A_PROXY_STATE` or the platform's state directory; created with mode 0700 if missing.
+    """Return `$A2A_PROXY_STATE` or the platform's state directory; created with mode 0700 if
+    missing.
 
     Raises OSError.
     """
@@ -44,15 +47,19 @@ def _state_path() -> Path:
 
 
 def user_folder(find: Callable[[str], str]) -> Path:
-    """Return the user's folder of one kind for this program, which may not exist; `find` is a function of platformdirs.
+    """Return the user's folder of one kind for this program, which may not exist; `find` is a
+    function of platformdirs.
 
-    Raises FileNotFoundError: the user has no home directory, as in a container that runs with an arbitrary user id.
+    Raises FileNotFoundError: the user has no home directory, as in a container that runs with an
+    arbitrary user id.
     """
     try:
         folder = Path(find("a2a-proxy"))
     except RuntimeError:
         folder = Path()
-    if not folder.is_absolute():  # platformdirs returns a path that begins with "~", or raises the error, by version
+    if (
+        not folder.is_absolute()
+    ):  # platformdirs returns a path that begins with "~", or raises the error, by version
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
     return folder
 
@@ -70,7 +77,8 @@ def recordings_dir() -> Path:
 def remember_recording(path: Path) -> None:
     """Remember a recording outside the state directory, so that it can be found as the newest one.
 
-    Recordings made by tests are not remembered. A state directory that cannot be written changes nothing.
+    Recordings made by tests are not remembered. A state directory that cannot be written changes
+    nothing.
     """
     if "PYTEST_CURRENT_TEST" not in os.environ:
         with (
@@ -157,16 +165,18 @@ class SessionFile(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     """Names that the user gave to the agents, parallel to `listens`; empty if there are none."""
     redact: tuple[str, ...] = ()
-    """Parts of the traffic that are not recorded, as words of a policy (`redaction.policy`); empty: credentials
-    only."""
+    """Parts of the traffic that are not recorded, as words of a policy (`redaction.policy`); empty:
+    credentials only."""
     live: LiveMode = "auto"
-    """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the bytes."""
+    """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the
+    bytes."""
     faults: tuple[str, ...] = ()
     """Faults that the proxy makes on purpose, as the user wrote them."""
     reports_receivers: bool = False
     """Whether a line names each webhook whose notifications do not pass the proxy."""
     card_keys: str = ""
-    """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys are not stored."""
+    """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys
+    are not stored."""
 
 
 class JournalFolder:
@@ -175,20 +185,28 @@ class JournalFolder:
     def __init__(self, path: Path) -> None:
         """Lock the folder. Raises OSError."""
         self.path = path
-        self._lock, self._proxy_lock = _take_lock(path / _FOLDER_LOCK), _take_lock(path / _PROXY_LOCK)
+        self._lock, self._proxy_lock = (
+            _take_lock(path / _FOLDER_LOCK),
+            _take_lock(path / _PROXY_LOCK),
+        )
 
     @property
     def lock(self) -> int:
-        """The descriptor of the lock. Every process that has it open, or a copy of it, holds the lock too."""
+        """The descriptor of the lock. Every process that has it open, or a copy of it, holds the
+        lock too."""
         return self._lock
 
     def restore_files(self, session: SessionFile) -> bool:
-        """Recreate the folder's files if they were deleted; return False if they were not. Raises OSError."""
+        """Recreate the folder's files if they were deleted; return False if they were not. Raises
+        OSError."""
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         make_private_folder(self.path)
         self.release_locks()
-        self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
+        self._lock, self._proxy_lock = (
+            _take_lock(self.path / _FOLDER_LOCK),
+            _take_lock(self.path / _PROXY_LOCK),
+        )
         write_session(self.path, session)
         return True
 
@@ -216,7 +234,8 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def create_journal(session: SessionFile) -> JournalFolder:
-    """Create a session's folder (0700) with its `session.json` (0600) and lock it. Raises OSError."""
+    """Create a session's folder (0700) with its `session.json` (0600) and lock it. Raises
+    OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     folder = JournalFolder(path)
     _create_whole(path / "session.json", name_json.encode_json(session))
@@ -240,12 +259,15 @@ def delete_journal(path: Path) -> None:
 
 
 def find_leftovers() -> list[Leftover]:
-    """Return the journals locked by neither a relay nor a recorder, oldest first, without unreadable `session.json`."""
+    """Return the journals locked by neither a relay nor a recorder, oldest first, without
+    unreadable `session.json`."""
     found = []
     for path in journals_dir().iterdir():
         if is_in_use(path):
             continue
-        session = read_session(path)  # after the locks: a folder that is being deleted loses this file before its locks
+        session = read_session(
+            path
+        )  # after the locks: a folder that is being deleted loses this file before its locks
         if session is not None:
             found.append(Leftover(path, session))
     return sorted(found, key=lambda leftover: leftover.session.started)
@@ -263,7 +285,8 @@ class Unfinished(msgspec.Struct, frozen=True):
 
 
 def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
-    """Return the sessions of this recording, or of all. Returns an empty list if the state directory is unreadable."""
+    """Return the sessions of this recording, or of all. Returns an empty list if the state
+    directory is unreadable."""
     try:
         folders = list((_state_path() / "journals").iterdir())
     except OSError:
@@ -271,7 +294,9 @@ def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
     found, name = [], recording and os.path.realpath(recording)
     for path in folders:
         held = _is_locked(path / _PROXY_LOCK), is_in_use(path)
-        session = read_session(path)  # after the locks: a folder that is being deleted loses this file before its locks
+        session = read_session(
+            path
+        )  # after the locks: a folder that is being deleted loses this file before its locks
         if session is not None and name in (None, os.path.realpath(session.recording)):
             found.append(Unfinished(path, session, *held))
     return found
@@ -283,11 +308,16 @@ def find_journals(uuid: str) -> list[Path]:
         folders = list((_state_path() / "journals").iterdir())
     except OSError:
         return []
-    return [path for path in folders if (session := read_session(path)) is not None and session.uuid == uuid]
+    return [
+        path
+        for path in folders
+        if (session := read_session(path)) is not None and session.uuid == uuid
+    ]
 
 
 def sessions_with_journal() -> set[str]:
-    """Return the UUIDs of sessions that are being recorded or wait to be finished. Raises OSError."""
+    """Return the UUIDs of sessions that are being recorded or wait to be finished. Raises
+    OSError."""
     known = (read_session(path) for path in journals_dir().iterdir())
     return {session.uuid for session in known if session is not None}
 
@@ -295,7 +325,9 @@ def sessions_with_journal() -> set[str]:
 def read_session(path: Path) -> SessionFile | None:
     """Return the `session.json` of a journal's folder, or None if it cannot be read."""
     try:
-        session: SessionFile = name_json.decode_json((path / "session.json").read_bytes(), SessionFile)
+        session: SessionFile = name_json.decode_json(
+            (path / "session.json").read_bytes(), SessionFile
+        )
         return session
     except (OSError, msgspec.DecodeError):
         return None
@@ -307,12 +339,14 @@ def is_in_use(path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a relay still writes this journal. Uses a lock, because a pid may belong to another process by now."""
+    """Whether a relay still writes this journal. Uses a lock, because a pid may belong to another
+    process by now."""
     return _is_locked(path / _FOLDER_LOCK)
 
 
 def lock_recorder(path: Path) -> int | None:
-    """Lock a journal for one recorder and return the descriptor, or None if another recorder has it. Raises OSError."""
+    """Lock a journal for one recorder and return the descriptor, or None if another recorder has
+    it. Raises OSError."""
     fd = os.open(path / RECORDER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     for _ in range(_LOCK_TRIES):  # another process may be testing the lock
         try:

@@ -18,8 +18,8 @@ from a2a_proxy.capture.record_format import RECORD_HEADER, Position, pack_record
 from a2a_proxy.model.chunk import ChunkKind, Direction
 
 FLUSH_SECONDS = 0.004
-"""Maximum seconds a record waits for others before it is handed to the writer. A batch costs the event loop as much as
-ten records, and a thread switch."""
+"""Maximum seconds a record waits for others before it is handed to the writer. A batch costs the
+event loop as much as ten records, and a thread switch."""
 FLUSH_BYTES = 256 * 1024
 RETRY_SECONDS = 0.25
 
@@ -56,7 +56,8 @@ class Journal:
         wake_fd: int | None = None,
         write: Write = os.write,
     ) -> None:
-        """Open the journal. `call_later` is the event loop's. Raises OSError if `folder` cannot be written at all."""
+        """Open the journal. `call_later` is the event loop's. Raises OSError if `folder` cannot be
+        written at all."""
         self._writer = JournalWriter(JournalFiles(folder, limits, write=write))
         self._writer.set_wake_fd(wake_fd)
         self._call_later = call_later
@@ -66,8 +67,11 @@ class Journal:
         self._timer_runs = False
         self._losses = LossBuffer()
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Append one record; `at` in ns since the epoch. Never blocks, never raises because of a disk."""
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
+        """Append one record; `at` in ns since the epoch. Never blocks, never raises because of a
+        disk."""
         self._pending += pack_record(kind, direction, connection, at, data)
         size = len(data)
         if kind is _DATA or kind is _OURS:
@@ -107,7 +111,8 @@ class Journal:
             self._call_later(seconds, self._on_timer)
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Write one byte to a duplicate of `fd` after each batch to wake the reader; None stops that.
+        """Write one byte to a duplicate of `fd` after each batch to wake the reader; None stops
+        that.
 
         Close your own `fd`.
         """
@@ -118,11 +123,18 @@ class Journal:
         writer, segments = self._writer, self._writer.segments
         lost = self._losses.lost_bytes + writer.losses.lost_bytes + writer.opaque_bytes_dropped
         queued = self._bytes_handed_over - writer.consumed_bytes
-        about = (segments.segment_count, segments.position, queued, segments.reason, writer.lost_reason)
+        about = (
+            segments.segment_count,
+            segments.position,
+            queued,
+            segments.reason,
+            writer.lost_reason,
+        )
         return JournalStats(self._bytes_appended, lost, *about)
 
     def append_end(self, at: int) -> None:
-        """Hand over all pending records and END; no record can be appended after it. Never blocks."""
+        """Hand over all pending records and END; no record can be appended after it. Never
+        blocks."""
         self.flush()
         pieces = self._losses.take_pieces()
         pieces += pack_record(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
@@ -130,7 +142,8 @@ class Journal:
         self._writer.finish()
 
     def wait_until_written(self, timeout: float | None = None) -> bool:
-        """Wait until everything is written after `append_end`; return False if `timeout` seconds were not enough."""
+        """Wait until everything is written after `append_end`; return False if `timeout` seconds
+        were not enough."""
         return self._writer.wait_for_end(timeout)
 
     def close(self, at: int, timeout: float | None = None) -> bool:

@@ -1,7 +1,8 @@
-"""The journal files, on the writing side: creates, writes and rotates them, and detects a full disk.
+"""The journal files, on the writing side: creates, writes and rotates them, and detects a full
+disk.
 
-Called by the writer thread only. Never raises because of a full or broken disk: the caller counts bytes that could not
-be written.
+Called by the writer thread only. Never raises because of a full or broken disk: the caller counts
+bytes that could not be written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position, segment_header, segment_numbers, segment_path
+from a2a_proxy.capture.record_format import (
+    SEGMENT_HEADER,
+    Position,
+    segment_header,
+    segment_numbers,
+    segment_path,
+)
 from a2a_proxy.private_files import make_private_folder
 
 Write = Callable[[int, bytes | memoryview], int]
@@ -76,7 +83,8 @@ class JournalFiles:
 
     @property
     def seconds_until_rotation(self) -> float | None:
-        """Seconds until the current file must end, or until the next attempt; None while it is empty."""
+        """Seconds until the current file must end, or until the next attempt; None while it is
+        empty."""
         due = max(self._opened_at + self._limits.segment_seconds, self._blocked_until)
         return None if self._is_empty else max(0.0, due - self._now())
 
@@ -85,19 +93,23 @@ class JournalFiles:
         return not self._has_torn_record and self.position[1] <= SEGMENT_HEADER.size
 
     def rotate_if_due(self) -> None:
-        """End the current file if it is old enough, so that it can be deleted even if no more records follow."""
+        """End the current file if it is old enough, so that it can be deleted even if no more
+        records follow."""
         if self.seconds_until_rotation == 0.0 and not self._rotate_file():
             self._delay_retry()
 
     def write(self, pieces: list[bytes]) -> int:
-        """Append records (two pieces each). Return the number of pieces that are whole in the journal."""
+        """Append records (two pieces each). Return the number of pieces that are whole in the
+        journal."""
         size = sum(map(len, pieces))
         self.reason = self._full_reason(size)
         if self.reason:
             self._pause_writing()
             return 0
         done = self._append_pieces(pieces, size)
-        if done < len(pieces) and self._rotate_file():  # the file may be at its size limit while the disk has room
+        if (
+            done < len(pieces) and self._rotate_file()
+        ):  # the file may be at its size limit while the disk has room
             rest = pieces[done:]
             done += self._append_pieces(rest, sum(map(len, rest)))
         if done < len(pieces):
@@ -117,7 +129,11 @@ class JournalFiles:
                 self._has_torn_record = True
                 break
         number, offset = self.position
-        done, byte_count = count_whole_records(pieces, written) if self._has_torn_record else (len(pieces), written)
+        done, byte_count = (
+            count_whole_records(pieces, written)
+            if self._has_torn_record
+            else (len(pieces), written)
+        )
         self.position = (number, offset + byte_count)
         self._bytes_on_disk += written
         return done
@@ -135,7 +151,9 @@ class JournalFiles:
 
     def _needs_rotation(self) -> bool:
         full = self.position[1] >= self._limits.segment_bytes or self.seconds_until_rotation == 0.0
-        return self._has_torn_record or full or not os.fstat(self._fd).st_nlink  # the last: the file was deleted
+        return (
+            self._has_torn_record or full or not os.fstat(self._fd).st_nlink
+        )  # the last: the file was deleted
 
     def _full_reason(self, size: int) -> str:
         """Return why `size` bytes must not be written, or an empty string if they may."""
@@ -173,7 +191,8 @@ class JournalFiles:
 
     def _pause_writing(self) -> None:
         if not self._is_empty:
-            self._rotate_file()  # so that the reader can delete files it has read, which may free the space needed
+            # so that the reader can delete files it has read, which may free the space needed
+            self._rotate_file()
         self._delay_retry()
 
     def _delay_retry(self) -> None:
@@ -182,7 +201,8 @@ class JournalFiles:
         self._retry_seconds = min(self._retry_seconds * 2, MAX_RETRY_SECONDS)
 
     def _make_folder(self) -> None:
-        """Create the folder, also in the middle of a session, because a user may have deleted it."""
+        """Create the folder, also in the middle of a session, because a user may have deleted
+        it."""
         make_private_folder(self._folder)
 
     def _rotate_file(self) -> bool:
@@ -194,7 +214,8 @@ class JournalFiles:
         return True
 
     def _begin_segment(self) -> None:
-        """Begin the next journal file. It appears under its name only once its header is complete."""
+        """Begin the next journal file. It appears under its name only once its header is
+        complete."""
         self._make_folder()
         number, end = self.position
         header = segment_header(number + 1, end)
@@ -226,8 +247,9 @@ def _describe_error(wrong: OSError) -> str:
 
 
 def join_small_pieces(pieces: list[bytes], size: int) -> Iterator[bytes]:
-    """Yield the same bytes, `size` in all, in fewer pieces: small ones joined, because a call costs more than a copy;
-    large ones as is, unless nearly all are small, because a look at the length of each costs more than a copy too."""
+    """Yield the same bytes, `size` in all, in fewer pieces: small ones joined, because a call costs
+    more than a copy; large ones as is, unless nearly all are small, because a look at the length of
+    each costs more than a copy too."""
     if size <= len(pieces) * SMALL_MEAN:
         yield b"".join(pieces)
         return
@@ -243,7 +265,8 @@ def join_small_pieces(pieces: list[bytes], size: int) -> Iterator[bytes]:
 
 
 def count_whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
-    """Return how many pieces, and how many bytes, belong to records that lie within the first `written` bytes."""
+    """Return how many pieces, and how many bytes, belong to records that lie within the first
+    `written` bytes."""
     byte_count = 0
     for index in range(0, len(pieces), 2):
         size = len(pieces[index]) + len(pieces[index + 1])

@@ -1,4 +1,5 @@
-"""The recorder's side of the journal: reads records from a position on, while they are written or long after.
+"""The recorder's side of the journal: reads records from a position on, while they are written or
+long after.
 
 Reads and deletes journal files; decodes nothing.
 """
@@ -27,7 +28,8 @@ class JournalReader:
     """Follows one journal. Never raises because of a journal file's content."""
 
     def __init__(self, folder: Path, position: Position = START_POSITION) -> None:
-        """Start at `position`, where the next record begins: a former value of the property `position`."""
+        """Start at `position`, where the next record begins: a former value of the property
+        `position`."""
         self._folder = folder
         self._segment, self._offset = position
         self._fd = -1
@@ -51,10 +53,11 @@ class JournalReader:
     def read(self, max_bytes: int = 1 << 20, until: Position | None = None) -> list[Chunk]:
         """Return the next records, about `max_bytes` bytes of them, all from one journal file.
 
-        The list is empty if there are no more records now, or none before `until` (a former position of a reader).
+        The list is empty if there are no more records now, or none before `until` (a former
+        position of a reader).
 
-        Records that cannot be read are replaced by one LOST on connection 0 (`LossRecord.damage` says why), and reading
-        continues with the next journal file.
+        Records that cannot be read are replaced by one LOST on connection 0 (`LossRecord.damage`
+        says why), and reading continues with the next journal file.
         """
         while True:
             if until is not None and self._segment >= until[0]:
@@ -64,7 +67,9 @@ class JournalReader:
             chunks = self._open_segment()
             if chunks or self._fd < 0:
                 return chunks
-            ended = segment_path(self._folder, self._segment + 1).exists()  # checked before the last read of this file
+            ended = segment_path(
+                self._folder, self._segment + 1
+            ).exists()  # checked before the last read of this file
             chunks = [] if self._is_abandoned else self._read_chunks(max_bytes)
             if chunks or not ended:
                 return chunks
@@ -88,7 +93,8 @@ class JournalReader:
         return result.chunks
 
     def _open_segment(self) -> list[Chunk]:
-        """Open the journal file of the position. If it was deleted, continue with the next existing one."""
+        """Open the journal file of the position. If it was deleted, continue with the next existing
+        one."""
         if self._fd >= 0:
             return []
         path = segment_path(self._folder, self._segment)

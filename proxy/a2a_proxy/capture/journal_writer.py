@@ -1,7 +1,7 @@
 """The thread that writes the journal, so that a slow disk never delays the event loop.
 
-Only this thread decides where bytes are missing: records after a failed write are filtered here, in order, so that no
-byte of a connection follows missing ones as if nothing were lost.
+Only this thread decides where bytes are missing: records after a failed write are filtered here, in
+order, so that no byte of a connection follows missing ones as if nothing were lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class JournalWriter:
     def __init__(self, segments: JournalFiles) -> None:
         self.segments = segments
         self.consumed_bytes = 0
-        """Bytes taken from the queue; the event loop's thread reads it to compute the queue's fill level."""
+        """Bytes taken from the queue; the event loop's thread reads it to compute the queue's fill
+        level."""
         self.opaque_bytes_dropped = 0
         """Bytes of opaque connections that were dropped."""
         self.lost_reason = ""
@@ -60,7 +61,8 @@ class JournalWriter:
         return not self._thread.is_alive()
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Write one byte to a duplicate of `fd` (made non-blocking) after each batch; None stops that."""
+        """Write one byte to a duplicate of `fd` (made non-blocking) after each batch; None stops
+        that."""
         fresh = -1
         if fd is not None:
             fresh = os.dup(fd)
@@ -74,7 +76,9 @@ class JournalWriter:
         while True:
             try:
                 batch = self._queue.get(
-                    timeout=MIN_RETRY_SECONDS if self.losses else self.segments.seconds_until_rotation
+                    timeout=MIN_RETRY_SECONDS
+                    if self.losses
+                    else self.segments.seconds_until_rotation
                 )
             except Empty:
                 self._handle_idle()
@@ -130,7 +134,8 @@ class JournalWriter:
                 self._opaque.setdefault(connection, [0, 0])
 
     def _filter_opaque(self, pieces: list[bytes]) -> list[bytes]:
-        """Remove payload of opaque connections from the batch. Their lost bytes are reported before they close."""
+        """Remove payload of opaque connections from the batch. Their lost bytes are reported before
+        they close."""
         remaining: list[bytes] = []
         for index in range(0, len(pieces), 2):
             kind, direction, connection, at = unpack_header(pieces[index])
@@ -159,5 +164,6 @@ class JournalWriter:
             if self._wake_fd >= 0:
                 try:
                     os.write(self._wake_fd, b"\0")
-                except OSError:  # full: the reader is awake; broken: it has exited, and the journal keeps everything
+                except OSError:
+                    # Full: the reader is awake. Broken: it has exited, and the journal keeps all.
                     return

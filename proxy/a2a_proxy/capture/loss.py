@@ -1,7 +1,8 @@
-"""Accounting of records that could not be written: payload is counted and dropped, all other records are kept.
+"""Accounting of records that could not be written: payload is counted and dropped, all other
+records are kept.
 
-A connection that lost bytes is opaque from there, but its opening, the number of lost bytes and its closing are still
-written once there is space again. Works on records, not on files.
+A connection that lost bytes is opaque from there, but its opening, the number of lost bytes and its
+closing are still written once there is space again. Works on records, not on files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ PAYLOAD_KINDS = frozenset({int(ChunkKind.DATA), int(ChunkKind.OURS), int(ChunkKi
 """Kinds whose data is dropped if there is no space. All others are small and are kept."""
 
 MAX_ENTRIES = 50_000
-"""Records kept while nothing can be written (about 10 MB); connections that open beyond it are only counted."""
+"""Records kept while nothing can be written (about 10 MB); connections that open beyond it are only
+counted."""
 
 _OPEN, _CLOSED, _LOST = int(ChunkKind.OPEN), int(ChunkKind.CLOSED), int(ChunkKind.LOST)
 
@@ -24,18 +26,24 @@ class LossRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`data` of a LOST record."""
 
     bytes: int
-    """Bytes missing in this direction of the connection. On connection 0: bytes of connections without any record,
-    because too many opened while nothing could be written."""
+    """Bytes missing in this direction of the connection. On connection 0: bytes of connections
+    without any record, because too many opened while nothing could be written."""
     damage: str = ""
-    """Set by the reader, on connection 0 only: records could not be read here, so every connection open at this point
-    is opaque from here."""
+    """Set by the reader, on connection 0 only: records could not be read here, so every connection
+    open at this point is opaque from here."""
     reason: str = ""
     """Why they could not be written; empty if the disk was too slow."""
 
 
-def make_lost_record(direction: int, connection: int, at: int, count: int, reason: str = "") -> list[bytes]:
+def make_lost_record(
+    direction: int, connection: int, at: int, count: int, reason: str = ""
+) -> list[bytes]:
     """Return a LOST record as pieces; `reason` as in `LossRecord`."""
-    return list(pack_record(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count, reason=reason))))
+    return list(
+        pack_record(
+            _LOST, direction, connection, at, msgspec.json.encode(LossRecord(count, reason=reason))
+        )
+    )
 
 
 class _Hole(msgspec.Struct):
@@ -47,7 +55,8 @@ class _Hole(msgspec.Struct):
 
 
 class LossBuffer:
-    """Records waiting for space, in order, with each run of dropped payload reduced to one count."""
+    """Records waiting for space, in order, with each run of dropped payload reduced to one
+    count."""
 
     def __init__(self) -> None:
         self.lost_bytes = 0
@@ -60,7 +69,8 @@ class LossBuffer:
         return bool(self._entries)
 
     def add(self, pieces: list[bytes], reason: str) -> None:
-        """Add records (two pieces each) that were not written, for a `reason` as in `LossRecord`."""
+        """Add records (two pieces each) that were not written, for a `reason` as in
+        `LossRecord`."""
         for index in range(0, len(pieces), 2):
             kind, direction, connection, at = unpack_header(pieces[index])
             data = pieces[index + 1]
@@ -87,12 +97,14 @@ class LossBuffer:
         hole.count += count
 
     def take_pieces(self) -> list[bytes]:
-        """Return the waiting records as pieces, with a LOST record in place of each run of dropped payload, and empty
-        it."""
+        """Return the waiting records as pieces, with a LOST record in place of each run of dropped
+        payload, and empty it."""
         pieces: list[bytes] = []
         for entry in self._entries:
             pieces += (
-                make_lost_record(entry.direction, entry.connection, entry.at, entry.count, entry.reason)
+                make_lost_record(
+                    entry.direction, entry.connection, entry.at, entry.count, entry.reason
+                )
                 if isinstance(entry, _Hole)
                 else entry
             )

@@ -1,8 +1,8 @@
 """The journal's format: packs and unpacks records and file headers. Uses neither files nor threads.
 
-A journal is a folder of journal files (segments in the code) `000001.a2aj`, `000002.a2aj`, ... Bytes once written are
-never changed: if a write fails in the middle of a record, the writer begins a new file, whose header holds the end of
-the last whole record in the previous one.
+A journal is a folder of journal files (segments in the code) `000001.a2aj`, `000002.a2aj`, ...
+Bytes once written are never changed: if a write fails in the middle of a record, the writer begins
+a new file, whose header holds the end of the last whole record in the previous one.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import msgspec
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 RECORD_HEADER = struct.Struct("<IIBBHIQ")
-"""Payload length, CRC-32 of everything after it, kind, direction, flags (0), connection, time in ns; then payload."""
+"""Payload length, CRC-32 of everything after it, kind, direction, flags (0), connection, time in
+ns; then payload."""
 
 SEGMENT_HEADER = struct.Struct("<8sIIQ")
-"""Magic, version, number of the journal file, offset at which the records of the previous file end."""
+"""Magic, version, number of the journal file, offset at which the records of the previous file
+end."""
 
 MAGIC = b"A2AJRNL\n"
 VERSION = 1
@@ -61,11 +63,13 @@ class RecordScan(msgspec.Struct):
     needed_bytes: int = 0
     """Known number of bytes from `end` on that the next record needs; 0 if `damage` is set."""
     damage: str = ""
-    """Why the bytes at `end` are not a record; empty if the buffer just ends in the middle of one."""
+    """Why the bytes at `end` are not a record; empty if the buffer just ends in the middle of
+    one."""
 
 
 def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
-    """Read whole records from `start` on. An incomplete last record is not an error, because more bytes may follow."""
+    """Read whole records from `start` on. An incomplete last record is not an error, because more
+    bytes may follow."""
     chunks: list[Chunk] = []
     add, unpack, view, size, header = (
         chunks.append,
@@ -99,8 +103,8 @@ def segment_header(number: int, previous_end: int) -> bytes:
 
 
 def previous_segment_end(header: bytes) -> int | None:
-    """Return the end of the previous file's records, or None if `header` is not that of a journal file of this
-    version."""
+    """Return the end of the previous file's records, or None if `header` is not that of a journal
+    file of this version."""
     if len(header) < SEGMENT_HEADER.size:
         return None
     magic, version, _, end = SEGMENT_HEADER.unpack_from(header)
@@ -115,7 +119,11 @@ def segment_path(folder: Path, number: int) -> Path:
 def segment_numbers(folder: Path) -> list[int]:
     """Return the numbers of the existing journal files, in order."""
     try:
-        return sorted(int(path.stem) for path in folder.iterdir() if path.suffix == ".a2aj" and path.stem.isdigit())
+        return sorted(
+            int(path.stem)
+            for path in folder.iterdir()
+            if path.suffix == ".a2aj" and path.stem.isdigit()
+        )
     except FileNotFoundError:  # a recorder deletes its journal when it has finished
         return []
 
@@ -124,7 +132,9 @@ def bytes_after(folder: Path, position: Position) -> int:
     """Return the number of journal bytes after this position."""
     segment, offset = position
     sizes = {
-        number: _measure_file(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment
+        number: _measure_file(segment_path(folder, number))
+        for number in segment_numbers(folder)
+        if number >= segment
     }
     return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
 

@@ -1,6 +1,7 @@
 """Signatures of agent cards (manual/signatures.md).
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 The verdict:
 - `verify`: the signatures of a card, verified with the keys of the user

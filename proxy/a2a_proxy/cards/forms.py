@@ -25,7 +25,12 @@ MAX_DEPTH = 128
 """Open objects and arrays; SDKs refuse cards that nest deeper."""
 _MAX_PATHS = 20
 
-_FLOW_0_3: Json = {"authorizationUrl": None, "refreshUrl": None, "scopes": {"*": None}, "tokenUrl": None}
+_FLOW_0_3: Json = {
+    "authorizationUrl": None,
+    "refreshUrl": None,
+    "scopes": {"*": None},
+    "tokenUrl": None,
+}
 _OBJECTS_0_3: Json = {
     "security": {"*": None},
     **dict.fromkeys(("authorizationCode", "clientCredentials", "implicit", "password"), _FLOW_0_3),
@@ -44,10 +49,11 @@ class SignedForm(msgspec.Struct, frozen=True):
 
 
 def signed_forms(card: Json) -> Iterator[SignedForm]:
-    """Yield the card, as served, in each form that it has, in the order in which verifiers should try them.
+    """Yield the card, as served, in each form that it has, in the order in which verifiers should
+    try them.
 
-    A card that is no valid 1.0 card lacks the forms of 1.0; one that nests too deeply, or has a number that RFC 8785
-    cannot represent, may lack any.
+    A card that is no valid 1.0 card lacks the forms of 1.0; one that nests too deeply, or has a
+    number that RFC 8785 cannot represent, may lack any.
     """
     served = {name: value for name, value in card.items() if name != "signatures"}
     if nests_too_deeply(served):
@@ -65,7 +71,11 @@ def _forms_1_0(served: Json) -> Iterator[SignedForm]:
         message = from_dict("1.0", "AgentCard", served, lenient=True)
         rendered = _with_float_params(to_dict(message))
         present = _with_required(message, _with_float_params(to_dict(message)))
-    except (RenderError, RecursionError, AttributeError):  # protobuf raises the last one for arrays in wrong places
+    except (
+        RenderError,
+        RecursionError,
+        AttributeError,
+    ):  # protobuf raises the last one for arrays in wrong places
         return
     cleaned = clean_empty(rendered) or {}
     if (data := _dump_canonical(present)) is not None:
@@ -80,7 +90,8 @@ def _forms_1_0(served: Json) -> Iterator[SignedForm]:
 
 
 def _with_float_params(rendered: Json) -> Json:
-    """Make each number in the parameters of extensions a float, as protobuf has it: Python SDKs sign `1.0` for `1`."""
+    """Make each number in the parameters of extensions a float, as protobuf has it: Python SDKs
+    sign `1.0` for `1`."""
     for extension in rendered.get("capabilities", {}).get("extensions", ()):
         if "params" in extension:
             extension["params"] = _to_floats(extension["params"])
@@ -115,9 +126,12 @@ def nests_too_deeply(value: Any, depth: int = 1) -> bool:
 
 
 def clean_empty(value: Any) -> Any:
-    """Return a JSON value without empty texts, arrays and objects at any depth; None if nothing is left."""
+    """Return a JSON value without empty texts, arrays and objects at any depth; None if nothing is
+    left."""
     if isinstance(value, dict):
-        kept = {name: inner for name, each in value.items() if (inner := clean_empty(each)) is not None}
+        kept = {
+            name: inner for name, each in value.items() if (inner := clean_empty(each)) is not None
+        }
         return kept or None
     if isinstance(value, list):
         return [inner for each in value if (inner := clean_empty(each)) is not None] or None
@@ -125,7 +139,8 @@ def clean_empty(value: Any) -> Any:
 
 
 def _with_required(message: Any, rendered: Json) -> Json:
-    """Add the required members at their default, which are signed too, to the ProtoJSON of a message, at any depth."""
+    """Add the required members at their default, which are signed too, to the ProtoJSON of a
+    message, at any depth."""
     needed = REQUIRED_MEMBERS.get(message.DESCRIPTOR.name, "").split()
     for field in message.DESCRIPTOR.fields:
         inner = field.message_type
@@ -154,7 +169,8 @@ def _with_required(message: Any, rendered: Json) -> Json:
 
 @cache
 def _members_0_3(shape: str) -> Json:
-    """Return the members of an object of 0.3; `*` stands for every name, None for a value that is kept as it is."""
+    """Return the members of an object of 0.3; `*` stands for every name, None for a value that is
+    kept as it is."""
     found: Json = {}
     for name, member in json_0_3().shapes[shape].members.items():
         inner = _members_0_3(member.type_name) if member.type_name else _OBJECTS_0_3.get(name)
@@ -179,7 +195,8 @@ def _known_members(value: Any, members: Json | None) -> Any:
 
 
 def _without_defaults_0_3(card: Json) -> Json:
-    """Return a card of 0.3 without members at the default of its schema; `type` of a scheme is such a member."""
+    """Return a card of 0.3 without members at the default of its schema; `type` of a scheme is such
+    a member."""
     kept = {name: value for name, value in card.items() if _DEFAULTS_0_3.get(name) != value}
     schemes = kept.get("securitySchemes")
     if isinstance(schemes, dict):
@@ -195,10 +212,13 @@ def _without_defaults_0_3(card: Json) -> Json:
 def uncovered_members(card: Json, covered: Json) -> tuple[str, ...]:
     """Return the paths of members of a card that are not in `covered`, at most 20.
 
-    Members at a default (`false`, 0, an empty text or array) are not listed, because leaving them out says the same.
+    Members at a default (`false`, 0, an empty text or array) are not listed, because leaving them
+    out says the same.
     """
     served = {name: value for name, value in card.items() if name != "signatures"}
-    return tuple(path for path, _ in zip(_missing(served, covered, ""), range(_MAX_PATHS), strict=False))
+    return tuple(
+        path for path, _ in zip(_missing(served, covered, ""), range(_MAX_PATHS), strict=False)
+    )
 
 
 def _missing(served: Any, covered: Any, path: str) -> Iterator[str]:

@@ -72,7 +72,9 @@ def parse_keys(data: bytes) -> CardKeys:
         raise KeyFileError("neither a JWK set (`keys`) nor a JWK (`kty`)")
     numbered = enumerate(zip(entries, places, strict=True), 1)
     made = [_parse_jwk(each, place, number) for number, (each, place) in numbered]
-    private = tuple(key.label for key, entry in zip(made, entries, strict=True) if _is_private(entry))
+    private = tuple(
+        key.label for key, entry in zip(made, entries, strict=True) if _is_private(entry)
+    )
     return CardKeys(tuple(made), private)
 
 
@@ -83,7 +85,11 @@ def _is_private(entry: dict[str, Any]) -> bool:
 def _parse_jwk(entry: Any, place: str, number: int) -> CardKey:
     if not isinstance(entry, dict):
         raise KeyFileError(f"{place} is no object")
-    public = entry if entry.get("kty") == "oct" else {k: v for k, v in entry.items() if k not in _PRIVATE_MEMBERS}
+    public = (
+        entry
+        if entry.get("kty") == "oct"
+        else {k: v for k, v in entry.items() if k not in _PRIVATE_MEMBERS}
+    )
     try:
         material = PyJWK({name: value for name, value in public.items() if name != "alg"}).key
     except (PyJWTError, ValueError, TypeError, KeyError, AttributeError) as wrong:
@@ -104,7 +110,10 @@ def _algorithms_of(material: Any, place: str) -> tuple[str, ...]:
     """Return the algorithms of a public key. Raises KeyFileError."""
     if isinstance(material, RSAPublicKey):
         if material.key_size < _MIN_RSA_BITS:
-            raise KeyFileError(f"{place} is an RSA key of {material.key_size} bits, and less than 2048 are not secure")
+            raise KeyFileError(
+                f"{place} is an RSA key of {material.key_size} bits, and less than 2048 are not "
+                f"secure"
+            )
         return _RSA
     if isinstance(material, EllipticCurvePublicKey) and material.curve.name in _CURVES:
         return _CURVES[material.curve.name]

@@ -28,7 +28,11 @@ _MAX_KNOWN = 64
 _MAX_TEXT = 200
 _MAX_SIGNATURE = 4096
 """Characters of a signature; RSA with 16384 bits needs 2731."""
-_FAILED, _UNVERIFIED, _VERIFIED = SignatureVerdict.FAILED, SignatureVerdict.UNVERIFIED, SignatureVerdict.VERIFIED
+_FAILED, _UNVERIFIED, _VERIFIED = (
+    SignatureVerdict.FAILED,
+    SignatureVerdict.UNVERIFIED,
+    SignatureVerdict.VERIFIED,
+)
 _UNREADABLE = (ValueError, Base64Error, RecursionError)
 
 
@@ -36,14 +40,15 @@ class CardVerifier:
     """Reads the signatures of cards, and verifies them if there are keys."""
 
     def __init__(self, keys: tuple[CardKey, ...] | None = None, reason: str = "") -> None:
-        """Create a verifier with the keys of `--card-keys`; None: none were given. `reason` says why they are
-        missing."""
+        """Create a verifier with the keys of `--card-keys`; None: none were given. `reason` says
+        why they are missing."""
         self._keys = keys
         self._reason = reason
         self._known: dict[bytes, tuple[CardSignature, ...]] = {}
 
     def read_frame(self, frame: Frame, binding: Binding) -> tuple[CardSignature, ...]:
-        """Return the signatures of the card in a frame, before redaction, with their verdicts; empty without any."""
+        """Return the signatures of the card in a frame, before redaction, with their verdicts;
+        empty without any."""
         digest = hashlib.sha256(f"{frame.schema} {binding} ".encode() + frame.payload).digest()
         found = self._known.get(digest)
         if found is None:
@@ -69,7 +74,11 @@ class CardVerifier:
     def verify(self, card: Json) -> tuple[CardSignature, ...]:
         """Return the signatures of a card with their verdicts; empty if it has none."""
         entries = card.get("signatures")
-        found = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        found = (
+            [each for each in entries if isinstance(each, dict)]
+            if isinstance(entries, list)
+            else []
+        )
         if not found:
             return ()
         if self._keys is None:
@@ -77,15 +86,21 @@ class CardVerifier:
         from a2a_proxy.cards.forms import signed_forms
 
         forms = list(signed_forms(card))
-        return tuple(self._verify_entry(each, card, forms, self._keys) for each in found[:MAX_SIGNATURES])
+        return tuple(
+            self._verify_entry(each, card, forms, self._keys) for each in found[:MAX_SIGNATURES]
+        )
 
     def _read_header(self, entry: Json) -> tuple[Json, CardSignature]:
-        """Return the protected header of a signature, empty if it cannot be read, and the signature without a
-        verdict."""
+        """Return the protected header of a signature, empty if it cannot be read, and the signature
+        without a verdict."""
         header = _decode_header(entry.get("protected")) or {}
         unprotected = entry.get("header")
         outside = unprotected if isinstance(unprotected, dict) else {}
-        texts = (_text(header.get("kid")), _text(header.get("alg")), _text(header.get("jku", outside.get("jku"))))
+        texts = (
+            _text(header.get("kid")),
+            _text(header.get("alg")),
+            _text(header.get("jku", outside.get("jku"))),
+        )
         return header, CardSignature(*texts, reason=self._reason)
 
     def _verify_entry(
@@ -96,7 +111,9 @@ class CardVerifier:
         if not chosen:
             return msgspec.structs.replace(read, verdict=verdict, reason=reason)
         if not forms:
-            return msgspec.structs.replace(read, verdict=_FAILED, reason="the card has no canonical form")
+            return msgspec.structs.replace(
+                read, verdict=_FAILED, reason="the card has no canonical form"
+            )
         try:
             signature = _decode_base64(_text(entry.get("signature"), _MAX_SIGNATURE))
         except _UNREADABLE:
@@ -104,7 +121,9 @@ class CardVerifier:
         key, data = _find_match(str(entry["protected"]), header["alg"], signature, chosen, forms)
         if key is None:
             labels = " and ".join(each.label for each in chosen[:3])
-            return msgspec.structs.replace(read, verdict=_FAILED, reason=f"{labels} tried with every form")
+            return msgspec.structs.replace(
+                read, verdict=_FAILED, reason=f"{labels} tried with every form"
+            )
         matching = [each for each in forms if each.data == data]
         from a2a_proxy.cards.forms import uncovered_members
 
@@ -118,7 +137,9 @@ class CardVerifier:
         )
 
 
-def _choose_keys(header: Json, keys: tuple[CardKey, ...]) -> tuple[list[CardKey], SignatureVerdict, str]:
+def _choose_keys(
+    header: Json, keys: tuple[CardKey, ...]
+) -> tuple[list[CardKey], SignatureVerdict, str]:
     """Return the keys to try; if there are none, the verdict and its reason."""
     kid, alg = header.get("kid"), header.get("alg")
     if not isinstance(alg, str):
@@ -127,7 +148,9 @@ def _choose_keys(header: Json, keys: tuple[CardKey, ...]) -> tuple[list[CardKey]
         return [], _FAILED, "`none` is not a signature"
     if "crit" in header:
         return [], _FAILED, "its header demands an extension (`crit`) that is not supported"
-    named = [each for each in keys if each.kid == kid and each.kid] or [each for each in keys if not each.kid]
+    named = [each for each in keys if each.kid == kid and each.kid] or [
+        each for each in keys if not each.kid
+    ]
     if not named and kid:
         return [], _UNVERIFIED, f"--card-keys has no key {_text(kid)}"
     named = named or list(keys)

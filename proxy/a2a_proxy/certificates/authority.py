@@ -1,4 +1,5 @@
-"""Create the authority and issue certificates. Reads and writes no files, and takes the time as an argument."""
+"""Create the authority and issue certificates. Reads and writes no files, and takes the time as an
+argument."""
 
 from __future__ import annotations
 
@@ -28,12 +29,15 @@ class Authority(msgspec.Struct, frozen=True):
 
     @classmethod
     def create(cls, machine: str, now: datetime.datetime) -> Authority:
-        """Return a new authority. `machine` is a name for people, by which it is found in lists of authorities."""
+        """Return a new authority. `machine` is a name for people, by which it is found in lists of
+        authorities."""
         key, start = make_key(), now - _BACKDATED
         name = x509.Name(
             [
                 x509.NameAttribute(NameOID.ORGANIZATION_NAME, "a2a-proxy"),
-                x509.NameAttribute(NameOID.COMMON_NAME, f"a2a-proxy on {machine}"[:_MAX_COMMON_NAME]),
+                x509.NameAttribute(
+                    NameOID.COMMON_NAME, f"a2a-proxy on {machine}"[:_MAX_COMMON_NAME]
+                ),
             ]
         )
         certificate = (
@@ -41,7 +45,9 @@ class Authority(msgspec.Struct, frozen=True):
             .subject_name(name)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(authority=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
             .sign(key, hashes.SHA256())
         )
         return cls(key, certificate)
@@ -51,7 +57,10 @@ class Authority(msgspec.Struct, frozen=True):
         """Return the authority of `encode`. Raises ValueError or TypeError."""
         key = serialization.load_pem_private_key(pem, None)
         certificate = x509.load_pem_x509_certificate(pem)
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        if (
+            not isinstance(key, ec.EllipticCurvePrivateKey)
+            or key.public_key() != certificate.public_key()
+        ):
             raise ValueError("the key does not belong to the certificate")
         return cls(key, certificate)
 
@@ -73,21 +82,33 @@ class Authority(msgspec.Struct, frozen=True):
         """Return whether the certificate is valid at this time."""
         return self.certificate.not_valid_before_utc <= now < self.certificate.not_valid_after_utc
 
-    def issue(self, name: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetime) -> x509.Certificate:
-        """Return a certificate of a server for a host name or an IP address. It is not valid longer than this one."""
+    def issue(
+        self, name: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetime
+    ) -> x509.Certificate:
+        """Return a certificate of a server for a host name or an IP address. It is not valid longer
+        than this one."""
         alternative = x509.SubjectAlternativeName([_general_name(name)])
-        issuer_id = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        issuer_id = self.certificate.extensions.get_extension_for_class(
+            x509.SubjectKeyIdentifier
+        ).value
         start = now - _BACKDATED
         end = min(start + LEAF_LIFETIME, self.certificate.not_valid_after_utc)
         return (
             _begin_certificate(self.certificate.subject, key.public_key(), start, end)
             .subject_name(x509.Name([]))
-            .add_extension(alternative, critical=True)  # as RFC 5280, 4.2.1.6 requires without a subject
+            .add_extension(
+                alternative, critical=True
+            )  # as RFC 5280, 4.2.1.6 requires without a subject
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(authority=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id),
+                critical=False,
+            )
             .sign(self.key, hashes.SHA256())
         )
 
@@ -109,7 +130,10 @@ def _encode_key(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _begin_certificate(
-    issuer: x509.Name, key: ec.EllipticCurvePublicKey, start: datetime.datetime, end: datetime.datetime
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    start: datetime.datetime,
+    end: datetime.datetime,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

@@ -20,7 +20,8 @@ from a2a_proxy.relay.tls import MAX_NAMES, CertificateFiles, format_time, load_c
 MAX_CONTEXTS = 256
 """Contexts that are kept; clients choose the names."""
 REISSUE_BEFORE = datetime.timedelta(days=30)
-"""A certificate that ends sooner is replaced at the next use; with the authority's end in sight none lives longer."""
+"""A certificate that ends sooner is replaced at the next use; with the authority's end in sight
+none lives longer."""
 
 Clock = Callable[[], datetime.datetime]
 
@@ -31,10 +32,14 @@ def utc_now() -> datetime.datetime:
 
 
 class IssuedContexts:
-    """The contexts with certificates of the authority, the least recently used are dropped. May be used by threads."""
+    """The contexts with certificates of the authority, the least recently used are dropped. May be
+    used by threads."""
 
     def __init__(
-        self, authority: Authority, prepare: Callable[[ssl.SSLContext], None] = lambda _: None, clock: Clock = utc_now
+        self,
+        authority: Authority,
+        prepare: Callable[[ssl.SSLContext], None] = lambda _: None,
+        clock: Clock = utc_now,
     ) -> None:
         """Create no context yet. `prepare` is called once with each new one."""
         self._authority = authority
@@ -42,10 +47,13 @@ class IssuedContexts:
         self._clock = clock
         self._key = make_key()
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, tuple[str, ...]], tuple[ServerContext, datetime.datetime]] = OrderedDict()
+        self._kept: OrderedDict[
+            tuple[str, tuple[str, ...]], tuple[ServerContext, datetime.datetime]
+        ] = OrderedDict()
 
     def find_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext | None:
-        """Return the context for a name that prefers these ALPN protocols in this order, or None if there is none."""
+        """Return the context for a name that prefers these ALPN protocols in this order, or None if
+        there is none."""
         with self._lock:
             kept = self._kept.get((name, protocols))
             if kept is None or kept[1] < self._clock():
@@ -54,7 +62,8 @@ class IssuedContexts:
             return kept[0]
 
     def make_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext:
-        """Return a context as `find_context`, created if there is none: this takes about a millisecond, and a file.
+        """Return a context as `find_context`, created if there is none: this takes about a
+        millisecond, and a file.
 
         Raises OSError.
         """
@@ -64,12 +73,16 @@ class IssuedContexts:
         now = self._clock()
         certificate = self._authority.issue(name, self._key, now)
         context = create_server_context(protocols)
-        with tempfile.NamedTemporaryFile() as file:  # Python loads certificates from files only; others cannot read it
+        with (
+            tempfile.NamedTemporaryFile() as file
+        ):  # Python loads certificates from files only; others cannot read it
             file.write(encode_server(self._key, certificate))
             file.flush()
             context.load_cert_chain(file.name)
         self._prepare(context)
-        end = max(certificate.not_valid_after_utc - REISSUE_BEFORE, now + datetime.timedelta(days=1))
+        end = max(
+            certificate.not_valid_after_utc - REISSUE_BEFORE, now + datetime.timedelta(days=1)
+        )
         made = ServerContext(context, describe_certificate(certificate))
         with self._lock:
             self._kept[name, protocols] = made, end
@@ -81,7 +94,9 @@ class IssuedContexts:
 class FileContexts:
     """The contexts with the user's own certificate, whatever name a client asks for."""
 
-    def __init__(self, files: CertificateFiles, prepare: Callable[[ssl.SSLContext], None] = lambda _: None) -> None:
+    def __init__(
+        self, files: CertificateFiles, prepare: Callable[[ssl.SSLContext], None] = lambda _: None
+    ) -> None:
         """Read the files. `prepare` is called once with each context. Raises RouteError."""
         self._files = files
         self._prepare = prepare
@@ -89,7 +104,8 @@ class FileContexts:
         self.make_context("", LISTENER_PROTOCOLS)
 
     def find_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext | None:  # noqa: ARG002 - one for all
-        """Return the context that prefers these ALPN protocols in this order, or None if there is none."""
+        """Return the context that prefers these ALPN protocols in this order, or None if there is
+        none."""
         return self._kept.get(protocols)
 
     def make_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext:  # noqa: ARG002 - one for all
@@ -98,7 +114,9 @@ class FileContexts:
         load_certificate(context, self._files)
         self._prepare(context)
         certificate = x509.load_pem_x509_certificate(self._files.certificate.read_bytes())
-        return self._kept.setdefault(protocols, ServerContext(context, describe_certificate(certificate)))
+        return self._kept.setdefault(
+            protocols, ServerContext(context, describe_certificate(certificate))
+        )
 
 
 def describe_certificate(certificate: x509.Certificate) -> CertificateFacts:

@@ -1,4 +1,5 @@
-"""The files of the authority: one with key and certificate, and one with the certificate alone, for clients."""
+"""The files of the authority: one with key and certificate, and one with the certificate alone, for
+clients."""
 
 from __future__ import annotations
 
@@ -33,11 +34,12 @@ class AuthorityError(Exception):
 
 
 def open_authority(folder: Path, now: datetime.datetime) -> Authority:
-    """Return the authority of this folder, created on first use. If two processes create it, both get the first one's.
+    """Return the authority of this folder, created on first use. If two processes create it, both
+    get the first one's.
 
     Raises:
-        AuthorityError: the key can be read by other users, or the file holds no authority that is valid now.
-        OSError: the folder or a file cannot be read or written.
+        AuthorityError: the key can be read by other users, or the file holds no authority that is
+        valid now. OSError: the folder or a file cannot be read or written.
     """
     _close_folder(folder)
     path = folder / AUTHORITY_FILE
@@ -48,7 +50,9 @@ def open_authority(folder: Path, now: datetime.datetime) -> Authority:
     authority = _load_authority(path)
     if not authority.is_valid(now):
         end = authority.certificate.not_valid_after_utc
-        raise AuthorityError(f"the proxy's authority is valid only until {end:%Y-%m-%d}: {path}", _RENEW)
+        raise AuthorityError(
+            f"the proxy's authority is valid only until {end:%Y-%m-%d}: {path}", _RENEW
+        )
     _write_certificate(folder, authority)
     return authority
 
@@ -80,7 +84,8 @@ def write_public_file(path: Path, data: bytes) -> None:
 
 
 def _close_folder(folder: Path) -> None:
-    """Let nobody but the owner into a folder that exists: who can write there can replace the authority."""
+    """Let nobody but the owner into a folder that exists: who can write there can replace the
+    authority."""
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         folder.chmod(0o700)
 
@@ -107,7 +112,8 @@ def _write_certificate(folder: Path, authority: Authority) -> None:
 
 @contextlib.contextmanager
 def _draft(folder: Path, data: bytes) -> Iterator[str]:
-    """Yield the name of a file with this content, which only its owner can read, and delete it if it is still there."""
+    """Yield the name of a file with this content, which only its owner can read, and delete it if
+    it is still there."""
     fd, name = tempfile.mkstemp(dir=folder)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -1,8 +1,10 @@
-"""The command line of `a2a-proxy`: arguments are parsed into a frozen config, and one function call runs the config.
+"""The command line of `a2a-proxy`: arguments are parsed into a frozen config, and one function call
+runs the config.
 
 Everything is printed by `present.output`, and only `main` exits.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Commands:
 - `main`: definitions of all commands and options

@@ -1,4 +1,5 @@
-"""`--archive`: validated before anything starts, run by the keeper of followers, and summarized at the end."""
+"""`--archive`: validated before anything starts, run by the keeper of followers, and summarized at
+the end."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 _STUCK_SECONDS = 3600.0
-"""Seconds without progress before the archive process is restarted; it reports the reason of its waits by itself."""
+"""Seconds without progress before the archive process is restarted; it reports the reason of its
+waits by itself."""
 
 
 class ArchiveConfig(msgspec.Struct, frozen=True):
@@ -31,10 +33,14 @@ class ArchiveConfig(msgspec.Struct, frozen=True):
 
 
 def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
-    """Return the settings of these options, or None without a URL. Raises UserError if they cannot be used."""
+    """Return the settings of these options, or None without a URL. Raises UserError if they cannot
+    be used."""
     if not url:
         if name:
-            raise UserError("--archive-id has no effect without --archive", "for example: --archive s3://bucket/prefix")
+            raise UserError(
+                "--archive-id has no effect without --archive",
+                "for example: --archive s3://bucket/prefix",
+            )
         return None
     from a2a_proxy.archive.destination import check_archive_url, check_id
     from a2a_proxy.archive.errors import ArchiveError
@@ -46,12 +52,19 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
         raise UserError(f"--archive: {make_visible(wrong.message)}", wrong.hint) from wrong
 
 
-def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback) -> HookKeeper:
+def make_archive_keeper(
+    archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback
+) -> HookKeeper:
     """Return the keeper of the archive process. Raises UserError if it cannot be started."""
     from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, KeeperTiming, open_unnamed_file
+    from a2a_proxy.follower.keeper import (
+        FollowerProgram,
+        HookKeeper,
+        KeeperTiming,
+        open_unnamed_file,
+    )
 
     try:
         with state_directory_errors():
@@ -65,13 +78,21 @@ def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, no
             )
             timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
             return HookKeeper(
-                "archive", recording, notify, session=session, follow=True, timing=timing, program=program
+                "archive",
+                recording,
+                notify,
+                session=session,
+                follow=True,
+                timing=timing,
+                program=program,
             )
     except ArchiveError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
 
 
-def summarize_archive(archive: ArchiveConfig, recording: str, report: HookReport, lag: int) -> tuple[str, str]:
+def summarize_archive(
+    archive: ArchiveConfig, recording: str, report: HookReport, lag: int
+) -> tuple[str, str]:
     """Return a summary line, and a hint if not everything is archived."""
     told = f"archive {make_visible(archive.url)}: {text.format_count(report.calls, 'segment')}"
     if report.outcome == "done" or not lag:
@@ -92,5 +113,7 @@ class ArchiveRunFollower(msgspec.Struct, frozen=True):
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the archive (`RunFollower.show_summary`)."""
-        told, hint = summarize_archive(self.archive, session.recording, report, session.frames_after(report.frame))
+        told, hint = summarize_archive(
+            self.archive, session.recording, report, session.frames_after(report.frame)
+        )
         console.show_note(told, hint, loud=bool(hint))

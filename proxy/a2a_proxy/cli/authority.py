@@ -1,4 +1,5 @@
-"""`a2a-proxy ca`, and the environment variables that lead the traffic of programs through the proxy."""
+"""`a2a-proxy ca`, and the environment variables that lead the traffic of programs through the
+proxy."""
 
 from __future__ import annotations
 
@@ -61,12 +62,16 @@ def replace_authority() -> list[str]:
         from a2a_proxy.certificates.store import renew_authority
 
         authority = renew_authority(file_layout.authority_dir(), utc_now())
-    return [*_describe(authority), "clients refuse the proxy until they trust this new authority", *_NEW_CLIENTS]
+    return [
+        *_describe(authority),
+        "clients refuse the proxy until they trust this new authority",
+        *_NEW_CLIENTS,
+    ]
 
 
 def export_certificate(output: Path | None) -> list[str]:
-    """Write the certificate to `output` and return a line that says so, or the lines of the certificate. Raises
-    UserError."""
+    """Write the certificate to `output` and return a line that says so, or the lines of the
+    certificate. Raises UserError."""
     certificate = load_authority("a2a-proxy ca").certificate_pem
     if output is None:
         return certificate.decode().splitlines()
@@ -80,7 +85,8 @@ def export_certificate(output: Path | None) -> list[str]:
 
 
 def environment_lines(forward: str | None) -> str:
-    """Return shell lines that make programs trust the authority and use the proxy `forward`. Raises UserError."""
+    """Return shell lines that make programs trust the authority and use the proxy `forward`. Raises
+    UserError."""
     variables = {} if forward is None else proxy_variables(_proxy_address(forward))
     certificate = load_authority("a2a-proxy ca").certificate_pem
     trust, problems = trust_variables(certificate)
@@ -90,12 +96,15 @@ def environment_lines(forward: str | None) -> str:
 
 
 def trust_variables(certificate: bytes) -> tuple[dict[str, str], list[UserError]]:
-    """Return the variables of this process's environment with `certificate` added, without those whose file cannot be
-    read, and an error for each of these. Raises UserError: the state directory cannot be used."""
+    """Return the variables of this process's environment with `certificate` added, without those
+    whose file cannot be read, and an error for each of these. Raises UserError: the state directory
+    cannot be used."""
     from a2a_proxy.certificates.trust import make_trust_variables
 
     with state_directory_errors():
-        variables, problems = make_trust_variables(certificate, os.environ, file_layout.authority_dir())
+        variables, problems = make_trust_variables(
+            certificate, os.environ, file_layout.authority_dir()
+        )
     errors = []
     for name, error in problems.items():
         reason = (error.strerror or str(error)).lower()
@@ -105,7 +114,8 @@ def trust_variables(certificate: bytes) -> tuple[dict[str, str], list[UserError]
 
 
 def proxy_variables(address: str) -> dict[str, str]:
-    """Return the variables with which programs send all traffic to the forward proxy at `address` (`host:port`)."""
+    """Return the variables with which programs send all traffic to the forward proxy at `address`
+    (`host:port`)."""
     return {
         **dict.fromkeys(PROXY_VARIABLES, f"http://{address}"),
         **dict.fromkeys(_EXCEPTION_VARIABLES, ""),
@@ -134,7 +144,9 @@ def _proxy_address(text: str) -> str:
     try:
         listen = Listen.parse(text)
     except RouteError as wrong:
-        raise UserError(f"--forward {text}: {wrong.message}", "for example: --forward :9000") from wrong
+        raise UserError(
+            f"--forward {text}: {wrong.message}", "for example: --forward :9000"
+        ) from wrong
     return format_address(listen.host or LOOPBACK[0], listen.port)
 
 
@@ -142,7 +154,10 @@ def _describe(authority: Authority) -> tuple[str, ...]:
     from a2a_proxy.certificates.contexts import utc_now
     from a2a_proxy.certificates.store import CERTIFICATE_FILE
 
-    start, end = authority.certificate.not_valid_before_utc, authority.certificate.not_valid_after_utc
+    start, end = (
+        authority.certificate.not_valid_before_utc,
+        authority.certificate.not_valid_after_utc,
+    )
     digits = authority.sha256.upper()
     return (
         f"certificate  {file_layout.authority_dir() / CERTIFICATE_FILE}",

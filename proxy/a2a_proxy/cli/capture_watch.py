@@ -36,13 +36,16 @@ class CaptureState(msgspec.Struct, frozen=True):
     recorded: Callable[[], Position]
     """Returns the position up to which the journal is recorded."""
     repair_folder: Callable[[], bool]
-    """Recreates deleted files of the journal's folder. Returns True if it had to. Raises OSError if it cannot."""
+    """Recreates deleted files of the journal's folder. Returns True if it had to. Raises OSError if
+    it cannot."""
 
 
 class CaptureWatch:
     """Reports each problem once, and its end."""
 
-    def __init__(self, state: CaptureState, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, state: CaptureState, console: Console, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._state = state
         self._console = console
         self._clock = clock
@@ -80,7 +83,8 @@ class CaptureWatch:
             )
         elif mended:
             self._console.show_note(
-                "the journal's folder was deleted and has been created again; traffic not yet recorded may be missing",
+                "the journal's folder was deleted and has been created again; traffic not yet "
+                "recorded may be missing",
                 "do not change the state directory while a proxy runs",
             )
         self._folder_error = broken
@@ -93,18 +97,27 @@ class CaptureWatch:
             why = stats.lost_reason or stats.reason or _SLOW
             missing = f"{text.format_size(stats.lost)} are missing so far from {self._state.folder}"
             self._console.show_note(
-                f"the capture is incomplete, traffic is still relayed: the journal cannot be written: {why}; {missing}",
+                f"the capture is incomplete, traffic is still relayed: the journal cannot be "
+                f"written: {why}; {missing}",
                 _loss_hint(why),
             )
         elif self._is_losing and not news and not stats.reason and not stats.queued:
             self._is_losing = False
             self._console.show_note(
-                f"new connections are captured again; {text.format_size(stats.lost)} are missing so far", loud=False
+                f"new connections are captured again; {text.format_size(stats.lost)} are missing "
+                f"so far",
+                loud=False,
             )
 
     def _check_lag(self) -> None:
-        now, recorded, written = self._clock(), self._state.recorded(), self._state.journal().position
-        if written[1] > SEGMENT_HEADER.size:  # a segment without records, at the start or after a pause, holds no news
+        now, recorded, written = (
+            self._clock(),
+            self._state.recorded(),
+            self._state.journal().position,
+        )
+        if (
+            written[1] > SEGMENT_HEADER.size
+        ):  # a segment without records, at the start or after a pause, holds no news
             self._written.append(((self._checked_at + now) / 2, written))  # written in between
         self._checked_at = now
         while self._written and self._written[0][1] <= recorded:
@@ -114,7 +127,8 @@ class CaptureWatch:
             self._reported_lag = lag * 2
             words = text.format_lag(int(lag * 1e9))
             self._console.show_note(
-                f"the recording is {words} behind; the journal on disk keeps everything meanwhile", loud=False
+                f"the recording is {words} behind; the journal on disk keeps everything meanwhile",
+                loud=False,
             )
         elif not self._written and self._reported_lag > _MIN_REPORTED_LAG:
             self._reported_lag = _MIN_REPORTED_LAG

@@ -17,8 +17,8 @@ _HINT = "the file must hold public keys: a JWK set, one JWK, or PEM"
 
 
 def load_card_verifier(path: Path) -> tuple[CardVerifier, str]:
-    """Return the verifier with the keys of `--card-keys FILE`, and what the user should know about the file; empty if
-    there is nothing.
+    """Return the verifier with the keys of `--card-keys FILE`, and what the user should know about
+    the file; empty if there is nothing.
 
     Raises:
         UserError: the extra is not installed, or the file cannot be read or has no keys.
@@ -32,7 +32,9 @@ def load_card_verifier(path: Path) -> tuple[CardVerifier, str]:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as wrong:
-        raise UserError(f"cannot read --card-keys {path}: {(wrong.strerror or str(wrong)).lower()}", _HINT) from wrong
+        raise UserError(
+            f"cannot read --card-keys {path}: {(wrong.strerror or str(wrong)).lower()}", _HINT
+        ) from wrong
     if len(data) > MAX_BYTES:
         raise UserError(f"--card-keys {path} has more than 1 MiB", _HINT)
     try:
@@ -42,5 +44,8 @@ def load_card_verifier(path: Path) -> tuple[CardVerifier, str]:
     note = ""
     if found.private:
         labels = ", ".join(found.private[:3]) + (", ..." if len(found.private) > 3 else "")
-        note = f"--card-keys {path} has private keys ({labels}): only their public parts are used, which are enough"
+        note = (
+            f"--card-keys {path} has private keys ({labels}): only their public parts are used, "
+            f"which are enough"
+        )
     return CardVerifier(found.keys), note

@@ -1,4 +1,5 @@
-"""The command `completion`, which both programs have: a script that completes their words in a shell."""
+"""The command `completion`, which both programs have: a script that completes their words in a
+shell."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     limits: JournalLimits = JournalLimits()
     """Limits of the journal."""
     fail_on: str = "never"
-    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or `never`."""
+    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or
+    `never`."""
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: an entry point, or `module:Class`."""
@@ -78,7 +79,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     restore: bool = False
     """Whether push configurations are set back to the clients' webhooks at the end."""
     webhook_url: str = ""
-    """The URL of that address for agents; empty for the address by which the proxy reaches an agent."""
+    """The URL of that address for agents; empty for the address by which the proxy reaches an
+    agent."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -127,21 +129,36 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     """Return the config of the options.
 
     Raises:
-        UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
+        UserError: an address or a policy is invalid, the options do not pair up, or a hook does not
+        exist.
     """
     routes, forwards = _parse_routes(arguments), _parse_forwards(arguments.forward)
     if arguments.tls and not routes:
-        raise UserError("--tls has no effect without --listen", f"for example: {_EXAMPLE_COMMAND} --tls")
-    listeners = [("--listen", text, route.listen) for text, route in zip(arguments.listen, routes, strict=True)]
-    listeners += [("--forward", text, listen) for text, listen in zip(arguments.forward, forwards, strict=True)]
+        raise UserError(
+            "--tls has no effect without --listen", f"for example: {_EXAMPLE_COMMAND} --tls"
+        )
+    listeners = [
+        ("--listen", text, route.listen)
+        for text, route in zip(arguments.listen, routes, strict=True)
+    ]
+    listeners += [
+        ("--forward", text, listen)
+        for text, listen in zip(arguments.forward, forwards, strict=True)
+    ]
     webhooks = _parse_webhooks(arguments, routes)
     if webhooks is not None:
         listeners.append(("--webhooks", str(arguments.webhooks), webhooks))
     _check_ports(listeners)
-    words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
+    words = policy_words(
+        arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets
+    )
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
     with route_errors():
-        ports = PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
+        ports = (
+            PortRanges()
+            if arguments.learn_ports is None
+            else PortRanges.parse(arguments.learn_ports)
+        )
     own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     upstream_proxy = _parse_upstream_proxy(arguments.upstream_proxy)
@@ -186,17 +203,26 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         webhooks=webhooks,
         restore=arguments.restore,
         webhook_url=_parse_webhook_url(arguments, routes, upstream_proxy),
-        card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
+        card_keys_note=""
+        if arguments.card_keys is None
+        else load_card_verifier(arguments.card_keys)[1],
     )
 
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
-    listen, upstream, grpc, names = arguments.listen, arguments.upstream, arguments.upstream_grpc, arguments.name
+    listen, upstream, grpc, names = (
+        arguments.listen,
+        arguments.upstream,
+        arguments.upstream_grpc,
+        arguments.name,
+    )
     if listen or upstream or grpc or not arguments.forward:
         _check_option_counts(len(listen), len(upstream), len(grpc))
     _check_names(names, len(listen))
-    pairs = zip(listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True)
+    pairs = zip(
+        listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True
+    )
     return tuple(_parse_route(*texts) for texts in pairs)
 
 
@@ -205,7 +231,9 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
     try:
         return tuple(map(Listen.parse, texts))
     except RouteError as wrong:
-        hint = wrong.hint.replace("--listen :9000", "--forward :9900").replace("--listen", "--forward")
+        hint = wrong.hint.replace("--listen :9000", "--forward :9900").replace(
+            "--listen", "--forward"
+        )
         raise UserError(f"--forward: {wrong.message}", hint) from wrong
 
 
@@ -213,31 +241,53 @@ def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Lis
     """Return the address for deliveries. Raises UserError."""
     if arguments.webhooks is None:
         if arguments.webhook_url is not None:
-            raise UserError("--webhook-url has no effect without --webhooks", "for example: --webhooks :9100")
+            raise UserError(
+                "--webhook-url has no effect without --webhooks", "for example: --webhooks :9100"
+            )
         if arguments.restore:
-            raise UserError("--restore has no effect without --webhooks", "for example: --webhooks :9100 --restore")
+            raise UserError(
+                "--restore has no effect without --webhooks",
+                "for example: --webhooks :9100 --restore",
+            )
         return None
     if not routes:
-        hint = f"behind --forward, notifications pass by themselves; for one agent: {_EXAMPLE_COMMAND}"
+        hint = (
+            f"behind --forward, notifications pass by themselves; for one agent: {_EXAMPLE_COMMAND}"
+        )
         raise UserError("--webhooks has no effect without --listen", hint)
     try:
         return Listen.parse(arguments.webhooks)
     except RouteError as wrong:
-        hint = wrong.hint.replace("--listen :9000", "--webhooks :9100").replace("--listen", "--webhooks")
+        hint = wrong.hint.replace("--listen :9000", "--webhooks :9100").replace(
+            "--listen", "--webhooks"
+        )
         if "://" in arguments.webhooks:
-            hint = "write the port only, and the URL for agents: --webhooks :9100 --webhook-url https://proxy.example"
+            hint = (
+                "write the port only, and the URL for agents: --webhooks :9100 --webhook-url "
+                "https://proxy.example"
+            )
         raise UserError(f"--webhooks: {wrong.message}", hint) from wrong
 
 
-def _parse_webhook_url(arguments: ProxyArguments, routes: tuple[Route, ...], proxy: UpstreamProxy | None) -> str:
-    """Return the base of the URLs that agents get, or an empty text. `proxy` is that of `--upstream-proxy`. Raises
-    UserError."""
+def _parse_webhook_url(
+    arguments: ProxyArguments, routes: tuple[Route, ...], proxy: UpstreamProxy | None
+) -> str:
+    """Return the base of the URLs that agents get, or an empty text. `proxy` is that of
+    `--upstream-proxy`. Raises UserError."""
     if arguments.webhook_url is None:
-        upstreams = [each for route in routes for each in (route.upstream, route.grpc) if each is not None]
-        if arguments.webhooks is not None and proxy is not None and any(map(proxy.leads_to, upstreams)):
+        upstreams = [
+            each for route in routes for each in (route.upstream, route.grpc) if each is not None
+        ]
+        if (
+            arguments.webhooks is not None
+            and proxy is not None
+            and any(map(proxy.leads_to, upstreams))
+        ):
             raise UserError(
-                "--webhooks with --upstream-proxy needs --webhook-url, because agents do not see the proxy's address",
-                "write the address at which agents reach the proxy: --webhook-url https://proxy.example",
+                "--webhooks with --upstream-proxy needs --webhook-url, because agents do not see "
+                "the proxy's address",
+                "write the address at which agents reach the proxy: --webhook-url "
+                "https://proxy.example",
             )
         return ""
     from a2a_proxy.relay.webhooks.agent_urls import parse_webhook_url
@@ -252,10 +302,15 @@ def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
     if not arguments.intercept and not arguments.passed:
         return None
     if not arguments.forward:
-        hint = "only tunnels of a forward proxy are opened: --forward :9900; for one agent: --listen :9000 --tls"
+        hint = (
+            "only tunnels of a forward proxy are opened: --forward :9900; for one agent: --listen "
+            ":9000 --tls"
+        )
         raise UserError(f"{option} has no effect without --forward", hint)
     if not arguments.intercept:
-        raise UserError("--pass has no effect without --intercept", "without --intercept all TLS passes unread")
+        raise UserError(
+            "--pass has no effect without --intercept", "without --intercept all TLS passes unread"
+        )
     require_cryptography("--intercept")
     from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
 
@@ -279,10 +334,14 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         missing = "--listen" if not listens else "--upstream"
         raise UserError(f"{missing} is missing", f"for example: {_EXAMPLE_COMMAND}")
     if listens != upstreams:
-        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"they must be paired: {_EXAMPLE_COMMAND}")
+        raise UserError(
+            f"{listens} --listen but {upstreams} --upstream",
+            f"they must be paired: {_EXAMPLE_COMMAND}",
+        )
     if grpcs and grpcs != listens:
         raise UserError(
-            f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
+            f"{listens} --listen but {grpcs} --upstream-grpc",
+            "give one --upstream-grpc for each --listen, or none",
         )
 
 
@@ -299,8 +358,8 @@ def _check_names(names: tuple[str, ...], listens: int) -> None:
 
 
 def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
-    """Check that listeners, each with its option and text, do not share a port; with port 0 each gets its own. Raises
-    UserError."""
+    """Check that listeners, each with its option and text, do not share a port; with port 0 each
+    gets its own. Raises UserError."""
     for i, (option, text, second) in enumerate(listeners):
         for other, other_text, first in listeners[:i]:
             if second.port and _hosts_overlap(first, second):
@@ -321,4 +380,6 @@ def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Rou
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
     with route_errors():
-        return Route(clients, Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None, name.strip())
+        return Route(
+            clients, Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None, name.strip()
+        )

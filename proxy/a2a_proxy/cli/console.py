@@ -1,7 +1,7 @@
 """The output of a running proxy: a banner, a line per exchange, warnings, a summary.
 
-Lines of exchanges go to stdout, lines about the proxy to stderr; with `--log-format json` each line is a JSON object on
-stdout. Printing never blocks: a stopped terminal does not stop traffic.
+Lines of exchanges go to stdout, lines about the proxy to stderr; with `--log-format json` each line
+is a JSON object on stdout. Printing never blocks: a stopped terminal does not stop traffic.
 """
 
 from __future__ import annotations
@@ -115,13 +115,22 @@ _SUMMARY_COUNTS = (
     *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
     *("findings", "error_findings", "warning_findings"),
 )
-_OUTCOME_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36", "waits": "36"}
+_OUTCOME_COLOURS = {
+    "ok": "32",
+    "error": "31",
+    "cut": "33",
+    "refused": "31",
+    "live": "36",
+    "waits": "36",
+}
 
 
 class TextConsole:
     """Output as text."""
 
-    def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool, verbose: bool = False) -> None:
+    def __init__(
+        self, out: TextIO | None, err: TextIO | None, *, quiet: bool, verbose: bool = False
+    ) -> None:
         self._out, self._err = Printer(out, _dropped_lines_note), Printer(err, _dropped_lines_note)
         self._quiet = quiet
         self._recording = ""
@@ -139,14 +148,17 @@ class TextConsole:
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
             self._print_line(
-                f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}"
+                f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to "
+                f"{upstream}{also}"
             )
         for listening in start.forwards:
             self._print_line(
                 f"a2a-proxy {start.version} listens on {', '.join(listening)} as a forward proxy: "
                 f"HTTP_PROXY=http://{listening[0]}"
             )
-        self._has_many_routes = bool(start.forwards) or len({upstream for _, upstream, _ in start.routes}) > 1
+        self._has_many_routes = (
+            bool(start.forwards) or len({upstream for _, upstream, _ in start.routes}) > 1
+        )
         secrets = _redaction_summary(start.redact)
         self._recording = start.recording
         self._print_line(f"recording to {start.recording}; {secrets}")
@@ -157,7 +169,8 @@ class TextConsole:
             self._print_line("stop with Ctrl-C")
 
     def show_status(self, status: Status) -> None:
-        """Print messages that concern the user; lines of one commit when the recorder has sent all of them."""
+        """Print messages that concern the user; lines of one commit when the recorder has sent all
+        of them."""
         if isinstance(status, ExchangeStatus | FindingStatus | GapClosedStatus):
             self._batch.add(status)
             return
@@ -178,12 +191,16 @@ class TextConsole:
     def show_stopping(self, open_connections: int) -> None:
         """Print the number of open connections."""
         if open_connections:
-            self._print_line(f"stopping: {text.format_count(open_connections, 'connection')} still open")
+            self._print_line(
+                f"stopping: {text.format_count(open_connections, 'connection')} still open"
+            )
 
     def show_draining(self, lag: int) -> None:
         """Print the amount left to record."""
         left = f"{text.format_size(lag)} left to record" if lag else "the recorder is finishing"
-        self._print_line(f"stopping: {left} (Ctrl-C again stops now; finish with `a2a-inspect recover`)")
+        self._print_line(
+            f"stopping: {left} (Ctrl-C again stops now; finish with `a2a-inspect recover`)"
+        )
 
     def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning or a plain line, with its hint."""
@@ -197,11 +214,16 @@ class TextConsole:
         failed = f", {summary.errors:,} of them failed" if summary.errors else ""
         if summary.outcome == "done" or not summary.behind_frames:
             self.show_note(
-                f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed)
+                f"hook {summary.name}: {calls}{failed}",
+                f"see {summary.log}" if failed else "",
+                loud=bool(failed),
             )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
-        told = f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; {calls}{failed}"
+        told = (
+            f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; "
+            f"{calls}{failed}"
+        )
         self.show_note(told, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
@@ -213,7 +235,9 @@ class TextConsole:
     def _print_batch(self) -> None:
         batch = self._batch.take()
         # Chosen first, because the line of an exchange names the rules of its repeated findings.
-        in_words = [not isinstance(each, FindingStatus) or self._is_in_words(each.finding) for each in batch]
+        in_words = [
+            not isinstance(each, FindingStatus) or self._is_in_words(each.finding) for each in batch
+        ]
         for line in itertools.compress(batch, in_words):
             if isinstance(line, ExchangeStatus):
                 if not self._quiet:
@@ -227,11 +251,13 @@ class TextConsole:
                 self._print_below(number, _finding_text(line, named=named), line.finding.at)
 
     def _is_in_words(self, finding: Finding) -> bool:
-        """Whether the finding is printed in words, which happens once for each rule and severity."""
+        """Whether the finding is printed in words, which happens once for each rule and
+        severity."""
         return finding.severity >= self._lowest and self._repeats.is_first(finding)
 
     def _print_below(self, exchange: int, words: str, at: int) -> None:
-        """Print a line below its exchange, or with its time if the line above is about another one."""
+        """Print a line below its exchange, or with its time if the line above is about another
+        one."""
         if exchange and exchange == self._last_exchange:
             self._out(f"{_INDENT}{words}")
         else:
@@ -271,20 +297,29 @@ class TextConsole:
             return
         words = ("no" if summary.missing else "yes", summary.missing, summary.chosen)
         whole = f"capture complete: {'; '.join(filter(None, words))}"
-        outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(summary, name)))
-        exchanges = text.format_count(summary.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
+        outcomes = ", ".join(
+            f"{count} {name}" for name in _OUTCOMES if (count := getattr(summary, name))
+        )
+        exchanges = text.format_count(summary.exchanges, "exchange") + (
+            f" ({outcomes})" if outcomes else ""
+        )
         counts = (
-            f"{exchanges}, {text.format_count(summary.frames, 'frame')}, {text.format_count(summary.tasks, 'task')}"
+            f"{exchanges}, {text.format_count(summary.frames, 'frame')}, "
+            f"{text.format_count(summary.tasks, 'task')}"
         )
         self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
         rules = [each for each in summary.rules if each.total.severity >= self._lowest]
-        if any(each.total.count > 1 for each in rules):  # otherwise each finding stands above in words
+        if any(
+            each.total.count > 1 for each in rules
+        ):  # otherwise each finding stands above in words
             for each in rules[:_MAX_SUMMARY_RULES]:
                 self._print_line(_rule_line(each))
             if (rest := len(rules) - _MAX_SUMMARY_RULES) > 0:
                 self._print_line(f"  and {text.format_count(rest, 'more rule')}")
         if summary.findings:
-            self._print_line(f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}")
+            self._print_line(
+                f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}"
+            )
 
     def _print_line(self, line: str) -> None:
         """Print a line without colours on stderr."""
@@ -335,7 +370,9 @@ def _count_findings(summary: RecorderDone) -> str:
 
 
 def _dropped_lines_note(count: int) -> str:
-    return f"{_INDENT}{text.format_count(count, 'more line')} not shown; the recording has all of them"
+    return (
+        f"{_INDENT}{text.format_count(count, 'more line')} not shown; the recording has all of them"
+    )
 
 
 class JsonConsole:
@@ -347,20 +384,35 @@ class JsonConsole:
 
     def show_start(self, start: StartInfo) -> None:
         """Print `start`."""
-        routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
-        about = {"version": start.version, "routes": routes, "recording": start.recording, "redact": start.redact}
-        self._print_event("start", **about, **({"forwards": start.forwards} if start.forwards else {}))
+        routes = [
+            {"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes
+        ]
+        about = {
+            "version": start.version,
+            "routes": routes,
+            "recording": start.recording,
+            "redact": start.redact,
+        }
+        self._print_event(
+            "start", **about, **({"forwards": start.forwards} if start.forwards else {})
+        )
 
     def show_status(self, status: Status) -> None:
         """Print `exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(status, ExchangeStatus):
             if not self._quiet:
                 self._print_event(
-                    "exchange", live=status.live, upstream=status.upstream, **exchange_object(status.exchange)
+                    "exchange",
+                    live=status.live,
+                    upstream=status.upstream,
+                    **exchange_object(status.exchange),
                 )
         elif isinstance(status, FindingStatus):
             self._print_event(
-                "finding", operation=status.operation, title=status.title, **finding_object(status.finding)
+                "finding",
+                operation=status.operation,
+                title=status.title,
+                **finding_object(status.finding),
             )
         elif isinstance(status, GapClosedStatus):
             self._print_event("healed", **healed_object(status))
@@ -377,7 +429,11 @@ class JsonConsole:
         elif isinstance(status, RecorderDone):
             counts = {name: getattr(status, name) for name in _SUMMARY_COUNTS}
             self._print_event(
-                "summary", **counts, complete=not status.missing, missing=status.missing, lost_bytes=status.lost
+                "summary",
+                **counts,
+                complete=not status.missing,
+                missing=status.missing,
+                lost_bytes=status.lost,
             )
 
     def show_stopping(self, open_connections: int) -> None:
@@ -424,9 +480,11 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
     }
 
 
-def make_console(log_format: str, *, quiet: bool, verbose: bool = False, out: TextIO | None = None) -> Console:
-    """Return the console of the chosen log format, which prints calls to `out` (default: stdout); `verbose`: as text,
-    print information too."""
+def make_console(
+    log_format: str, *, quiet: bool, verbose: bool = False, out: TextIO | None = None
+) -> Console:
+    """Return the console of the chosen log format, which prints calls to `out` (default: stdout);
+    `verbose`: as text, print information too."""
     out = out or sys.stdout  # noqa: TID251 - for its printer
     if log_format == "json":
         return JsonConsole(out, quiet=quiet)

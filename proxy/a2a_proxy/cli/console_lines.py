@@ -1,6 +1,7 @@
 """The lines of the console about exchanges and findings: their order, and findings that repeat.
 
-The recorder sends findings before exchanges, and by severity, because it drops the last ones if there are too many.
+The recorder sends findings before exchanges, and by severity, because it drops the last ones if
+there are too many.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ class StatusBatch:
         self._lines.append(line)
 
     def take(self) -> list[Line]:
-        """Return the lines in order of time, those about an exchange directly below it, and forget them."""
+        """Return the lines in order of time, those about an exchange directly below it, and forget
+        them."""
         lines, self._lines = self._lines, []
-        starts = {line.exchange.id: _time(line) for line in lines if isinstance(line, ExchangeStatus)}
+        starts = {
+            line.exchange.id: _time(line) for line in lines if isinstance(line, ExchangeStatus)
+        }
 
         def order(line: Line) -> tuple[int, int, bool, int]:
             number = _exchange_number(line)
@@ -63,20 +67,23 @@ class FindingRepeats:
         """Exchange -> its repeated findings: severity and rule."""
 
     def is_first(self, finding: Finding) -> bool:
-        """Whether no finding before had this rule and severity; otherwise it is kept for the label of its exchange."""
+        """Whether no finding before had this rule and severity; otherwise it is kept for the label
+        of its exchange."""
         first = self._first.setdefault((finding.rule, finding.severity), -1)
         if first < 0:
             self._first[finding.rule, finding.severity] = finding.exchange
             return True
         if finding.exchange not in (0, first):
-            self._repeated.setdefault(finding.exchange, {})[f"{finding.severity.name.lower()} {finding.rule}"] = None
+            self._repeated.setdefault(finding.exchange, {})[
+                f"{finding.severity.name.lower()} {finding.rule}"
+            ] = None
             if len(self._repeated) > _MAX_LABELLED:
                 del self._repeated[next(iter(self._repeated))]
         return False
 
     def take_label(self, exchange: int) -> str:
-        """Return `again error A2A-VER-001, warning A2A-SSE-012`, once, or an empty text if the exchange has no repeated
-        findings."""
+        """Return `again error A2A-VER-001, warning A2A-SSE-012`, once, or an empty text if the
+        exchange has no repeated findings."""
         rules = list(self._repeated.pop(exchange, ()))
         if not rules:
             return ""

@@ -1,4 +1,5 @@
-"""`a2a-proxy demo`: the built-in agent and client, with the real relay and recorder between them."""
+"""`a2a-proxy demo`: the built-in agent and client, with the real relay and recorder between
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The signals that end a command in an orderly way: Ctrl-C, SIGTERM, and SIGHUP, which a closed terminal sends."""
+"""The signals that end a command in an orderly way: Ctrl-C, SIGTERM, and SIGHUP, which a closed
+terminal sends."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ INTERRUPTED = 130
 
 
 def end_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals, without SIGHUP if it was ignored when the process started, as under `nohup`."""
+    """Return the signals, without SIGHUP if it was ignored when the process started, as under
+    `nohup`."""
     hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
     return signal.SIGINT, signal.SIGTERM, *hangup

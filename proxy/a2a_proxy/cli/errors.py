@@ -14,10 +14,12 @@ EXIT_USAGE = 2
 
 
 class UserError(Exception):
-    """An error that the user can fix. `hint` is the command or action to take next, `details` are the lines below the
-    message."""
+    """An error that the user can fix. `hint` is the command or action to take next, `details` are
+    the lines below the message."""
 
-    def __init__(self, message: str, hint: str, code: int = EXIT_USAGE, details: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, hint: str, code: int = EXIT_USAGE, details: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -34,7 +36,8 @@ def filter_error(wrong: QueryError) -> UserError:
 
 @contextlib.contextmanager
 def state_directory_errors() -> Iterator[None]:
-    """Convert an OSError in the block, which uses the state directory, into an error that names the folder.
+    """Convert an OSError in the block, which uses the state directory, into an error that names the
+    folder.
 
     Raises:
         UserError: the folder cannot be created, read or written.
@@ -42,14 +45,17 @@ def state_directory_errors() -> Iterator[None]:
     try:
         yield
     except OSError as wrong:
-        reason = f"{wrong.filename or ''}: {(wrong.strerror or str(wrong)).lower()}".removeprefix(": ")
+        reason = f"{wrong.filename or ''}: {(wrong.strerror or str(wrong)).lower()}".removeprefix(
+            ": "
+        )
         hint = "choose another folder: export A2A_PROXY_STATE=DIR"
         raise UserError(f"the state directory cannot be used: {reason}", hint) from wrong
 
 
 @contextlib.contextmanager
 def route_errors(option: str = "") -> Iterator[None]:
-    """Convert a RouteError in the block into an error of the user, whose message begins with `option` if it is given.
+    """Convert a RouteError in the block into an error of the user, whose message begins with
+    `option` if it is given.
 
     Raises:
         UserError: an address, a port or a certificate cannot be used.
@@ -59,16 +65,23 @@ def route_errors(option: str = "") -> Iterator[None]:
     try:
         yield
     except RouteError as wrong:
-        raise UserError(f"{option}: {wrong.message}" if option else wrong.message, wrong.hint) from wrong
+        raise UserError(
+            f"{option}: {wrong.message}" if option else wrong.message, wrong.hint
+        ) from wrong
 
 
 def print_error(program: str, message: str, hint: str, details: Sequence[str] = ()) -> None:
-    """Print the error as `program: error: ...`, its `details` below it, and `program: hint: ...` on stderr.
+    """Print the error as `program: error: ...`, its `details` below it, and `program: hint: ...` on
+    stderr.
 
     A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
     from a2a_proxy.present.output import print_note
 
     with contextlib.suppress(OSError):
-        for line in (f"{program}: error: {message}", *details, *([f"{program}: hint: {hint}"] if hint else ())):
+        for line in (
+            f"{program}: error: {message}",
+            *details,
+            *([f"{program}: hint: {hint}"] if hint else ()),
+        ):
             print_note(line)

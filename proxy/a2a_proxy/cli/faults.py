@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
-    """Return the plan of `--fault`, or None without one. Raises UserError with a caret under what is wrong."""
+    """Return the plan of `--fault`, or None without one. Raises UserError with a caret under what
+    is wrong."""
     if not texts:
         return None
     from a2a_proxy.faults.live import parse_live_fault

@@ -1,4 +1,5 @@
-"""The interface common to everything that follows the recording of a run: hooks, the export and the archive."""
+"""The interface common to everything that follows the recording of a run: hooks, the export and the
+archive."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ class FollowedSession(msgspec.Struct, frozen=True):
 
     def frames_after(self, frame: int) -> int:
         """Return the number of frames stored after this one, or 0 if it cannot be determined."""
-        from a2a_proxy.follower.lag import count_frames_after  # imports SQLite: the relay starts without it
+        from a2a_proxy.follower.lag import (
+            count_frames_after,
+        )  # imports SQLite: the relay starts without it
         from a2a_proxy.recording.errors import RecordingError
 
         try:
@@ -33,7 +36,8 @@ class RunFollower(Protocol):
     """A hook, the export or the archive, as configured by the user."""
 
     def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of its process. Raises UserError, or OSError if the state directory cannot be used."""
+        """Return the keeper of its process. Raises UserError, or OSError if the state directory
+        cannot be used."""
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show its result on the console."""

@@ -45,7 +45,8 @@ def parse_follower_options(arguments: FollowerArguments) -> FollowerOptions:
     """Return the followers that the options request.
 
     Raises:
-        UserError: a hook does not exist, an endpoint or archive is invalid, or a required package is not installed.
+        UserError: a hook does not exist, an endpoint or archive is invalid, or a required package
+        is not installed.
     """
     if arguments.hook:
         from a2a_proxy.cli.hooks import check_hooks
@@ -71,8 +72,18 @@ def _parse_otlp_options(arguments: FollowerArguments) -> OtlpSettings | None:
             segment=arguments.otlp_segment,
             segment_option="--otlp-segment",
         )
-        return otlp_settings(arguments.otlp, arguments.otlp_protocol or "", shape, frames=arguments.otlp_frames)
-    refinements = (arguments.otlp_protocol, arguments.otlp_frames, arguments.otlp_content, arguments.otlp_compat)
+        return otlp_settings(
+            arguments.otlp, arguments.otlp_protocol or "", shape, frames=arguments.otlp_frames
+        )
+    refinements = (
+        arguments.otlp_protocol,
+        arguments.otlp_frames,
+        arguments.otlp_content,
+        arguments.otlp_compat,
+    )
     if any(refinements) or arguments.otlp_segment:
-        raise UserError("options --otlp-... have no effect without --otlp", "for example: --otlp http://localhost:4318")
+        raise UserError(
+            "options --otlp-... have no effect without --otlp",
+            "for example: --otlp http://localhost:4318",
+        )
     return None

@@ -1,4 +1,5 @@
-"""The options of everything that follows a run: `--hook`, `--otlp...` and `--archive...`, the same for each command."""
+"""The options of everything that follows a run: `--hook`, `--otlp...` and `--archive...`, the same
+for each command."""
 
 from __future__ import annotations
 
@@ -16,14 +17,17 @@ _FOLLOWER_OPTIONS = (
         multiple=True,
         metavar="NAME",
         envvar="A2A_PROXY_HOOK",
-        help="Call this hook for each frame: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
+        help="Call this hook for each frame: an installed one, or module:Class. "
+        "`a2a-inspect hooks` "
+        "lists them.",
     ),
     click.option(
         "--archive",
         default="",
         metavar="URL",
         envvar="A2A_PROXY_ARCHIVE",
-        help="Upload the traffic to an archive: s3://BUCKET/PREFIX, or file:///FOLDER (extra: lake).",
+        help="Upload the traffic to an archive: s3://BUCKET/PREFIX, or "
+        "file:///FOLDER (extra: lake).",
     ),
     click.option(
         "--archive-every",
@@ -47,14 +51,17 @@ _FOLLOWER_OPTIONS = (
         flag_value="",
         metavar="[URL]",
         envvar="A2A_PROXY_OTLP",
-        help="Send a span for each call to this OpenTelemetry backend; without a URL to the one set by OTEL_* "
+        help="Send a span for each call to this OpenTelemetry backend; "
+        "without a URL to the one set "
+        "by OTEL_* "
         "(extra: otlp).",
     ),
     click.option(
         "--otlp-protocol",
         type=click.Choice(["grpc", "http/protobuf"]),
         envvar="A2A_PROXY_OTLP_PROTOCOL",
-        help="Protocol of the export; the default follows OTEL_EXPORTER_OTLP_PROTOCOL or the port (4317 is grpc).",
+        help="Protocol of the export; the default follows OTEL_EXPORTER_OTLP_PROTOCOL or the port "
+        "(4317 is grpc).",
     ),
     click.option(
         "--otlp-kind",
@@ -65,7 +72,10 @@ _FOLLOWER_OPTIONS = (
         help="Kind of the spans: server if neither clients nor agents send spans of their own.",
     ),
     click.option(
-        "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="Also send a log record for each frame."
+        "--otlp-frames",
+        is_flag=True,
+        envvar="A2A_PROXY_OTLP_FRAMES",
+        help="Also send a log record for each frame.",
     ),
     add_span_options("--otlp-", "A2A_PROXY_OTLP_"),
 )

@@ -30,15 +30,17 @@ _POLL_SECONDS = 0.05
 def run_followers(
     hooks: Sequence[str], otlp: OtlpSettings | None, archive: ArchiveConfig | None, console: Console
 ) -> list[RunFollower]:
-    """Return the requested followers, without the export if the environment disables it, which is shown as a
-    warning.
+    """Return the requested followers, without the export if the environment disables it, which is
+    shown as a warning.
     """
     found: list[RunFollower] = [HookRunFollower(name) for name in hooks]
     if otlp is not None:
         from a2a_proxy.telemetry.target import sdk_disabled
 
         if sdk_disabled(os.environ):
-            console.show_note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
+            console.show_note(
+                "OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp"
+            )
         else:
             found.append(OtlpRunFollower(otlp))
     found += [ArchiveRunFollower(archive)] if archive is not None else []
@@ -57,7 +59,14 @@ class Followers:
     @property
     def span_backend(self) -> str:
         """The backend of `--otlp` for users: `localhost:4318`; empty if no spans are sent."""
-        return next((each.settings.target.shown for each in self._followers if isinstance(each, OtlpRunFollower)), "")
+        return next(
+            (
+                each.settings.target.shown
+                for each in self._followers
+                if isinstance(each, OtlpRunFollower)
+            ),
+            "",
+        )
 
     def start(self, recording: str, session: str) -> None:
         """Follow the session of this uuid; returns at once.
@@ -67,18 +76,22 @@ class Followers:
         """
         self._session = FollowedSession(recording, session)
         with state_directory_errors():
-            self._keepers = [(each, each.make_keeper(self._session, self._show_notice)) for each in self._followers]
+            self._keepers = [
+                (each, each.make_keeper(self._session, self._show_notice))
+                for each in self._followers
+            ]
         for _, keeper in self._keepers:
             keeper.start()
 
     async def end_followers(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
-        """Let the followers catch up for `seconds`, or until `stop` is set; then end them and show their results."""
+        """Let the followers catch up for `seconds`, or until `stop` is set; then end them and show
+        their results."""
         await asyncio.to_thread(self.wait, stop.is_set, seconds, " (Ctrl-C again does not wait)")
         self.stop_now()
 
     def wait(self, stop: Callable[[], bool], seconds: float, advice: str = "") -> None:
-        """Wait until the followers have caught up, for `seconds` or until `stop` returns True. `advice` is appended to
-        the line that says so."""
+        """Wait until the followers have caught up, for `seconds` or until `stop` returns True.
+        `advice` is appended to the line that says so."""
         for _, keeper in self._keepers:
             keeper.raise_priority()
         began, told = time.monotonic(), False

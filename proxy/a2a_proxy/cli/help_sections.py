@@ -1,4 +1,5 @@
-"""Help in sections: options and commands grouped by purpose, each command with its whole first sentence."""
+"""Help in sections: options and commands grouped by purpose, each command with its whole first
+sentence."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ import click
 Topics = Mapping[str, str]
 """A command -> its page of the manual."""
 HelpSections = tuple[tuple[str, tuple[str, ...]], ...]
-"""Headings, and the names of the parameters or commands under each; a heading without names gets all remaining ones."""
+"""Headings, and the names of the parameters or commands under each; a heading without names gets
+all remaining ones."""
 _HelpLines = dict[str, tuple[str, str]]
 _MIN_LIKENESS = 0.7
 """Likeness of a mistyped command (`shwo` and `show`: 0.75; `serve` and `drive`: 0.6)."""
 
 
 class SectionedGroup(click.Group):
-    """A group of commands whose help lists options and commands under headings; unlisted ones are last. The help of a
-    command ends with its page of the manual."""
+    """A group of commands whose help lists options and commands under headings; unlisted ones are
+    last. The help of a command ends with its page of the manual."""
 
     def __init__(
         self,
@@ -44,7 +46,11 @@ class SectionedGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command. Raises UsageError with the names that are close to a wrong one."""
         name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+        if (
+            self.get_command(ctx, name) is None
+            and not name.startswith("-")
+            and not ctx.resilient_parsing
+        ):
             from difflib import get_close_matches
 
             close = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_LIKENESS)
@@ -59,19 +65,29 @@ class SectionedGroup(click.Group):
         records = ((each.name or "", each.get_help_record(ctx)) for each in self.get_params(ctx))
         lines = {name: record for name, record in records if record is not None}
         _write_sections(
-            formatter, lines, (*self._option_sections, ("Other options" if self._option_sections else "Options", ()))
+            formatter,
+            lines,
+            (*self._option_sections, ("Other options" if self._option_sections else "Options", ())),
         )
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, each under its first heading only."""
         known = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        shown = ((name, command) for name, command in known if command is not None and not command.hidden)
-        lines = {name: (name, command.get_short_help_str(_NO_LIMIT).removesuffix(".")) for name, command in shown}
+        shown = (
+            (name, command) for name, command in known if command is not None and not command.hidden
+        )
+        lines = {
+            name: (name, command.get_short_help_str(_NO_LIMIT).removesuffix("."))
+            for name, command in shown
+        }
         _write_sections(
             formatter,
             lines,
-            (*self._command_sections, ("Other commands" if self._command_sections else "Commands", ())),
+            (
+                *self._command_sections,
+                ("Other commands" if self._command_sections else "Commands", ()),
+            ),
         )
 
 
@@ -80,7 +96,9 @@ _NO_LIMIT = 1000
 
 
 def _write_sections(
-    formatter: click.HelpFormatter, lines: _HelpLines, sections: Iterable[tuple[str, tuple[str, ...]]]
+    formatter: click.HelpFormatter,
+    lines: _HelpLines,
+    sections: Iterable[tuple[str, tuple[str, ...]]],
 ) -> None:
     """Write each section with its lines; a section without names gets all remaining lines."""
     left = dict(lines)

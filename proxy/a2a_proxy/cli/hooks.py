@@ -48,5 +48,7 @@ class HookRunFollower(msgspec.Struct, frozen=True):
         behind = session.frames_after(report.frame)
         again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
         console.show_hook(
-            HookSummary(self.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+            HookSummary(
+                self.name, report.outcome, report.calls, report.errors, behind, report.log, again
+            )
         )

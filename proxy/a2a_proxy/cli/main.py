@@ -1,4 +1,5 @@
-"""`a2a-proxy`: the definitions of its commands and options. Heavy imports happen inside the commands."""
+"""`a2a-proxy`: the definitions of its commands and options. Heavy imports happen inside the
+commands."""
 
 from __future__ import annotations
 
@@ -48,19 +49,38 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
+            *(
+                "listen",
+                "upstream",
+                "upstream_grpc",
+                "name",
+                "rewrite_card",
+                "learn_ports",
+                "keep_host",
+            ),
             *("webhooks", "webhook_url", "restore", "fault"),
             *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
     ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
-    ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets", "card_keys")),
+    (
+        "Recording",
+        ("record", "journal_max", "redact", "redact_policy", "keep_secrets", "card_keys"),
+    ),
     ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
     ("Metrics and hooks", ("metrics", "hook")),
     (
         "Traces (OpenTelemetry)",
-        ("otlp", "otlp_protocol", "otlp_kind", "otlp_frames", "otlp_content", "otlp_compat", "otlp_segment"),
+        (
+            "otlp",
+            "otlp_protocol",
+            "otlp_kind",
+            "otlp_frames",
+            "otlp_content",
+            "otlp_compat",
+            "otlp_segment",
+        ),
     ),
     ("Archive of many machines", ("archive", "archive_every", "archive_id")),
 )
@@ -81,7 +101,10 @@ record = click.option(
     help="File of the recording.",
 )
 keep_secrets = click.option(
-    "--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted."
+    "--keep-secrets",
+    is_flag=True,
+    envvar="A2A_PROXY_KEEP_SECRETS",
+    help="Record credentials unredacted.",
 )
 journal_max = click.option(
     "--journal-max",
@@ -109,17 +132,26 @@ fault_option = click.option(
     "--fault",
     multiple=True,
     metavar="TEXT",
-    help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage call 1", '
+    help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage '
+    'call 1", '
     '"fail 503 at SendMessage".',
 )
 upstream_ca = click.option(
-    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
+    "--upstream-ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also trust these CA certificates (PEM).",
 )
 
 _AGENT_OPTIONS = (
-    click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent."),
     click.option(
-        "--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC address, if its card does not list one."
+        "--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent."
+    ),
+    click.option(
+        "--upstream-grpc",
+        default="",
+        metavar="HOST:PORT",
+        help="Its gRPC address, if its card does not list one.",
     ),
     click.option(
         "--header",
@@ -127,7 +159,8 @@ _AGENT_OPTIONS = (
         multiple=True,
         metavar="'NAME: VALUE'",
         allow_from_autoenv=False,
-        help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one per line.",
+        help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one "
+        "per line.",
     ),
     click.option(
         "--binding",
@@ -148,7 +181,9 @@ _AGENT_OPTIONS = (
         help="Silence after which a call ends.",
     ),
     upstream_ca,
-    click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate."),
+    click.option(
+        "--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate."
+    ),
 )
 
 
@@ -184,30 +219,47 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
         "max_content_width": 100,
     },
 )
-@click.option("--listen", "-l", multiple=True, metavar="[HOST]:PORT", help="Address for clients; `:9000` is loopback.")
 @click.option(
-    "--upstream", "-u", multiple=True, metavar="HOST[:PORT]|URL", help="Address of the agent; one for each --listen."
+    "--listen",
+    "-l",
+    multiple=True,
+    metavar="[HOST]:PORT",
+    help="Address for clients; `:9000` is loopback.",
 )
 @click.option(
-    "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
+    "--upstream",
+    "-u",
+    multiple=True,
+    metavar="HOST[:PORT]|URL",
+    help="Address of the agent; one for each --listen.",
+)
+@click.option(
+    "--upstream-grpc",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Address of the agent for HTTP/2, if it has two ports.",
 )
 @click.option(
     "--name",
     multiple=True,
     metavar="NAME",
-    help="Name of the agent in traces and lists; one for each --listen. The default is the name in its card.",
+    help="Name of the agent in traces and lists; one for each --listen. The default is the name in "
+    "its card.",
 )
 @click.option(
     "--forward",
     multiple=True,
     metavar="[HOST]:PORT",
-    help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
+    help="Address of a forward proxy: clients name the agent, with "
+    "HTTP_PROXY=http://localhost:PORT.",
 )
 @click.option(
     "--intercept",
     multiple=True,
     metavar="PATTERN",
-    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, HOST:PORT, private, * (extra: tls).",
+    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, "
+    "HOST:PORT, private, "
+    "* (extra: tls).",
 )
 @click.option(
     "--pass",
@@ -222,17 +274,21 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Rewrite URLs in agent cards to the proxy: URLs of this agent in unsigned cards, all URLs, or none.",
+    help="Rewrite URLs in agent cards to the proxy: URLs of this agent in "
+    "unsigned cards, all URLs, "
+    "or none.",
 )
 @click.option(
     "--learn-ports",
     metavar="PORTS",
-    help="Further ports of the agent's host that its card may open if --listen is not loopback: 8001,9000-9010.",
+    help="Further ports of the agent's host that its card may open if --listen is not loopback: "
+    "8001,9000-9010.",
 )
 @click.option(
     "--webhooks",
     metavar="[HOST]:PORT",
-    help="Let agents deliver push notifications to this port of the proxy, which sends them to the client's webhook.",
+    help="Let agents deliver push notifications to this port of the proxy, which sends them to the "
+    "client's webhook.",
 )
 @click.option(
     "--webhook-url",
@@ -240,15 +296,24 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
 )
 @click.option(
-    "--restore", is_flag=True, help="At the end, set push configurations back to the client's webhook where possible."
+    "--restore",
+    is_flag=True,
+    help="At the end, set push configurations back to the client's webhook where possible.",
 )
-@click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
+@click.option(
+    "--keep-host",
+    is_flag=True,
+    help="Forward Host and :authority unchanged, to remote upstreams too.",
+)
 @upstream_ca
-@click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option(
+    "--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams."
+)
 @click.option(
     "--upstream-proxy",
     metavar="URL",
-    help="Reach agents on other machines through this HTTP proxy: http://[USER:PASSWORD@]HOST:PORT.",
+    help="Reach agents on other machines through this HTTP proxy: "
+    "http://[USER:PASSWORD@]HOST:PORT.",
 )
 @click.option(
     "--upstream-cert",
@@ -257,16 +322,26 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     help="Present this certificate (PEM) to upstreams that ask for one.",
 )
 @click.option(
-    "--upstream-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file."
+    "--upstream-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Its private key, if in another file.",
 )
-@click.option("--tls", is_flag=True, help="Take TLS as well as plain text at each --listen (extra: tls).")
+@click.option(
+    "--tls", is_flag=True, help="Take TLS as well as plain text at each --listen (extra: tls)."
+)
 @click.option(
     "--tls-cert",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Present this certificate (PEM) to clients instead of those of `a2a-proxy ca`.",
 )
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file.")
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Its private key, if in another file.",
+)
 @click.option(
     "--client-ca",
     type=click.Path(path_type=Path),
@@ -277,7 +352,8 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     "--record",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File of the recording; created or appended to. The default is a new file in the state directory.",
+    help="File of the recording; created or appended to. The default is a new file in the state "
+    "directory.",
 )
 @journal_max
 @click.option("--journal-segment", default="64MiB", hidden=True)
@@ -291,17 +367,23 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @click.option(
     "--propagate",
     is_flag=True,
-    help="Make the proxy a part of each trace: requests are forwarded with its own traceparent instead of unchanged.",
+    help="Make the proxy a part of each trace: requests are forwarded with its own traceparent "
+    "instead of unchanged.",
 )
 @fault_option
 @click.option(
     "--metrics",
     metavar="[HOST]:PORT",
-    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback (extra: metrics).",
+    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback "
+    "(extra: metrics).",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
+@click.option(
+    "--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary."
+)
 @click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
-@click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
+@click.version_option(
+    __version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version."
+)
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
     """Run the proxy, or show the help (`_HELP`)."""
@@ -321,9 +403,14 @@ def cli(context: click.Context, /, **typed: Any) -> None:
 
 
 def _command_line_options(context: click.Context) -> list[str]:
-    """Return the options of this command that were given on the command line, not in the environment."""
+    """Return the options of this command that were given on the command line, not in the
+    environment."""
     source = context.get_parameter_source
-    return [each.opts[0] for each in context.command.params if source(each.name or "") is ParameterSource.COMMANDLINE]
+    return [
+        each.opts[0]
+        for each in context.command.params
+        if source(each.name or "") is ParameterSource.COMMANDLINE
+    ]
 
 
 def _refuse_group_options(command: str, options: list[str]) -> None:
@@ -338,7 +425,9 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
 
 @cli.command()
 @record
-@click.option("--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it.")
+@click.option(
+    "--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it."
+)
 @click.pass_context
 def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     """Record a built-in agent and client: streaming, artifacts in chunks, input-required.
@@ -365,8 +454,9 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """Start COMMAND as an agent that talks over stdin and stdout, and record the traffic.
 
-    Bytes, stderr, signals and the exit code are relayed unchanged, and the proxy prints nothing of its own. Put
-    `a2a-proxy stdio --` before the agent's command where its client starts it, or let `a2a-proxy wrap-card` do that.
+    Bytes, stderr, signals and the exit code are relayed unchanged, and the proxy prints nothing of
+    its own. Put `a2a-proxy stdio --` before the agent's command where its client starts it, or let
+    `a2a-proxy wrap-card` do that.
     """
     from a2a_proxy.cli.stdio import run_stdio, stdio_config
 
@@ -388,11 +478,14 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     metavar="PATTERN",
     help="Read TLS to these hosts: HOST, *.example.com, HOST:PORT, private (the default) or *.",
 )
-@click.option("--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread.")
+@click.option(
+    "--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread."
+)
 @click.option(
     "--java",
     is_flag=True,
-    help="Lead the traffic of JVMs through the proxy too; each prints a line about JAVA_TOOL_OPTIONS then.",
+    help="Lead the traffic of JVMs through the proxy too; each prints a line about "
+    "JAVA_TOOL_OPTIONS then.",
 )
 @upstream_ca
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
@@ -400,23 +493,31 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     "--upstream-proxy",
     metavar="URL",
     envvar="A2A_PROXY_UPSTREAM_PROXY",
-    help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY or HTTP_PROXY.",
+    help="Reach agents on other machines through this HTTP proxy, instead "
+    "of that of HTTPS_PROXY or "
+    "HTTP_PROXY.",
 )
 @live
-@click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
+@click.option(
+    "--propagate",
+    is_flag=True,
+    help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.",
+)
 @fault_option
 @fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
 @card_keys
 @add_follower_options
 @log_format
-@click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
+@click.option(
+    "--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary."
+)
 @click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
     """Run COMMAND, and record the A2A calls that its processes make through HTTP_PROXY.
 
-    The variables are set for the command alone. Its streams, signals and exit code are unchanged; the proxy prints to
-    stderr. Connections past the proxy are reported (Linux).
+    The variables are set for the command alone. Its streams, signals and exit code are unchanged;
+    the proxy prints to stderr. Connections past the proxy are reported (Linux).
     """
     from a2a_proxy.cli.command.run import run_command
     from a2a_proxy.cli.config import ProxyArguments
@@ -424,28 +525,40 @@ def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
     run_command(command, ProxyArguments(listen=(), upstream=(), **typed), java=java)
 
 
-@cli.command("wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy.")
+@cli.command(
+    "wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy."
+)
 @click.option(
-    "--record", type=click.Path(path_type=Path), metavar="FILE", help="File of the recording of the wrapped agent."
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File of the recording of the wrapped agent.",
 )
 @click.option("--keep-secrets", is_flag=True, help="Record credentials unredacted.")
 @add_redaction_options
 @click.option("--journal-max", metavar="SIZE", help="As in `a2a-proxy stdio`.")
-@click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), help="As in `a2a-proxy stdio`.")
+@click.option(
+    "--fail-on", type=click.Choice(["error", "warning", "info"]), help="As in `a2a-proxy stdio`."
+)
 @click.argument("card", type=click.Path(path_type=Path, allow_dash=True))
 @click.pass_context
 def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
-    """Print CARD (a file, or - for stdin) with `a2a-proxy stdio --` before the commands of its stdio interfaces.
+    """Print CARD (a file, or - for stdin) with `a2a-proxy stdio --` before the commands of its
+    stdio interfaces.
 
-    The options are added to the command. All other bytes stay unchanged. A card that is signed or has no stdio command
-    is printed unchanged, with a message on stderr and exit code 1.
+    The options are added to the command. All other bytes stay unchanged. A card that is signed or
+    has no stdio command is printed unchanged, with a message on stderr and exit code 1.
     """
     from a2a_proxy.cli.wrap_card import run_wrap_card, stdio_option_words
 
     context.exit(run_wrap_card(card, stdio_option_words(**typed)))
 
 
-@cli.group(cls=SectionedGroup, invoke_without_command=True, short_help="Show the authority for TLS, and export it.")
+@cli.group(
+    cls=SectionedGroup,
+    invoke_without_command=True,
+    short_help="Show the authority for TLS, and export it.",
+)
 @click.pass_context
 def ca(context: click.Context) -> None:
     """Show the authority with which --tls certifies the proxy to clients; created on first use.
@@ -465,7 +578,9 @@ def ca(context: click.Context) -> None:
 
 
 @ca.command()
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write it to this file.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write it to this file."
+)
 def export(output: Path | None) -> None:
     """Print the authority's certificate (PEM), never the key."""
     from a2a_proxy.cli.authority import export_certificate
@@ -476,7 +591,11 @@ def export(output: Path | None) -> None:
 
 
 @ca.command()
-@click.option("--forward", metavar="[HOST]:PORT", help="Also lead all traffic to the forward proxy at this address.")
+@click.option(
+    "--forward",
+    metavar="[HOST]:PORT",
+    help="Also lead all traffic to the forward proxy at this address.",
+)
 def env(forward: str | None) -> None:
     """Print shell lines that make programs trust the authority: eval "$(a2a-proxy ca env)".
 
@@ -499,7 +618,13 @@ def renew() -> None:
 
 
 @cli.command(short_help="Serve a recording as a mock agent.")
-@click.option("--listen", "-l", multiple=True, metavar="[HOST]:PORT", help="Address for clients.  [default: :9001]")
+@click.option(
+    "--listen",
+    "-l",
+    multiple=True,
+    metavar="[HOST]:PORT",
+    help="Address for clients.  [default: :9001]",
+)
 @click.option("--stdio", is_flag=True, help="Talk over stdin and stdout instead.")
 @click.option(
     "--match",
@@ -515,10 +640,16 @@ def renew() -> None:
     help="Compare only these parts of a request, or by your own function: --match-on text,task.",
 )
 @click.option(
-    "--ignore", multiple=True, metavar="PATH", help="Do not compare this part of a request: '$.message.metadata'."
+    "--ignore",
+    multiple=True,
+    metavar="PATH",
+    help="Do not compare this part of a request: '$.message.metadata'.",
 )
 @click.option(
-    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+    "--normalize",
+    multiple=True,
+    metavar="REGEX",
+    help="Take all texts that this matches for equal: 'order-[0-9]+'.",
 )
 @click.option(
     "--policy",
@@ -527,9 +658,15 @@ def renew() -> None:
     help="The answers to repeated requests: sequence, last-sticky or by-progress.",
 )
 @click.option(
-    "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Speed of the recorded pauses."
+    "--speed",
+    default="instant",
+    show_default=True,
+    metavar="instant|recorded|N",
+    help="Speed of the recorded pauses.",
 )
-@click.option("--gap", type=click.FloatRange(0), metavar="MS", help="Pause before each message of the agent.")
+@click.option(
+    "--gap", type=click.FloatRange(0), metavar="MS", help="Pause before each message of the agent."
+)
 @click.option("--max-gap", type=click.FloatRange(0), metavar="MS", help="Longest pause.")
 @click.option(
     "--patience",
@@ -540,7 +677,9 @@ def renew() -> None:
     help="How long a stream waits for the next recorded message of its client; 0 for no limit.",
 )
 @click.option(
-    "--keep-times", is_flag=True, help="Keep the recorded timestamps; by default they are shifted to the current time."
+    "--keep-times",
+    is_flag=True,
+    help="Keep the recorded timestamps; by default they are shifted to the current time.",
 )
 @click.option(
     "--lenient",
@@ -555,10 +694,21 @@ def renew() -> None:
 )
 @click.option("--session", type=int, metavar="N", help="Serve only this session of the recording.")
 @click.option(
-    "--agent", default="", metavar="HOST:PORT", help="Serve only this agent of several: its address and base path."
+    "--agent",
+    default="",
+    metavar="HOST:PORT",
+    help="Serve only this agent of several: its address and base path.",
 )
-@click.option("--allow-incomplete", is_flag=True, help="Serve calls that were not captured to their end, up to there.")
-@click.option("--allow-redacted", is_flag=True, help="Serve calls that send labels in place of redacted credentials.")
+@click.option(
+    "--allow-incomplete",
+    is_flag=True,
+    help="Serve calls that were not captured to their end, up to there.",
+)
+@click.option(
+    "--allow-redacted",
+    is_flag=True,
+    help="Serve calls that send labels in place of redacted credentials.",
+)
 @click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")
 @click.option(
     "--add-interface",
@@ -566,17 +716,24 @@ def renew() -> None:
     type=click.Choice(["jsonrpc", "rest", "grpc"]),
     help="Add this binding to the agent card, which does not list it in the recording.",
 )
-@click.option("--fail-on-miss", is_flag=True, help="Exit with 1 if a request has no recorded answer.")
-@click.option("--fail-unused", is_flag=True, help="Exit with 1 if a recorded call was not requested.")
+@click.option(
+    "--fail-on-miss", is_flag=True, help="Exit with 1 if a request has no recorded answer."
+)
+@click.option(
+    "--fail-unused", is_flag=True, help="Exit with 1 if a recorded call was not requested."
+)
 @log_format
-@click.option("--quiet", "-q", is_flag=True, help="Print no line per call; only misses and the summary.")
+@click.option(
+    "--quiet", "-q", is_flag=True, help="Print no line per call; only misses and the summary."
+)
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.pass_context
 def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
-    """Serve RECORDING (or a cassette) as a mock agent: gRPC, JSON-RPC and REST on one port, with its agent card.
+    """Serve RECORDING (or a cassette) as a mock agent: gRPC, JSON-RPC and REST on one port, with
+    its agent card.
 
-    A recording of one binding is served on the others too. A request without a recorded answer is refused, and reported
-    with the nearest recorded call and the differences from it.
+    A recording of one binding is served on the others too. A request without a recorded answer is
+    refused, and reported with the nearest recorded call and the differences from it.
     """
     from a2a_proxy.cli.replay import replay_config, run_replay
 
@@ -586,7 +743,12 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 @cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
 @add_agent_options
 @click.option(
-    "--filter", "-f", "where", default="", metavar="EXPR", help="Send only the calls that match: 'task:b2a4'."
+    "--filter",
+    "-f",
+    "where",
+    default="",
+    metavar="EXPR",
+    help="Send only the calls that match: 'task:b2a4'.",
 )
 @click.option(
     "--speed",
@@ -596,9 +758,15 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     help="Pauses: none, as recorded, or divided by N.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Omitted defaults, other chunks and another order count as differences too."
+    "--strict",
+    is_flag=True,
+    help="Omitted defaults, other chunks and another order count as differences too.",
 )
-@click.option("--shape", is_flag=True, help="Compare only kinds, states, order and structure; model text may differ.")
+@click.option(
+    "--shape",
+    is_flag=True,
+    help="Compare only kinds, states, order and structure; model text may differ.",
+)
 @click.option(
     "--match-on",
     multiple=True,
@@ -606,29 +774,48 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     help="Compare only these parts of the answers, or by your own function: --match-on text,task.",
 )
 @click.option(
-    "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
+    "--ignore",
+    multiple=True,
+    metavar="PATH",
+    help="Ignore differences at this path: text, '$.task.history'.",
 )
 @click.option(
-    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+    "--normalize",
+    multiple=True,
+    metavar="REGEX",
+    help="Take all texts that this matches for equal: 'order-[0-9]+'.",
 )
 @click.option(
-    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "junit"]),
+    default="text",
+    show_default=True,
 )
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to this file too."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the report to this file too.",
 )
 @click.option(
-    "--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep the recording of the drive in this file."
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keep the recording of the drive in this file.",
 )
 @click.option("--allow-incomplete", is_flag=True, help="Drive a recording that is not complete.")
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def drive(context: click.Context, /, **typed: Any) -> None:
-    """Send the client side of RECORDING to a live agent, and report how its answers differ from the recorded ones.
+    """Send the client side of RECORDING to a live agent, and report how its answers differ from the
+    recorded ones.
 
-    Each call is sent once its recorded dependencies are satisfied; ids created by the agent now replace the recorded
-    ones. Differences between any two runs (ids, times, ports) are ignored. COMMAND is a stdio agent.
+    Each call is sent once its recorded dependencies are satisfied; ids created by the agent now
+    replace the recorded ones. Differences between any two runs (ids, times, ports) are ignored.
+    COMMAND is a stdio agent.
 
     \b
     Exit code: 0 the same, 1 different, 2 it cannot be driven,
@@ -656,7 +843,9 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     metavar="FILE",
     help="Send the decoded request in this file, a JSON object, instead of the recorded one.",
 )
-@click.option("--as-recorded", is_flag=True, help="Keep the recorded message ids, which are otherwise new.")
+@click.option(
+    "--as-recorded", is_flag=True, help="Keep the recorded message ids, which are otherwise new."
+)
 @click.option("--force", is_flag=True, help="Send an edited request that is not valid.")
 @click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")
 @click.option(
@@ -670,10 +859,12 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def send(context: click.Context, /, **typed: Any) -> None:
-    """Send one call of RECORDING to a live agent again. PLACE is its number: 3, or 2:3 in session 2.
+    """Send one call of RECORDING to a live agent again. PLACE is its number: 3, or 2:3 in session
+    2.
 
-    Each message of the answer is printed at its arrival, as one JSON value. The recording has a note of the call that
-    was sent again. The lines of standard input are further messages of a live call. COMMAND is a stdio agent.
+    Each message of the answer is printed at its arrival, as one JSON value. The recording has a
+    note of the call that was sent again. The lines of standard input are further messages of a live
+    call. COMMAND is a stdio agent.
 
     \b
     Exit code: 0 answered (with --diff: the same),
@@ -706,8 +897,12 @@ def run_cli(program: str, command: click.Command) -> int:
         gone = terminal_gone(wrong)
         discard_output(sys.stdout)
         if not gone:
-            where = f"cannot use {wrong.filename}: " if wrong.filename else "cannot write the output: "
-            where = "" if wrong.errno in (errno.EMFILE, errno.ENFILE) else where  # pipes and sockets have no name
+            where = (
+                f"cannot use {wrong.filename}: " if wrong.filename else "cannot write the output: "
+            )
+            where = (
+                "" if wrong.errno in (errno.EMFILE, errno.ENFILE) else where
+            )  # pipes and sockets have no name
             hint = hint_for(wrong, "check its disk and its permissions")
             print_error(program, f"{where}{(wrong.strerror or str(wrong)).lower()}", hint)
         code = (code or INTERRUPTED) if gone else EXIT_USAGE
@@ -719,7 +914,8 @@ def run_cli(program: str, command: click.Command) -> int:
 
 
 def _invoke_command(program: str, command: click.Command) -> int:
-    """Run the command and return its exit code. Raises OSError, mostly if its output cannot be written."""
+    """Run the command and return its exit code. Raises OSError, mostly if its output cannot be
+    written."""
     try:
         code = command.main(prog_name=program, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
@@ -730,7 +926,11 @@ def _invoke_command(program: str, command: click.Command) -> int:
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
         path = context.command_path if context is not None else program
-        print_error(program, _lower_case_message(mistake.format_message()), f"the options are listed by: {path} --help")
+        print_error(
+            program,
+            _lower_case_message(mistake.format_message()),
+            f"the options are listed by: {path} --help",
+        )
         return EXIT_USAGE
     except UserError as mistake:
         print_error(program, mistake.message, hint_for(mistake, mistake.hint), mistake.details)
@@ -738,12 +938,14 @@ def _invoke_command(program: str, command: click.Command) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit:
-        # click raises it if the reader of the output has closed the pipe (`| head`), which is success.
+        # click raises it if the reader of the output has closed the pipe (`| head`), which is
+        # success.
         return 0
     return code if isinstance(code, int) else 0
 
 
 def _lower_case_message(message: str) -> str:
-    """Return a message of click, which is a sentence, in the style of this program: lower case, no full stop."""
+    """Return a message of click, which is a sentence, in the style of this program: lower case, no
+    full stop."""
     text = " ".join(message.split()).rstrip(".")
     return text[:1].lower() + text[1:]

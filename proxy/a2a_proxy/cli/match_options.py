@@ -15,12 +15,16 @@ _Parsed = TypeVar("_Parsed")
 
 _RULE_HINTS = {
     "--match-on": "for example: --match-on text,task, or --match-on my_matchers:same_city",
-    "--ignore": "for example: --ignore '$.message.metadata', --ignore text, --ignore headers.x-team",
+    "--ignore": (
+        "for example: --ignore '$.message.metadata', --ignore text, --ignore headers.x-team"
+    ),
     "--normalize": "for example: --normalize 'order-[0-9]+'",
 }
 
 
-def parse_match_rule(option: str, parse: Callable[[Sequence[str]], _Parsed], words: Sequence[str]) -> _Parsed:
+def parse_match_rule(
+    option: str, parse: Callable[[Sequence[str]], _Parsed], words: Sequence[str]
+) -> _Parsed:
     """Return what `parse` makes of the values of an option. Raises UserError."""
     try:
         return parse(words)
@@ -35,7 +39,8 @@ def parse_match_on(words: Sequence[str]) -> tuple[MatchName | Matcher, ...]:
 
 
 def _parse_matcher(word: str) -> MatchName | Matcher:
-    """Return a name, or the function that `module:name` names, whose module may be in the current folder."""
+    """Return a name, or the function that `module:name` names, whose module may be in the current
+    folder."""
     module, colon, name = word.partition(":")
     if not colon:
         return parse_match_name(word)
@@ -44,7 +49,9 @@ def _parse_matcher(word: str) -> MatchName | Matcher:
     try:
         found = getattr(importlib.import_module(module), name)
     except Exception as wrong:  # the module is code of the user
-        raise MatchRuleError(f"{word} cannot be imported: {type(wrong).__name__}: {wrong}") from wrong
+        raise MatchRuleError(
+            f"{word} cannot be imported: {type(wrong).__name__}: {wrong}"
+        ) from wrong
     if not callable(found):
         raise MatchRuleError(f"{word} is not a function of two requests")
     matcher: Matcher = found

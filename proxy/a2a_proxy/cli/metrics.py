@@ -27,7 +27,9 @@ def metrics_listen(text: str) -> Listen:
     try:
         listen = Listen.parse(text)
     except RouteError as wrong:
-        raise UserError(f"--metrics {make_visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
+        raise UserError(
+            f"--metrics {make_visible(text)}: {wrong.message}", "for example: --metrics :9464"
+        ) from wrong
     if importlib.util.find_spec("prometheus_client") is None:
         raise UserError("--metrics needs the extra metrics", install_hint("metrics"))
     return listen
@@ -43,7 +45,8 @@ class MetricsFollower:
         self._address = ""
 
     async def bind_port(self) -> list[str]:
-        """Bind the port, and return the addresses, each `host:port`. Raises UserError if it cannot be bound."""
+        """Bind the port, and return the addresses, each `host:port`. Raises UserError if it cannot
+        be bound."""
         if self._listen is None:
             return []
         try:
@@ -62,7 +65,9 @@ class MetricsFollower:
         """Serve the metrics of the session of this uuid; returns at once."""
         if self._keeper is not None:
             self._keeper.start(recording, session, journal)
-            self._console.show_note(f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False)
+            self._console.show_note(
+                f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False
+            )
 
     def close(self) -> None:
         """Stop the server; no effect if that was done before."""

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from a2a_proxy.telemetry.span_options import SpanOptions
 
 
-def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: bool) -> OtlpSettings:
+def otlp_settings(
+    endpoint: str, protocol: str, shape: SpanOptions, *, frames: bool
+) -> OtlpSettings:
     """Return the settings of these options. Sends nothing.
 
     Raises:
@@ -36,7 +38,9 @@ def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: b
         check_installed()
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
-    metrics, logs = (os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS"))
+    metrics, logs = (
+        os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS")
+    )
     return OtlpSettings(where, shape, frames, metrics, logs)
 
 
@@ -57,10 +61,14 @@ class OtlpRunFollower(msgspec.Struct, frozen=True):
         console.show_note(told, hint, loud=loud)
 
 
-def summarize_export(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
+def summarize_export(
+    settings: OtlpSettings, report: HookReport, recording: str, session: str
+) -> tuple[str, str, bool]:
     """Return a summary line of the export, a hint, and whether it is a warning."""
     left = _count_unsent_calls(recording, session) - report.calls - report.errors
-    parts = [f"{text.format_count(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"]
+    parts = [
+        f"{text.format_count(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"
+    ]
     if report.errors:
         parts.append(f"{report.errors:,} given up")
     if left > 0:
@@ -74,7 +82,11 @@ def summarize_export(settings: OtlpSettings, report: HookReport, recording: str,
     if left > 0 and not report.errors:
         again.append("--unsent")
     wrong = bool(report.errors) or left > 0
-    return f"OTLP: {', '.join(parts)}", f"send them with: {shell_line(*again)}" if wrong else "", wrong
+    return (
+        f"OTLP: {', '.join(parts)}",
+        f"send them with: {shell_line(*again)}" if wrong else "",
+        wrong,
+    )
 
 
 def _count_unsent_calls(recording: str, session: str) -> int:
@@ -88,7 +100,9 @@ def _count_unsent_calls(recording: str, session: str) -> int:
         with Recording(recording) as opened:
             for row in opened.read_sessions():
                 if row.facts.uuid == session:
-                    found = opened.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()
+                    found = opened.db.execute(
+                        query, (make_key(row.id, 0), make_key(row.id + 1, 0))
+                    ).fetchone()
                     return int(found[0])
     except RecordingError:
         return 0

@@ -1,4 +1,5 @@
-"""The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words of a policy."""
+"""The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words
+of a policy."""
 
 from __future__ import annotations
 
@@ -21,16 +22,22 @@ def add_redaction_options(command: _Command) -> _Command:
         "--redact",
         multiple=True,
         metavar="WHAT",
-        help="Also redact: pii, strict, metadata-only, header:NAME, member:NAME, '$.json.path', path:a.b, regex:X; "
+        help="Also redact: pii, strict, metadata-only, header:NAME, member:NAME, '$.json.path', "
+        "path:a.b, regex:X; "
         "keep:... exempts something; none redacts nothing.",
     )
     file = click.option(
-        "--redact-policy", type=click.Path(path_type=Path), metavar="FILE", help="The same from a TOML file."
+        "--redact-policy",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The same from a TOML file.",
     )
     return words(file(command))
 
 
-def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_secrets: bool = False) -> tuple[str, ...]:
+def policy_words(
+    redact: tuple[str, ...], redact_policy: Path | None, *, keep_secrets: bool = False
+) -> tuple[str, ...]:
     """Return the options as words of a policy: each once, in a fixed order; empty for the default.
 
     Raises:
@@ -46,7 +53,8 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
         raise UserError(f"{redact_policy}: {wrong}", wrong.hint) from wrong
     if keep_secrets and (named or redact) and tuple(redact) != ("none",):
         raise UserError(
-            "--keep-secrets redacts nothing, which contradicts the redaction options", "leave one of them out"
+            "--keep-secrets redacts nothing, which contradicts the redaction options",
+            "leave one of them out",
         )
     try:
         return policy_of((*named, *redact, *(("none",) if keep_secrets else ()))).words
@@ -63,7 +71,9 @@ def _read_policy_file(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             data = file.read(_MAX_POLICY_SIZE + 1)
     except OSError as wrong:
-        raise UserError(f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", "check the name") from wrong
+        raise UserError(
+            f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", "check the name"
+        ) from wrong
     if len(data) > _MAX_POLICY_SIZE:
         raise UserError(f"{path} is too large for a policy", "name a TOML file of at most 1 MiB")
     try:

@@ -103,8 +103,8 @@ def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
 
 
 def run_replay(config: ReplayConfig) -> int:
-    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed, and return the exit code. Raises
-    UserError.
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed, and return the exit code.
+    Raises UserError.
     """
     script = _load_script(config)
     if not script.calls:
@@ -129,7 +129,8 @@ def _load_script(config: ReplayConfig) -> ReplayScript:
     except FaultError as wrong:
         raise UserError(
             f"--fault: {wrong.message}",
-            f"list its calls and their lines: {shell_line('a2a-inspect', 'show', str(config.recording))}",
+            f"list its calls and their lines: "
+            f"{shell_line('a2a-inspect', 'show', str(config.recording))}",
             details=wrong.details,
         ) from wrong
     except RecordingError as wrong:
@@ -140,7 +141,9 @@ async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
     console = make_console(config.log_format, quiet=config.quiet, pipe=not config.listen)
     try:
         player = await (
-            _serve_network(config, script, console) if config.listen else _serve_stdio(config, script, console)
+            _serve_network(config, script, console)
+            if config.listen
+            else _serve_stdio(config, script, console)
         )
         console.show_summary(player)
     finally:
@@ -149,7 +152,9 @@ async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
     return EXIT_INCOMPLETE if unused or (config.fail_on_miss and player.misses) else 0
 
 
-async def _serve_network(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
+async def _serve_network(
+    config: ReplayConfig, script: ReplayScript, console: ReplayConsole
+) -> Player:
     from a2a_proxy.replay.serve.mock import MockServer
 
     mock = MockServer(
@@ -170,7 +175,9 @@ async def _serve_network(config: ReplayConfig, script: ReplayScript, console: Re
     return mock.player
 
 
-async def _serve_stdio(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
+async def _serve_stdio(
+    config: ReplayConfig, script: ReplayScript, console: ReplayConsole
+) -> Player:
     from a2a_proxy.replay.serve.mock import PipeMock
 
     mock = PipeMock(script, config.options, report=console.show_event)
@@ -195,13 +202,15 @@ def _parse_repeat_policy(word: str) -> tuple[str, RepeatPolicy]:
     operation, equals, name = word.partition("=")
     if not equals or name not in list(RepeatPolicy):
         raise UserError(
-            f"cannot read --policy {word!r}", f"write --policy GetTask=POLICY with one of: {', '.join(RepeatPolicy)}"
+            f"cannot read --policy {word!r}",
+            f"write --policy GetTask=POLICY with one of: {', '.join(RepeatPolicy)}",
         )
     from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 
     if operation not in OPERATION_BY_NAME:
         raise UserError(
-            f"--policy {word}: there is no operation {operation!r}", "use its 1.0 name, for example SendMessage"
+            f"--policy {word}: there is no operation {operation!r}",
+            "use its 1.0 name, for example SendMessage",
         )
     if name == RepeatPolicy.BY_PROGRESS and operation != POLLING_OPERATION:
         raise UserError(
@@ -226,14 +235,15 @@ def _parse_speed(word: str) -> float:
         speed = -1.0
     if speed and not 1e-6 <= speed < 1e9:
         raise UserError(
-            f"cannot read --speed {word!r}", "write --speed instant, recorded, or a factor such as 2 or 0.5"
+            f"cannot read --speed {word!r}",
+            "write --speed instant, recorded, or a factor such as 2 or 0.5",
         )
     return speed
 
 
 def _to_ns(option: str, value: float | None, unit: int) -> int | None:
-    """Return a time in ns. Raises UserError for `nan` and `inf`, which click accepts as numbers, and for over ten
-    years."""
+    """Return a time in ns. Raises UserError for `nan` and `inf`, which click accepts as numbers,
+    and for over ten years."""
     if value is None:
         return None
     if not math.isfinite(value) or value * unit > _MAX_DURATION:

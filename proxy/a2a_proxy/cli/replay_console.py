@@ -1,7 +1,8 @@
-"""The output of `a2a-proxy replay`: a banner with what is served and where, a line per call, misses, a summary.
+"""The output of `a2a-proxy replay`: a banner with what is served and where, a line per call,
+misses, a summary.
 
-Lines of calls go to stdout, lines about the mock itself to stderr; with `--stdio`, where stdout belongs to the client,
-all go to stderr. With `--log-format json` each line is one JSON object.
+Lines of calls go to stdout, lines about the mock itself to stderr; with `--stdio`, where stdout
+belongs to the client, all go to stderr. With `--log-format json` each line is one JSON object.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ _CLOSE_SECONDS = 2.0
 _MAX_PLACES = 8
 _MAX_UNUSED = 20
 _OUTCOME_COLOURS = {"ok": "32", "error": "31", "miss": "31", "cut": "33", "client gone": "33"}
-_BINDING_NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC", Binding.STDIO: "stdio"}
+_BINDING_NAMES = {
+    Binding.JSONRPC: "JSON-RPC",
+    Binding.REST: "REST",
+    Binding.GRPC: "gRPC",
+    Binding.STDIO: "stdio",
+}
 
 
 class ReplayConsole(Protocol):
@@ -70,7 +76,9 @@ class ReplayTextConsole:
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
         counts = (f"{_BINDING_NAMES[each]} {_count_served(script, found, each)}" for each in served)
-        self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
+        self._err(
+            f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}"
+        )
         if script.missing:
             self._err(f"a2a-proxy: warning: the recording is not complete: {script.missing}")
         for fault in script.faults:
@@ -94,7 +102,9 @@ class ReplayTextConsole:
         elif isinstance(event, WebhookPosted):
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
-            self._out(f"{event.place:<6} {event.operation}", event.binding, f"not served: {event.reason}")
+            self._out(
+                f"{event.place:<6} {event.operation}", event.binding, f"not served: {event.reason}"
+            )
         else:
             self._played += 1
             if not self._quiet:
@@ -103,9 +113,14 @@ class ReplayTextConsole:
     def show_summary(self, player: Player) -> None:
         """Print the numbers of calls played, missed and not requested."""
         unused = player.unused_calls()
-        said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
+        said = [
+            f"{_format_count(self._played, 'call')} played",
+            _format_count(len(player.misses), "miss", "misses"),
+        ]
         if player.allowed_misses:
-            said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences")
+            said.append(
+                f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences"
+            )
         if player.masked_matches:
             said.append(_format_count(len(player.masked_matches), "masked match", "masked matches"))
         said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
@@ -132,11 +147,13 @@ class ReplayTextConsole:
     def _print_webhook(self, event: WebhookPosted) -> None:
         if event.status:
             self._out(
-                f"webhook {event.url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else "")
+                f"webhook {event.url} answered {event.status}"
+                + (f" at try {event.tries}" if event.tries > 1 else "")
             )
         else:
             self._out(
-                f"webhook {event.url} not reached in {_format_count(event.tries, 'try', 'tries')}: {event.reason}"
+                f"webhook {event.url} not reached in {_format_count(event.tries, 'try', 'tries')}: "
+                f"{event.reason}"
             )
 
     def _print_lines(self, text: str) -> None:
@@ -146,9 +163,19 @@ class ReplayTextConsole:
 
     def _print_call(self, event: PlayedCall) -> None:
         how = ColouredWord(event.outcome, _OUTCOME_COLOURS.get(event.outcome, ""))
-        took = f"{event.duration / 1e6:.1f} ms" if event.duration < 1e9 else f"{event.duration / 1e9:.1f} s"
+        took = (
+            f"{event.duration / 1e6:.1f} ms"
+            if event.duration < 1e9
+            else f"{event.duration / 1e9:.1f} s"
+        )
         spoken = f"{event.binding} {event.dialect}"
-        self._out(f"{event.place:<6} {event.operation}", spoken, _format_count(event.sent, "message"), took, how)
+        self._out(
+            f"{event.place:<6} {event.operation}",
+            spoken,
+            _format_count(event.sent, "message"),
+            took,
+            how,
+        )
 
 
 class ReplayJsonConsole:
@@ -179,13 +206,23 @@ class ReplayJsonConsole:
     def show_event(self, event: ReplayReport) -> None:
         """Print `call`, `miss`, `allowed`, `masked`, `webhook` or `not-served`."""
         if isinstance(event, MissedCall):
-            self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
+            self._print_event(
+                "miss",
+                binding=str(event.binding),
+                text=event.miss.full_text(),
+                **_miss_detail(event),
+            )
         elif isinstance(event, AllowedCall):
             self._print_event(
-                "allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event)
+                "allowed",
+                binding=str(event.binding),
+                text=event.miss.allowed_text(),
+                **_miss_detail(event),
             )
         elif isinstance(event, MaskedCall):
-            self._print_event("masked", binding=str(event.binding), text=event.match.text, **event.match.detail())
+            self._print_event(
+                "masked", binding=str(event.binding), text=event.match.text, **event.match.detail()
+            )
         elif isinstance(event, WebhookPosted):
             self._print_event("webhook", **msgspec.to_builtins(event))
         elif isinstance(event, UnservedCall):
@@ -216,7 +253,11 @@ class ReplayJsonConsole:
 
 def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
     """Return the console of the chosen log format."""
-    return ReplayJsonConsole(pipe=pipe) if log_format == "json" else ReplayTextConsole(quiet=quiet, pipe=pipe)
+    return (
+        ReplayJsonConsole(pipe=pipe)
+        if log_format == "json"
+        else ReplayTextConsole(quiet=quiet, pipe=pipe)
+    )
 
 
 def _miss_detail(event: MissedCall | AllowedCall) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""One run of the proxy: listen, start the recorder, relay until stopped, drain, print the summary."""
+"""One run of the proxy: listen, start the recorder, relay until stopped, drain, print the
+summary."""
 
 from __future__ import annotations
 
@@ -86,22 +87,26 @@ class ProxyRun:
         console: Console | None = None,
         client_processes: ClientProcessesProtocol | None = None,
     ) -> None:
-        """Create the run. `work` is called with the listening addresses; the run ends with it, else with a signal.
-        Without `client_processes` the processes of clients stay unknown."""
+        """Create the run. `work` is called with the listening addresses; the run ends with it, else
+        with a signal. Without `client_processes` the processes of clients stay unknown."""
         self.command = ("a2a-proxy", *sys.argv[1:])
         """The command line stored in the recording, after its redaction."""
         self.connections = -1
-        """Number of recorded connections; -1 before the end, or if the recording is not finished."""
+        """Number of recorded connections; -1 before the end, or if the recording is not
+        finished."""
         self._config = config
         self._work = work
         self._client_processes = client_processes
-        self._console = console or make_console(config.log_format, quiet=config.quiet, verbose=config.verbose)
+        self._console = console or make_console(
+            config.log_format, quiet=config.quiet, verbose=config.verbose
+        )
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
         self._webhooks: WebhookService | None = None
         self._redactor: Redactor | None = None
-        """Redacts lines that repeat names which clients choose; None without listeners where they choose any."""
+        """Redacts lines that repeat names which clients choose; None without listeners where they
+        choose any."""
         self._stop = asyncio.Event()
         self._leave_now = asyncio.Event()
         self._interrupts = 0
@@ -114,7 +119,9 @@ class ProxyRun:
         """
         resolved = await self._resolve_upstreams()
         clock = session_clock()
-        client_tls = None if self._config.client_tls is None else make_client_tls(self._config.client_tls)
+        client_tls = (
+            None if self._config.client_tls is None else make_client_tls(self._config.client_tls)
+        )
         config = self._config
         relay = Relay(
             config.routes,
@@ -129,7 +136,9 @@ class ProxyRun:
         if config.webhooks is not None:
             from a2a_proxy.cli.webhooks import make_webhooks
 
-            self._webhooks = make_webhooks(config.webhooks, config.webhook_url, restores=config.restore)
+            self._webhooks = make_webhooks(
+                config.webhooks, config.webhook_url, restores=config.restore
+            )
             relay.take_deliveries(self._webhooks)
         if self._client_processes is not None:
             relay.identify_clients(self._client_processes)
@@ -163,7 +172,10 @@ class ProxyRun:
             file_layout.delete_journal(folder.path)
             raise
         watched = CaptureState(
-            folder.path, journal.get_stats, lambda: _recorded_position(keeper), lambda: folder.restore_files(session)
+            folder.path,
+            journal.get_stats,
+            lambda: _recorded_position(keeper),
+            lambda: folder.restore_files(session),
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
@@ -194,15 +206,20 @@ class ProxyRun:
             if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
                 self._show_note(note)
 
-    async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
+    async def _finish_recording(
+        self, journal: Journal, keeper: RecorderKeeper, session_file: int
+    ) -> int:
         """Write the journal's end, let the recorder finish, and return the exit code."""
         journal.append_end(session_file)
         written = await self._wait_for_disk(journal)
         keeper.close_wake_pipe()
         return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
 
-    def _delete_empty_recording(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
-        """Delete an empty recording that the user did not name, because it must not be taken for the newest one."""
+    def _delete_empty_recording(
+        self, outcome: RecorderDone | RecorderFailed | None, path: str
+    ) -> None:
+        """Delete an empty recording that the user did not name, because it must not be taken for
+        the newest one."""
         if (
             self._config.record is None
             and isinstance(outcome, RecorderDone)
@@ -264,7 +281,9 @@ class ProxyRun:
             live=self._config.live,
             faults=() if faults is None else tuple(each.text for each in faults.faults),
             reports_receivers=self._config.webhooks is None and not self._config.forwards,
-            card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
+            card_keys=str(self._config.card_keys.absolute())
+            if self._config.card_keys is not None
+            else "",
         )
 
     async def _relay_only(self, relay: Relay) -> None:
@@ -276,8 +295,12 @@ class ProxyRun:
     ) -> SessionFile:
         routes = self._describe_routes(relay)
         forwards = relay.forward_addresses
-        listens = tuple(", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards))
-        upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
+        listens = tuple(
+            ", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards)
+        )
+        upstreams = tuple(
+            f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes
+        )
         upstreams += ("agents that clients name (--forward)",) * len(forwards)
         names = (*(route.name for route, _ in relay.bound_addresses), *("",) * len(forwards))
         session = msgspec.structs.replace(
@@ -289,21 +312,28 @@ class ProxyRun:
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
         redact, spans_to = self._config.redact, self._followers.span_backend
-        self._console.show_start(StartInfo(__version__, routes, answer.path, redact, endless, forwards, spans_to))
+        self._console.show_start(
+            StartInfo(__version__, routes, answer.path, redact, endless, forwards, spans_to)
+        )
         if self._config.editing.trust.insecure:
             self._console.show_note(
-                "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
+                "certificates of https upstreams are NOT verified: anyone on the way can read and "
+                "change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
         if self._config.editing.faults is not None:
             announce_faults(self._config.editing.faults, self._console)
         if self._config.card_keys_note:
-            self._console.show_note(self._config.card_keys_note, "keep private keys where cards are signed")
+            self._console.show_note(
+                self._config.card_keys_note, "keep private keys where cards are signed"
+            )
         self._announce_tls()
         if self._webhooks is not None:
             from a2a_proxy.cli.webhooks import describe_webhooks
 
-            for note in describe_webhooks(relay.webhook_addresses, self._config.routes, self._config.webhook_url):
+            for note in describe_webhooks(
+                relay.webhook_addresses, self._config.routes, self._config.webhook_url
+            ):
                 self._show_note(note)
         self._announce_interception(relay)
         self._warn_of_open_proxy(relay)
@@ -316,31 +346,44 @@ class ProxyRun:
         tls = self._config.client_tls
         if tls is not None:
             how = (
-                "certificates of its own authority" if tls.own is None else f"the certificate in {tls.own.certificate}"
+                "certificates of its own authority"
+                if tls.own is None
+                else f"the certificate in {tls.own.certificate}"
             )
             hint = (
-                'clients must trust it: eval "$(a2a-proxy ca env)", or a2a-proxy ca export' if tls.own is None else ""
+                'clients must trust it: eval "$(a2a-proxy ca env)", or a2a-proxy ca export'
+                if tls.own is None
+                else ""
             )
-            self._console.show_note(f"the proxy takes TLS at each --listen, with {how}", hint, loud=False)
-        has_tls = bool(tls or self._config.forwards) or any(  # clients of a forward proxy may name https:// origins
-            upstream.tls for route in self._config.routes for upstream in (route.upstream, route.grpc) if upstream
+            self._console.show_note(
+                f"the proxy takes TLS at each --listen, with {how}", hint, loud=False
+            )
+        has_tls = bool(
+            tls or self._config.forwards
+        ) or any(  # clients of a forward proxy may name https:// origins
+            upstream.tls
+            for route in self._config.routes
+            for upstream in (route.upstream, route.grpc)
+            if upstream
         )
         if has_tls and (path := key_log_file()):
             self._console.show_note(
                 f"the keys of all TLS connections are written to {path} (SSLKEYLOGFILE)",
-                "whoever reads that file can decrypt captures of the traffic; without it: unset SSLKEYLOGFILE",
+                "whoever reads that file can decrypt captures of the traffic; without it: unset "
+                "SSLKEYLOGFILE",
             )
 
     def _warn_of_silent_upstreams(self) -> None:
-        """Warn the user of upstreams on this machine without a listening process. The proxy does not dial them to find
-        out, because an agent would see a connection that no client made.
+        """Warn the user of upstreams on this machine without a listening process. The proxy does
+        not dial them to find out, because an agent would see a connection that no client made.
         """
         ports = {each.local[1] for each in read_sockets() if each.listening}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
                 if ports and upstream.port not in ports and is_local(upstream.host.lower()):
                     self._console.show_note(
-                        f"no process listens at {upstream.address}: requests are answered with 502 until one does",
+                        f"no process listens at {upstream.address}: requests are answered with 502 "
+                        f"until one does",
                         "start the agent, or name its port: --upstream localhost:PORT",
                     )
 
@@ -348,22 +391,28 @@ class ProxyRun:
         policy = self._config.interception
         if policy is None:
             return
-        hosts = ", ".join(_PRIVATE_WORDS if each.text == PRIVATE else each.text for each in policy.intercept)
+        hosts = ", ".join(
+            _PRIVATE_WORDS if each.text == PRIVATE else each.text for each in policy.intercept
+        )
         if self._work is not None:
             self._console.show_note(f"TLS to {hosts} is opened", loud=False)
         else:
             self._console.show_note(
                 f"TLS to {hosts} is opened: clients must trust the proxy",
-                f'in their shell: eval "$(a2a-proxy ca env --forward {relay.forward_addresses[0][0]})"',
+                f'in their shell: eval "$(a2a-proxy ca env --forward '
+                f'{relay.forward_addresses[0][0]})"',
                 loud=False,
             )
 
     def _warn_of_open_proxy(self, relay: Relay) -> None:
         """Warn the user of forward proxies that other machines can reach."""
         for addresses in relay.forward_addresses:
-            if not all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):
+            if not all(
+                is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses
+            ):
                 self._console.show_note(
-                    f"the forward proxy on {', '.join(addresses)} is open to everybody who reaches this machine: it "
+                    f"the forward proxy on {', '.join(addresses)} is open to everybody who reaches "
+                    f"this machine: it "
                     "sends their requests anywhere that this machine can reach",
                     "for this machine only: --forward :" + addresses[0].rpartition(":")[2],
                 )
@@ -380,18 +429,25 @@ class ProxyRun:
             )
         elif relay.is_loopback_only:
             self._console.show_note(
-                "--learn-ports has no effect: on loopback, agent cards may open any port of the agent's host",
-                "leave it out; it applies to listeners beyond loopback, such as --listen 0.0.0.0:9000",
+                "--learn-ports has no effect: on loopback, agent cards may open any port of the "
+                "agent's host",
+                "leave it out; it applies to listeners beyond loopback, such as --listen "
+                "0.0.0.0:9000",
             )
 
     def _describe_routes(self, relay: Relay) -> list[tuple[list[str], str, str]]:
-        """Return the listening addresses, the upstream and the upstream for gRPC (or an empty text) of each route."""
+        """Return the listening addresses, the upstream and the upstream for gRPC (or an empty text)
+        of each route."""
 
         def name_upstream(upstream: Upstream | None) -> str:
             if upstream is None:
                 return ""
             insecure = upstream.tls and self._config.editing.trust.insecure
-            text = upstream.text if str(upstream.port) in upstream.text else f"{upstream.text} (port {upstream.port})"
+            text = (
+                upstream.text
+                if str(upstream.port) in upstream.text
+                else f"{upstream.text} (port {upstream.port})"
+            )
             return f"{text} (certificate not verified)" if insecure else text
 
         return [
@@ -400,7 +456,8 @@ class ProxyRun:
         ]
 
     def _make_redactor(self) -> Redactor | None:
-        """Return a redactor for lines of the relay, if clients choose names there: an origin, or a server name."""
+        """Return a redactor for lines of the relay, if clients choose names there: an origin, or a
+        server name."""
         if not self._config.forwards and self._config.client_tls is None:
             return None
         from a2a_proxy.redaction import create_redactor  # plain traffic does without it
@@ -422,14 +479,19 @@ class ProxyRun:
         resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
-                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(upstream):
+                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(
+                    upstream
+                ):
                     continue
                 try:
-                    found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
+                    found = await loop.getaddrinfo(
+                        upstream.host, upstream.port, type=socket.SOCK_STREAM
+                    )
                 except OSError as wrong:
                     raise UserError(
                         f"cannot resolve upstream {upstream.text}: {wrong.strerror or wrong}",
-                        "check the host name; for an agent on this machine: --upstream localhost:PORT",
+                        "check the host name; for an agent on this machine: --upstream "
+                        "localhost:PORT",
                     ) from wrong
                 resolved[upstream] = [str(where[4][0]) for where in found]
         return resolved
@@ -438,7 +500,9 @@ class ProxyRun:
         left = file_layout.find_leftovers()
         if left:
             sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
-            self._console.show_note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
+            self._console.show_note(
+                f"{sessions} not recorded to the end", "finish with: a2a-inspect recover"
+            )
 
     def _install_signal_handlers(self) -> None:
         loop = asyncio.get_running_loop()
@@ -448,7 +512,8 @@ class ProxyRun:
     def interrupt(self, number: int) -> None:
         """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
 
-        SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM too.
+        SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM
+        too.
         """
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
@@ -456,7 +521,8 @@ class ProxyRun:
             self._leave_now.set()
 
     async def _wait_for_disk(self, journal: Journal) -> bool:
-        """Wait while the disk writes. Return False if it stalls for too long, or the user interrupts again."""
+        """Wait while the disk writes. Return False if it stalls for too long, or the user
+        interrupts again."""
         told = moved = time.monotonic()
         before = journal.get_stats()
         while not await asyncio.to_thread(journal.wait_until_written, 0.1):
@@ -467,7 +533,8 @@ class ProxyRun:
                 return False
             if now - told >= _DRAIN_NOTE_SECONDS:
                 self._console.show_note(
-                    f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write", loud=False
+                    f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write",
+                    loud=False,
                 )
                 told = now
         return True
@@ -490,14 +557,16 @@ class ProxyRun:
         return int(isinstance(outcome, RecorderFailed))
 
     def _on_status(self, status: Status) -> None:
-        """Show a message of the recorder. Its summary is shown later, when no other line can follow it
-        (`_drain_recorder`)."""
+        """Show a message of the recorder. Its summary is shown later, when no other line can follow
+        it (`_drain_recorder`)."""
         if not isinstance(status, RecorderDone):
             self._console.show_status(status)
 
     def _report_recorder_lag(self, keeper: RecorderKeeper) -> int:
         keeper.kill()
-        self._console.show_note("stopped before everything was recorded", "finish with: a2a-inspect recover")
+        self._console.show_note(
+            "stopped before everything was recorded", "finish with: a2a-inspect recover"
+        )
         return 0
 
 
@@ -506,7 +575,11 @@ def _unrecorded_bytes(keeper: RecorderKeeper) -> int:
 
 
 def _recorded_position(keeper: RecorderKeeper) -> Position:
-    return (keeper.progress.segment, keeper.progress.offset) if keeper.progress is not None else START_POSITION
+    return (
+        (keeper.progress.segment, keeper.progress.offset)
+        if keeper.progress is not None
+        else START_POSITION
+    )
 
 
 def _refuse_self_loops(relay: Relay, resolved: ResolvedUpstreams) -> None:

@@ -13,7 +13,9 @@ def parse_size(option: str, size: str) -> int:
     Raises:
         UserError: it is not a size, or 0.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
+    found = re.fullmatch(
+        r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII
+    )
     number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
     if not number:
         raise UserError(f"{option}: {size!r} is not a size", f"for example: {option} 4GiB")
@@ -33,7 +35,9 @@ def parse_duration(option: str, text: str, min_seconds: int = 0) -> int:
     except kinds.InvalidValue:
         raise UserError(f"{option}: {text!r} is not a duration", _DURATION_HINT) from None
     if length < min_seconds * 1_000_000_000:
-        raise UserError(f"{option}: {text} is too short", f"at least {min_seconds}s; {_DURATION_HINT}")
+        raise UserError(
+            f"{option}: {text} is too short", f"at least {min_seconds}s; {_DURATION_HINT}"
+        )
     return length
 
 

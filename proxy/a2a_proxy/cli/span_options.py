@@ -1,4 +1,5 @@
-"""The options of the contents of spans, the same for a live export (`--otlp-...`) and a later one."""
+"""The options of the contents of spans, the same for a live export (`--otlp-...`) and a later
+one."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _MIN_SEGMENT_SECONDS = 10
 
 
 def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
-    """Return a decorator that adds `--content`, `--compat` and `--segment`, with prefixes for option and variable
-    names."""
+    """Return a decorator that adds `--content`, `--compat` and `--segment`, with prefixes for
+    option and variable names."""
 
     def make_variable(word: str) -> str | None:
         return f"{variable}{word}" if variable else None
@@ -35,14 +36,17 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
             envvar=make_variable("COMPAT"),
             multiple=True,
             type=click.Choice(["kong", "openinference", "langfuse", "semconv"]),
-            help="Add the attribute names of this tool, or of the conventions proposed for A2A; may be repeated.",
+            help="Add the attribute names of this tool, or of the conventions "
+            "proposed for A2A; may "
+            "be repeated.",
         ),
         click.option(
             f"{prefix}segment",
             envvar=make_variable("SEGMENT"),
             metavar="TIME",
             default="",
-            help="Send a span after each TIME (5m, 1h) of a long call, for backends that drop late spans.",
+            help="Send a span after each TIME (5m, 1h) of a long call, for backends that drop late "
+            "spans.",
         ),
     )
 
@@ -55,10 +59,15 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
 
 
 def parse_span_options(
-    kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str, segment_option: str = "--segment"
+    kind: SpanKind,
+    *,
+    content: bool,
+    compat: tuple[Compat, ...],
+    segment: str,
+    segment_option: str = "--segment",
 ) -> SpanOptions:
-    """Return the span options of these words. Raises UserError, which names `segment_option`, if the segment is not a
-    duration."""
+    """Return the span options of these words. Raises UserError, which names `segment_option`, if
+    the segment is not a duration."""
     from a2a_proxy.telemetry.span_options import SpanOptions
 
     length = parse_duration(segment_option, segment, _MIN_SEGMENT_SECONDS) if segment else 0

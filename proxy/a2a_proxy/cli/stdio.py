@@ -1,4 +1,5 @@
-"""One run of `a2a-proxy stdio`: start the agent, relay it, start the recorder in parallel, end as the agent ended.
+"""One run of `a2a-proxy stdio`: start the agent, relay it, start the recorder in parallel, end as
+the agent ended.
 
 Nothing is printed once the agent runs, because stdout and stderr belong to it.
 """
@@ -57,7 +58,8 @@ class StdioConfig(msgspec.Struct, frozen=True):
     limits: JournalLimits
     """Limits of the journal."""
     fail_on: str
-    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or `never`."""
+    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or
+    `never`."""
     followers: FollowerOptions = FollowerOptions()
     card_keys: Path | None = None
     """File of the keys that verify signatures of agent cards."""
@@ -75,7 +77,8 @@ def stdio_config(
     card_keys: Path | None = None,
     **followers: Any,
 ) -> StdioConfig:
-    """Return the config of the options; `followers` are the members of `FollowerArguments`. Raises UserError."""
+    """Return the config of the options; `followers` are the members of `FollowerArguments`. Raises
+    UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
     if card_keys is not None:
@@ -93,7 +96,9 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         UserError: the agent cannot be started or recorded; nothing has been created.
     """
     if not config.command:
-        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py")
+        raise UserError(
+            "the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py"
+        )
     if config.record is not None:
         _check_recording(config.record)
     clock = session_clock()
@@ -124,10 +129,15 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 
 
 class _RecorderStarter(threading.Thread):
-    """Starts the recorder process in the background. That process outlives this one, and finishes alone."""
+    """Starts the recorder process in the background. That process outlives this one, and finishes
+    alone."""
 
     def __init__(
-        self, folder: JournalFolder, journal: Journal, session: SessionFile, followers: FollowerOptions
+        self,
+        folder: JournalFolder,
+        journal: Journal,
+        session: SessionFile,
+        followers: FollowerOptions,
     ) -> None:
         super().__init__(name="recorder-start", daemon=True)
         self._session = session
@@ -141,9 +151,11 @@ class _RecorderStarter(threading.Thread):
         from a2a_proxy.recorder.keeper import RecorderKeeper  # imported while the agent starts
 
         try:
-            # It holds the folder too, so that the folder is not a left-over between the end of this process and its
-            # first check.
-            keeper = RecorderKeeper(self._folder.path, lambda _: None, kept_fds=(self._folder.lock,))
+            # It holds the folder too, so that the folder is not a left-over between the end of this
+            # process and its first check.
+            keeper = RecorderKeeper(
+                self._folder.path, lambda _: None, kept_fds=(self._folder.lock,)
+            )
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
         self._journal.set_wake_fd(keeper.wake_write)
@@ -153,13 +165,19 @@ class _RecorderStarter(threading.Thread):
             self._start_followers()
 
     def _start_followers(self) -> None:
-        """Start the process of the followers (`stdio_followers.FollowersJob`, whose module is too large for this
-        process)."""
+        """Start the process of the followers (`stdio_followers.FollowersJob`, whose module is too
+        large for this process)."""
         from a2a_proxy.follower.hook_log import log_path, open_log
 
-        work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
+        work = {
+            "recording": self._session.recording,
+            "session": self._session.uuid,
+            "journal": str(self._folder.path),
+        }
         words = name_json.encode_json({**work, **msgspec.structs.asdict(self._followers)}).decode()
-        with contextlib.suppress(OSError):  # there is no output for a message, and the recording is complete
+        with contextlib.suppress(
+            OSError
+        ):  # there is no output for a message, and the recording is complete
             log = open_log(log_path(_LOG_NAME))
             try:
                 subprocess.Popen(
@@ -173,7 +191,8 @@ class _RecorderStarter(threading.Thread):
                 os.close(log)
 
     def wait_for_failure(self, severity: str) -> bool:
-        """Wait for the end of the recording. Return True if a finding has this severity, or if the recorder failed."""
+        """Wait for the end of the recording. Return True if a finding has this severity, or if the
+        recorder failed."""
         from a2a_proxy.cli.fail_on import has_failing_finding
         from a2a_proxy.recorder.status import RecorderDone
         from a2a_proxy.relay.stdio_agent import release_signals
@@ -219,5 +238,5 @@ def _start_agent(command: tuple[str, ...]) -> StdioRelay:
 
 
 def _ignore_timer(_seconds: float, _callback: object) -> None:
-    """Ignore the timer: `JournalBuffer` flushes after each record, and bytes delayed by a slow disk follow with the
-    next."""
+    """Ignore the timer: `JournalBuffer` flushes after each record, and bytes delayed by a slow disk
+    follow with the next."""

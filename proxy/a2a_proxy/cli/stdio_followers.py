@@ -1,7 +1,8 @@
-"""The process of the followers of a stdio agent's recording, because `a2a-proxy stdio` ends as its agent does.
+"""The process of the followers of a stdio agent's recording, because `a2a-proxy stdio` ends as its
+agent does.
 
-It begins when the recording exists, ends some time after the recording's end, and writes its results to a log: stdout
-and stderr of `a2a-proxy stdio` belong to the agent.
+It begins when the recording exists, ends some time after the recording's end, and writes its
+results to a log: stdout and stderr of `a2a-proxy stdio` belong to the agent.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class FollowersJob(msgspec.Struct, frozen=True):
 
 def main() -> int:
     """Follow until the session is recorded and all followers have seen it, or their time is up."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the relay blocks signals because it waits for them
+    signal.pthread_sigmask(
+        signal.SIG_SETMASK, ()
+    )  # the relay blocks signals because it waits for them
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
@@ -59,11 +62,15 @@ def main() -> int:
     return 0
 
 
-def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = PATIENCE_SECONDS) -> None:
+def run_job(
+    job: FollowersJob, console: TextConsole, patience_seconds: float = PATIENCE_SECONDS
+) -> None:
     """Do the job, with the lines of a run on `console`. Raises UserError."""
     console.show_note(f"{job.recording}: recorded from a stdio agent", loud=False)
     if not _wait_until_recorded(job, to_end=False):
-        console.show_note("nothing was recorded, so no follower ran", "finish with: a2a-inspect recover")
+        console.show_note(
+            "nothing was recorded, so no follower ran", "finish with: a2a-inspect recover"
+        )
         return
     followers = Followers(run_followers(job.hooks, job.otlp, job.archive, console), console)
     followers.start(job.recording, job.session)
@@ -73,9 +80,12 @@ def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = P
 
 
 def _wait_until_recorded(job: FollowersJob, *, to_end: bool) -> bool:
-    """Wait until the session is in the recording, or is complete there (`to_end`). Return False if no recorder runs."""
+    """Wait until the session is in the recording, or is complete there (`to_end`). Return False if
+    no recorder runs."""
     while True:
-        goes_on = file_layout.is_in_use(Path(job.journal))  # first, so that a session finished in between is seen
+        goes_on = file_layout.is_in_use(
+            Path(job.journal)
+        )  # first, so that a session finished in between is seen
         ended = _is_session_ended(job)
         if ended or (ended is not None and not to_end):
             return True
@@ -88,7 +98,14 @@ def _is_session_ended(job: FollowersJob) -> bool | None:
     """Return whether the session is recorded to its end, or None if it is not in the recording."""
     try:
         with Recording(job.recording) as recording:
-            return next((bool(row.how) for row in recording.read_sessions() if row.facts.uuid == job.session), None)
+            return next(
+                (
+                    bool(row.how)
+                    for row in recording.read_sessions()
+                    if row.facts.uuid == job.session
+                ),
+                None,
+            )
     except RecordingError:
         return None
 

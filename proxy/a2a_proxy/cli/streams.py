@@ -12,15 +12,18 @@ import stat
 import sys
 from typing import TextIO
 
-_ASCII_REPLACEMENTS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
+_ASCII_REPLACEMENTS = str.maketrans(
+    "─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####"
+)
 """ASCII replacements of the characters of the program's own drawings; each one cell wide."""
 
 _ERROR_HANDLER_NAME = "a2a_visible"
 
 
 def prepare_streams() -> None:
-    """Prepare the standard streams of this process and its children: characters that their encoding lacks are written
-    as ASCII, and a closed stream (`<&-`) becomes the null device, so that no other file or socket gets its number."""
+    """Prepare the standard streams of this process and its children: characters that their encoding
+    lacks are written as ASCII, and a closed stream (`<&-`) becomes the null device, so that no
+    other file or socket gets its number."""
     codecs.register_error(_ERROR_HANDLER_NAME, _replace_characters)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
@@ -33,7 +36,8 @@ def prepare_streams() -> None:
 
 
 def is_reader_gone() -> bool:
-    """Return whether the reader of stdout (`| head`) has ended, which an idle program would not notice otherwise."""
+    """Return whether the reader of stdout (`| head`) has ended, which an idle program would not
+    notice otherwise."""
     poll = select.poll()
     try:
         poll.register(sys.stdout.fileno(), 0)
@@ -43,7 +47,8 @@ def is_reader_gone() -> bool:
 
 
 def discard_output(stream: TextIO) -> None:
-    """Discard the stream's buffer, which the interpreter writes at its end, and all further output."""
+    """Discard the stream's buffer, which the interpreter writes at its end, and all further
+    output."""
     with contextlib.suppress(OSError, ValueError):  # without a descriptor nothing will be written
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, stream.fileno())
@@ -53,13 +58,18 @@ def discard_output(stream: TextIO) -> None:
 def terminal_gone(wrong: OSError) -> bool:
     """Return whether an output to a closed terminal raised the error."""
     try:
-        return wrong.errno == errno.EIO and not wrong.filename and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+        return (
+            wrong.errno == errno.EIO
+            and not wrong.filename
+            and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+        )
     except (OSError, ValueError):
         return False
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    """Replace drawn characters by similar ones, all others by their number, as in `\\xe9`, so that nothing is lost."""
+    """Replace drawn characters by similar ones, all others by their number, as in `\\xe9`, so that
+    nothing is lost."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     drawn = error.object[error.start : error.end].translate(_ASCII_REPLACEMENTS)

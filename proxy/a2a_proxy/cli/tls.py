@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from a2a_proxy.relay.host_patterns import InterceptPolicy
     from a2a_proxy.relay.tunnel import Interception
 
-_CERTIFICATE_HINT = "the client must trust the authority of --tls-cert, and ask for a name in that certificate"
+_CERTIFICATE_HINT = (
+    "the client must trust the authority of --tls-cert, and ask for a name in that certificate"
+)
 
 
 class ClientTlsOptions(msgspec.Struct, frozen=True):
@@ -26,7 +28,8 @@ class ClientTlsOptions(msgspec.Struct, frozen=True):
     own: CertificateFiles | None = None
     """The certificate to present instead of those of the proxy's authority."""
     client_ca: Path | None = None
-    """File of the authorities of clients' certificates, which clients must present; None if they need none."""
+    """File of the authorities of clients' certificates, which clients must present; None if they
+    need none."""
 
 
 def parse_client_tls(
@@ -43,20 +46,27 @@ def parse_client_tls(
     return None
 
 
-def parse_certificate(option: str, certificate: Path | None, key: Path | None) -> CertificateFiles | None:
-    """Return the files of the options `OPTION-cert` and `OPTION-key`, or None without them. Raises UserError."""
+def parse_certificate(
+    option: str, certificate: Path | None, key: Path | None
+) -> CertificateFiles | None:
+    """Return the files of the options `OPTION-cert` and `OPTION-key`, or None without them. Raises
+    UserError."""
     if certificate is not None:
         files = CertificateFiles(certificate, key, option)
         with route_errors():
             load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
         return files
     if key is not None:
-        raise UserError(f"{option}-key without {option}-cert", f"name the certificate of the key: {option}-cert FILE")
+        raise UserError(
+            f"{option}-key without {option}-cert",
+            f"name the certificate of the key: {option}-cert FILE",
+        )
     return None
 
 
 def make_client_tls(options: ClientTlsOptions) -> ClientTls:
-    """Return the acceptor of clients with TLS; the authority is created on first use. Raises UserError."""
+    """Return the acceptor of clients with TLS; the authority is created on first use. Raises
+    UserError."""
     authority = load_authority("--tls") if options.own is None else None
     from a2a_proxy.certificates.contexts import FileContexts, IssuedContexts
     from a2a_proxy.relay.client_tls import ClientTls
@@ -68,7 +78,9 @@ def make_client_tls(options: ClientTlsOptions) -> ClientTls:
             context.verify_mode = ssl.CERT_REQUIRED
 
     with route_errors():
-        prepare(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a mistake must end the start, not the first connection
+        prepare(
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        )  # a mistake must end the start, not the first connection
         required = options.client_ca is not None
         if authority is not None:
             return ClientTls(IssuedContexts(authority, prepare), required=required)
@@ -77,12 +89,15 @@ def make_client_tls(options: ClientTlsOptions) -> ClientTls:
 
 
 def make_interception(policy: InterceptPolicy) -> Interception:
-    """Return what a forward proxy opens, with the authority, which is created on first use. Raises UserError."""
+    """Return what a forward proxy opens, with the authority, which is created on first use. Raises
+    UserError."""
     authority = load_authority("--intercept")
     from a2a_proxy.certificates.contexts import IssuedContexts
     from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.tunnel import Interception
 
     with route_errors():
-        log_keys(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a mistake must end the start, not the first connection
+        log_keys(
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        )  # a mistake must end the start, not the first connection
     return Interception(policy, ClientTls(IssuedContexts(authority, log_keys)))

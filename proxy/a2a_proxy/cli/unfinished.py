@@ -1,5 +1,5 @@
-"""Readers of a recording wait for the recorder of a proxy that has ended: `a2a-proxy stdio` ends before its
-recorder.
+"""Readers of a recording wait for the recorder of a proxy that has ended: `a2a-proxy stdio` ends
+before its recorder.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ def await_recorders(
     now: Callable[[], float] = time.monotonic,
     program: str = "a2a-inspect",
 ) -> None:
-    """Wait until every session of this recording whose proxy has ended is recorded, with progress on stderr.
+    """Wait until every session of this recording whose proxy has ended is recorded, with progress
+    on stderr.
 
-    A running session is waited for only until its recording exists. The wait ends if a recorder has ended, which is
-    reported with a hint, or makes no progress.
+    A running session is waited for only until its recording exists. The wait ends if a recorder has
+    ended, which is reported with a hint, or makes no progress.
 
     Raises:
         UserError: the recorder has ended, and there is no recording.
     """
     began = moved = now()
     said, before = began + _UNNOTICED - _SAY_EVERY, -1
-    while waiting := [each for each in file_layout.find_unfinished(path) if not (each.proxy_lives and path.exists())]:
+    while waiting := [
+        each
+        for each in file_layout.find_unfinished(path)
+        if not (each.proxy_lives and path.exists())
+    ]:
         if not all(each.is_at_work for each in waiting):
             _say_gone(program, path)
             return
@@ -50,13 +55,15 @@ def await_recorders(
         elif at - moved >= _STILL:
             _print_line(
                 program,
-                f"the recorder of {path} makes no progress: reading an incomplete recording (--no-wait does not wait)",
+                f"the recorder of {path} makes no progress: reading an incomplete recording "
+                f"(--no-wait does not wait)",
             )
             return
         if at - said >= _SAY_EVERY:
             _print_line(
                 program,
-                f"waiting for the recorder of {path}: {text.format_size(left)} left to record (--no-wait skips this)",
+                f"waiting for the recorder of {path}: {text.format_size(left)} left to record "
+                f"(--no-wait skips this)",
             )
             said = at
         sleep(_LOOK_EVERY)

@@ -1,4 +1,5 @@
-"""`a2a-proxy wrap-card`: print an agent card whose stdio command is wrapped in `a2a-proxy stdio`."""
+"""`a2a-proxy wrap-card`: print an agent card whose stdio command is wrapped in
+`a2a-proxy stdio`."""
 
 from __future__ import annotations
 
@@ -33,13 +34,15 @@ def stdio_option_words(
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
 ) -> list[str]:
-    """Return the options of `a2a-proxy stdio` as words. The recording's path becomes absolute, because the folder in
-    which a client starts its agents is unknown. Raises UserError."""
+    """Return the options of `a2a-proxy stdio` as words. The recording's path becomes absolute,
+    because the folder in which a client starts its agents is unknown. Raises UserError."""
     words = ["--record", os.path.abspath(record)] if record is not None else []
     words += ["--keep-secrets"] if keep_secrets else []
     policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     words += [word for each in redact for word in ("--redact", each)]
-    words += ["--redact-policy", os.path.abspath(redact_policy)] if redact_policy is not None else []
+    words += (
+        ["--redact-policy", os.path.abspath(redact_policy)] if redact_policy is not None else []
+    )
     if journal_max is not None:
         parse_size("--journal-max", journal_max)
         words += ["--journal-max", journal_max]
@@ -47,7 +50,8 @@ def stdio_option_words(
 
 
 def run_wrap_card(card: Path, options: list[str]) -> int:
-    """Print the card of the file, or of stdin (`-`), with `options` for the proxy, and return the exit code.
+    """Print the card of the file, or of stdin (`-`), with `options` for the proxy, and return the
+    exit code.
 
     Raises:
         UserError: the card cannot be read.
@@ -62,7 +66,8 @@ def run_wrap_card(card: Path, options: list[str]) -> int:
 
 
 def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
-    """Return the card with its stdio commands wrapped and all other bytes unchanged, and the reason if it is unchanged.
+    """Return the card with its stdio commands wrapped and all other bytes unchanged, and the reason
+    if it is unchanged.
 
     Raises:
         UserError: the input is not a card.
@@ -85,7 +90,10 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
         if not is_wrapped(each, (_PROGRAM_NAME, _STDIO_COMMAND))
     }
     if card is not None and card.signed and new:
-        message = "the card is signed, and another command would break its signature: it is printed unchanged"
+        message = (
+            "the card is signed, and another command would break its signature: it is printed "
+            "unchanged"
+        )
         return card_bytes, UserError(
             message, f"ask its issuer for a card with this command: {next(iter(new.values()))}"
         )
@@ -96,7 +104,9 @@ def _no_stdio_error(urls: list[str]) -> UserError:
     if urls:
         message = f"nothing to wrap: the stdio interface has {urls[0]!r}, which is not a command"
         return UserError(message, f"replace it with the agent's command, {_EXAMPLE_INTERFACE}")
-    return UserError("nothing to wrap: the card has no stdio interface with a command", _EXAMPLE_INTERFACE)
+    return UserError(
+        "nothing to wrap: the card has no stdio interface with a command", _EXAMPLE_INTERFACE
+    )
 
 
 def _read_card_file(card: Path) -> bytes:
@@ -106,7 +116,9 @@ def _read_card_file(card: Path) -> bytes:
         return card.read_bytes()
     except OSError as wrong:
         hint = "name the file with the agent card, or - for stdin"
-        raise UserError(f"cannot read {card}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+        raise UserError(
+            f"cannot read {card}: {(wrong.strerror or str(wrong)).lower()}", hint
+        ) from wrong
 
 
 def _check_card(text: bytes) -> None:
@@ -120,8 +132,8 @@ def _check_card(text: bytes) -> None:
 
 
 def _proxy_command(options: list[str]) -> tuple[list[str], str]:
-    """Return the words that precede a command, and this program's path. The name is used if the PATH leads to this
-    program."""
+    """Return the words that precede a command, and this program's path. The name is used if the
+    PATH leads to this program."""
     program = os.path.abspath(sys.argv[0])
     found = shutil.which(_PROGRAM_NAME)
     known = found is not None and os.path.realpath(found) == os.path.realpath(program)

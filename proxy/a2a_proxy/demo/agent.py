@@ -1,4 +1,5 @@
-"""The demo's agent on the wire: JSON-RPC and REST on one HTTP port, gRPC on another, all on loopback."""
+"""The demo's agent on the wire: JSON-RPC and REST on one HTTP port, gRPC on another, all on
+loopback."""
 
 from __future__ import annotations
 
@@ -65,10 +66,14 @@ class DemoAgent:
         call = await request.json()
         identifier, method, params = call["id"], call["method"], call.get("params", {})
         if method == "SendStreamingMessage":
-            events = self._agent.answer_message(params["message"], numbered=request.headers.get("A2A-Version") == "1.1")
+            events = self._agent.answer_message(
+                params["message"], numbered=request.headers.get("A2A-Version") == "1.1"
+            )
             if self._lossy:
                 events = (event for event in events if not _is_lost(event))
-            return await _stream_events(request, ({"jsonrpc": "2.0", "id": identifier, "result": e} for e in events))
+            return await _stream_events(
+                request, ({"jsonrpc": "2.0", "id": identifier, "result": e} for e in events)
+            )
         if method == "SendMessage":
             result = {"task": await _final_task(self._agent, params["message"])}
             return web.json_response({"jsonrpc": "2.0", "id": identifier, "result": result})
@@ -86,7 +91,12 @@ class DemoAgent:
     async def _serve_rest_get(self, request: web.Request) -> web.Response:
         task = self._agent.find_task(request.match_info["id"])
         if task is None:
-            error = {"code": 404, "status": "NOT_FOUND", "message": _NOT_FOUND_MESSAGE, "details": [_ERROR_INFO]}
+            error = {
+                "code": 404,
+                "status": "NOT_FOUND",
+                "message": _NOT_FOUND_MESSAGE,
+                "details": [_ERROR_INFO],
+            }
             return _rest_response({"error": error}, status=404)
         return _rest_response(task.as_json())
 
@@ -104,7 +114,9 @@ def _is_lost(event: Json) -> bool:
 
 def _status_details() -> bytes:
     """Return the same error as a google.rpc.Status."""
-    info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"])
+    info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+        reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"]
+    )
     status: Any = message_class("rpc", "google.rpc.Status")(code=5, message=_NOT_FOUND_MESSAGE)
     status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
     return bytes(status.SerializeToString())
@@ -132,7 +144,9 @@ async def _final_task(agent: TravelAgent, message: Json) -> Json:
 
 
 async def _stream_events(request: web.Request, events: Iterator[Json]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+    )
     await response.prepare(request)
     for event in events:
         await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
@@ -142,12 +156,15 @@ async def _stream_events(request: web.Request, events: Iterator[Json]) -> web.St
 
 
 class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """The gRPC binding over raw bytes: messages use the project's own descriptors, not generated code."""
+    """The gRPC binding over raw bytes: messages use the project's own descriptors, not generated
+    code."""
 
     def __init__(self, agent: TravelAgent) -> None:
         self._agent = agent
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[bytes, bytes] | None:
         """Return the handler of one call, or None to answer UNIMPLEMENTED."""
         method = handler_call_details.method
         if method == f"/{_SERVICE_NAME}/SendStreamingMessage":

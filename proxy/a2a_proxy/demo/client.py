@@ -81,9 +81,13 @@ class DemoClient:
     async def _plan_trip_over_grpc(self, channel: grpc.aio.Channel) -> None:
         """Request a plan over gRPC, then the finished task once more."""
         metadata = tuple((name.lower(), value) for name, value in _HEADERS.items())
-        request = encode_message("SendMessageRequest", {"message": _user_message("Plan a day in Porto for me")})
+        request = encode_message(
+            "SendMessageRequest", {"message": _user_message("Plan a day in Porto for me")}
+        )
         task = ""
-        stream = channel.unary_stream(f"{_SERVICE_PATH}/SendStreamingMessage", _pass_through, _pass_through)
+        stream = channel.unary_stream(
+            f"{_SERVICE_PATH}/SendStreamingMessage", _pass_through, _pass_through
+        )
         async for raw in stream(request, metadata=metadata):
             event = to_dict(message_class("1.0", "StreamResponse").FromString(raw))
             task = event["task"]["id"] if "task" in event else task
@@ -92,7 +96,8 @@ class DemoClient:
 
 
 def _pass_through(data: bytes) -> bytes:
-    """Return the bytes unchanged: messages are encoded and decoded with the project's own descriptors."""
+    """Return the bytes unchanged: messages are encoded and decoded with the project's own
+    descriptors."""
     return data
 
 

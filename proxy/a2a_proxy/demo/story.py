@@ -1,4 +1,5 @@
-"""The answers of the demo's travel agent: from a message to a list of events in 1.0 JSON. Uses no network."""
+"""The answers of the demo's travel agent: from a message to a list of events in 1.0 JSON. Uses no
+network."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class TravelAgent:
         return self._tasks.get(identifier)
 
     def answer_message(self, message: Json, *, numbered: bool = False) -> Iterator[Json]:
-        """Yield the events that answer `message`, each a StreamResponse; `numbered` adds generations to a new task."""
+        """Yield the events that answer `message`, each a StreamResponse; `numbered` adds
+        generations to a new task."""
         known = self._tasks.get(message.get("taskId", ""))
         context = message.get("contextId") or str(uuid.uuid4())
         task = known or DemoTask(str(uuid.uuid4()), context, generation=int(numbered))
@@ -65,7 +67,9 @@ class TravelAgent:
         if known is not None:
             yield from self._book_table(task, words)
         elif "table" in words:
-            yield self._status_update(task, "TASK_STATE_WORKING", "Looking for a table by the water")
+            yield self._status_update(
+                task, "TASK_STATE_WORKING", "Looking for a table by the water"
+            )
             yield self._status_update(task, "TASK_STATE_INPUT_REQUIRED", "For how many people?")
         else:
             yield from self._plan_day(task)
@@ -73,12 +77,16 @@ class TravelAgent:
     def _plan_day(self, task: DemoTask) -> Iterator[Json]:
         yield self._status_update(task, "TASK_STATE_WORKING", "Reading the map")
         for index, line in enumerate(_DAY_PLAN):
-            yield self._artifact_update(task, "plan", line, append=index > 0, last=index == len(_DAY_PLAN) - 1)
+            yield self._artifact_update(
+                task, "plan", line, append=index > 0, last=index == len(_DAY_PLAN) - 1
+            )
         yield self._status_update(task, "TASK_STATE_COMPLETED")
 
     def _book_table(self, task: DemoTask, words: str) -> Iterator[Json]:
         yield self._status_update(task, "TASK_STATE_WORKING", "Booking")
-        yield self._artifact_update(task, "booking", f"Table booked, 19:30, {words}", append=False, last=True)
+        yield self._artifact_update(
+            task, "booking", f"Table booked, 19:30, {words}", append=False, last=True
+        )
         yield self._status_update(task, "TASK_STATE_COMPLETED")
 
     def _status_update(self, task: DemoTask, state: str, words: str = "") -> Json:
@@ -88,16 +96,28 @@ class TravelAgent:
             status["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": words}]}
         task.status = status
         return {
-            "statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.next_generation()}
+            "statusUpdate": {
+                "taskId": task.id,
+                "contextId": task.context,
+                "status": status,
+                **task.next_generation(),
+            }
         }
 
-    def _artifact_update(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
+    def _artifact_update(
+        self, task: DemoTask, name: str, line: str, *, append: bool, last: bool
+    ) -> Json:
         artifact: Json = {"artifactId": name, "name": name, "parts": [{"text": line}]}
         if append:
             task.artifacts[-1]["parts"].append({"text": line})
         else:
             task.artifacts.append({"artifactId": name, "name": name, "parts": [{"text": line}]})
-        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact, **task.next_generation()}
+        update: Json = {
+            "taskId": task.id,
+            "contextId": task.context,
+            "artifact": artifact,
+            **task.next_generation(),
+        }
         if append:
             update["append"] = True
         if last:
@@ -106,8 +126,8 @@ class TravelAgent:
 
 
 def agent_card(base: str, grpc: str, *, numbered: bool = False) -> Json:
-    """Return the agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); `numbered` adds JSON-RPC
-    1.1.
+    """Return the agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); `numbered`
+    adds JSON-RPC 1.1.
     """
     ways = [("JSONRPC", f"{base}/rpc", "1.0"), ("HTTP+JSON", base, "1.0"), ("GRPC", grpc, "1.0")]
     if numbered:
@@ -117,12 +137,20 @@ def agent_card(base: str, grpc: str, *, numbered: bool = False) -> Json:
         "description": "Plans a day and books a table; built into a2a-proxy.",
         "version": "1.0.0",
         "supportedInterfaces": [
-            {"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, url, version in ways
+            {"url": url, "protocolBinding": binding, "protocolVersion": version}
+            for binding, url, version in ways
         ],
         "capabilities": {"streaming": True},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
-        "skills": [{"id": "plan", "name": "Plan a day", "description": "A day in a city.", "tags": ["travel"]}],
+        "skills": [
+            {
+                "id": "plan",
+                "name": "Plan a day",
+                "description": "A day in a city.",
+                "tags": ["travel"],
+            }
+        ],
     }
 
 

@@ -1,8 +1,10 @@
-"""Driving: sends the client side of a recording to a live agent again, each message when its dependencies are met.
+"""Driving: sends the client side of a recording to a live agent again, each message when its
+dependencies are met.
 
 The comparison of the two recordings is in `recording.difference`.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 The drive:
 - `run`: repeats every recorded call; never hangs

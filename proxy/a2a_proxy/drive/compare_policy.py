@@ -1,4 +1,5 @@
-"""Which differences count in a drive: fewer if only the shape matters, more if nothing may differ."""
+"""Which differences count in a drive: fewer if only the shape matters, more if nothing may
+differ."""
 
 from __future__ import annotations
 
@@ -12,15 +13,30 @@ from a2a_proxy.drive.matched_parts import is_selected
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.difference.paths import is_at_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.values import (
+    DifferenceRow,
+    ExchangePart,
+    Ignored,
+    Path,
+    ValueChange,
+)
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.replay.core.match_rules import Matcher, MatchName
 
-_IGNORED_UNLESS_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
-"""Differences that are normal between two runs of one program with the same requests and answers."""
+_IGNORED_UNLESS_STRICT = (
+    Ignored.DEFAULT,
+    Ignored.DIALECT,
+    Ignored.BINDING,
+    Ignored.ARTIFACT,
+    Ignored.ORDER,
+)
+"""Differences that are normal between two runs of one program with the same requests and
+answers."""
 _SHAPE_FIELDS = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
 """Members whose value belongs to the shape: they name a kind or a position."""
-_CALL_FACTS = frozenset({"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"})
+_CALL_FACTS = frozenset(
+    {"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"}
+)
 _AUTH_RULE_PREFIX = "A2A-AUTH-"
 
 
@@ -28,17 +44,20 @@ class ComparePolicy(msgspec.Struct, frozen=True):
     """The options of the comparison."""
 
     strict: bool = False
-    """Omitted defaults, other chunks, another dialect or binding, and another order count as well."""
+    """Omitted defaults, other chunks, another dialect or binding, and another order count as
+    well."""
     shape: bool = False
     """Only kinds, states, order and structure count; texts and data may differ."""
     calls_without_credentials: frozenset[int] = frozenset()
-    """Keys of recorded exchanges that were sent without their credentials, which the recording does not have."""
+    """Keys of recorded exchanges that were sent without their credentials, which the recording does
+    not have."""
     given_headers: frozenset[str] = frozenset()
     """Names, in lower case, of the request headers given by the user."""
     normalize: tuple[str, ...] = ()
     """Regular expressions: texts that one of them matches are equal."""
     ignore: tuple[Path, ...] = ()
-    """Paths that do not count; `*` matches any step, and the first step may be the name of an `ExchangePart`."""
+    """Paths that do not count; `*` matches any step, and the first step may be the name of an
+    `ExchangePart`."""
     match_on: frozenset[MatchName] | None = None
     """The parts that count; None: all of them."""
     matchers: tuple[Matcher, ...] = ()
@@ -55,7 +74,9 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
     if (names := policy.match_on) is not None:
         tests.append(lambda row: _mark_ignored(row, not is_selected(row, names)))
     if policy.ignore:
-        tests.append(lambda row: _mark_ignored(row, any(is_at_path(row, path) for path in policy.ignore)))
+        tests.append(
+            lambda row: _mark_ignored(row, any(is_at_path(row, path) for path in policy.ignore))
+        )
 
     if policy.normalize:
         patterns = tuple(map(re.compile, policy.normalize))
@@ -71,8 +92,8 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
 
 
 def add_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
-    """Return the difference with the calls that were not made, at their position; no call of the live agent matches
-    them."""
+    """Return the difference with the calls that were not made, at their position; no call of the
+    live agent matches them."""
     alone = [CallPair(row, None) for row in skipped]
     place: list[tuple[int, CallPair]] = []
     at = 0
@@ -90,15 +111,23 @@ def _apply_to_match(
     overlaps = match.overlaps and not policy.strict
     if match.difference is None:
         return msgspec.structs.replace(match, overlaps=overlaps)
-    rows = tuple(map(judge_row, map(_compare_rule_text, _ignore_after_cancel(match, match.difference.rows))))
+    rows = tuple(
+        map(judge_row, map(_compare_rule_text, _ignore_after_cancel(match, match.difference.rows)))
+    )
     if match.left is not None and match.right is not None:
-        rows = tuple(_ignore_target_findings(row, match.left.exchange, match.right.exchange) for row in rows)
+        rows = tuple(
+            _ignore_target_findings(row, match.left.exchange, match.right.exchange) for row in rows
+        )
     rows = tuple(_mark_ignored(row, _is_given(row, policy.given_headers)) for row in rows)
     if match.left is not None and match.left.key in policy.calls_without_credentials:
         rows = tuple(map(_ignore_missing_credentials, rows))
     difference = msgspec.structs.replace(match.difference, rows=rows)
     return msgspec.structs.replace(
-        match, overlaps=overlaps, difference=difference, inside=difference.count, ignored=difference.ignored
+        match,
+        overlaps=overlaps,
+        difference=difference,
+        inside=difference.count,
+        ignored=difference.ignored,
     )
 
 
@@ -116,17 +145,25 @@ def _mark_ignored(row: DifferenceRow, so: bool) -> DifferenceRow:
 
 
 def _count_ignored(row: DifferenceRow) -> DifferenceRow:
-    return msgspec.structs.replace(row, ignored=Ignored.NOT) if row.ignored in _IGNORED_UNLESS_STRICT else row
+    return (
+        msgspec.structs.replace(row, ignored=Ignored.NOT)
+        if row.ignored in _IGNORED_UNLESS_STRICT
+        else row
+    )
 
 
 def _compare_rule_text(row: DifferenceRow) -> DifferenceRow:
     """Ignore other words of the same finding, because they depend on the version of the proxy."""
-    return _mark_ignored(row, row.part is ExchangePart.FINDINGS and row.change is ValueChange.CHANGED)
+    return _mark_ignored(
+        row, row.part is ExchangePart.FINDINGS and row.change is ValueChange.CHANGED
+    )
 
 
 def _is_given(row: DifferenceRow, names: frozenset[str]) -> bool:
     path = row.left or row.right or ()
-    return row.part is ExchangePart.HEADERS and path[:1] == ("request_headers",) and path[-1] in names
+    return (
+        row.part is ExchangePart.HEADERS and path[:1] == ("request_headers",) and path[-1] in names
+    )
 
 
 def _ignore_target_findings(row: DifferenceRow, left: Exchange, right: Exchange) -> DifferenceRow:
@@ -148,13 +185,18 @@ def _ignore_missing_credentials(row: DifferenceRow) -> DifferenceRow:
     return msgspec.structs.replace(row, ignored=Ignored.SECRET) if is_auth_finding else row
 
 
-def _ignore_after_cancel(match: CallPair, rows: tuple[DifferenceRow, ...]) -> Iterable[DifferenceRow]:
-    """Ignore later answers if the recorded client broke off, because how many it received was chance."""
+def _ignore_after_cancel(
+    match: CallPair, rows: tuple[DifferenceRow, ...]
+) -> Iterable[DifferenceRow]:
+    """Ignore later answers if the recorded client broke off, because how many it received was
+    chance."""
     assert match.left is not None
     if not match.left.exchange.how.startswith(("client", "proxy")):
         return rows
     return (
-        msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _is_later_answer(row) else row
+        msgspec.structs.replace(row, ignored=Ignored.CLIENT)
+        if row.counts and _is_later_answer(row)
+        else row
         for row in rows
     )
 
@@ -171,7 +213,7 @@ def _is_later_answer(row: DifferenceRow) -> bool:
     )
 
 
-# --- shape --------------------------------------------------------------------------------------------------------
+# --- shape
 
 
 def _keep_shape(row: DifferenceRow) -> DifferenceRow:
@@ -199,8 +241,8 @@ def _is_shape_of_message(row: DifferenceRow) -> bool:
 
 
 def _is_repeated_event(event: Any) -> bool:
-    """Whether an event repeats the working state or is a chunk of an artifact; the model determines how many there
-    are."""
+    """Whether an event repeats the working state or is a chunk of an artifact; the model determines
+    how many there are."""
     if not isinstance(event, dict) or len(event) != 1:
         return False
     update, chunk = event.get("statusUpdate"), event.get("artifactUpdate")

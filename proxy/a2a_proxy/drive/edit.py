@@ -1,7 +1,7 @@
 """The decoded request of a recorded call, for an edit, and the same call with the edited request.
 
-The decoded request is a JSON object in the dialect of the call: `params` of JSON-RPC, the message of gRPC as ProtoJSON,
-and of REST the body together with the members that the path and query hold.
+The decoded request is a JSON object in the dialect of the call: `params` of JSON-RPC, the message
+of gRPC as ProtoJSON, and of REST the body together with the members that the path and query hold.
 """
 
 from __future__ import annotations
@@ -40,11 +40,16 @@ class EditError(Exception):
 
 
 def decode_request(step: PlannedCall) -> dict[str, Any] | None:
-    """Return the first message of the client as a JSON object, or None if it is not an A2A request that can be read."""
+    """Return the first message of the client as a JSON object, or None if it is not an A2A request
+    that can be read."""
     exchange, frame = step.exchange, _first_frame(step)
     if not exchange.operation or exchange.binding not in (*_ENVELOPED, Binding.REST, Binding.GRPC):
         return None
-    value: Any = decode_payload(frame.payload, frame.schema) if frame.payload or is_protobuf(frame.schema) else {}
+    value: Any = (
+        decode_payload(frame.payload, frame.schema)
+        if frame.payload or is_protobuf(frame.schema)
+        else {}
+    )
     if exchange.binding in _ENVELOPED and isinstance(value, dict):
         value = value.get("params", {})
     if not isinstance(value, dict):
@@ -54,11 +59,13 @@ def decode_request(step: PlannedCall) -> dict[str, Any] | None:
     return value
 
 
-def replace_request(step: PlannedCall, request: dict[str, Any], *, lenient: bool = False) -> PlannedCall:
+def replace_request(
+    step: PlannedCall, request: dict[str, Any], *, lenient: bool = False
+) -> PlannedCall:
     """Return the call with another request, in the form of `decode_request`.
 
-    If `lenient`, members that a protobuf message does not define are left out. Raises EditError if the request cannot
-    be encoded.
+    If `lenient`, members that a protobuf message does not define are left out. Raises EditError if
+    the request cannot be encoded.
     """
     exchange, frame = step.exchange, _first_frame(step)
     if is_protobuf(frame.schema):
@@ -70,12 +77,14 @@ def replace_request(step: PlannedCall, request: dict[str, Any], *, lenient: bool
         data = msgspec.json.encode({**envelope, "params": request})
     edited = msgspec.structs.replace(frame, payload=data, size=len(data), redacted=())
     row = msgspec.structs.replace(step.row, exchange=exchange)
-    return msgspec.structs.replace(step, row=row, turns=tuple(_with_frame(turn, frame, edited) for turn in step.turns))
+    return msgspec.structs.replace(
+        step, row=row, turns=tuple(_with_frame(turn, frame, edited) for turn in step.turns)
+    )
 
 
 def set_member(request: dict[str, Any], path: Path, value: Any) -> None:
-    """Set the value at a path of a request, in place. Missing objects on the way are created, and an index one beyond
-    the end of a list appends.
+    """Set the value at a path of a request, in place. Missing objects on the way are created, and
+    an index one beyond the end of a list appends.
 
     Raises EditError if a step is neither a member of an object nor an item of a list.
     """
@@ -85,7 +94,9 @@ def set_member(request: dict[str, Any], path: Path, value: Any) -> None:
         if isinstance(step, int):
             if not isinstance(holder, list) or step > len(holder):
                 count = len(holder) if isinstance(holder, list) else -1
-                length = "is not a list" if count < 0 else f"has {count} item{'' if count == 1 else 's'}"
+                length = (
+                    "is not a list" if count < 0 else f"has {count} item{'' if count == 1 else 's'}"
+                )
                 raise EditError(f"{place} {length}")
             if step == len(holder):
                 holder.append({})
@@ -100,12 +111,14 @@ def set_member(request: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def find_labels(step: PlannedCall) -> list[str]:
-    """Return the places of labels of secrets in the body and the request target of a call, and payloads that were
-    intentionally not recorded."""
+    """Return the places of labels of secrets in the body and the request target of a call, and
+    payloads that were intentionally not recorded."""
     frame = _first_frame(step)
     found = [format_path(place) for place in _iter_labels(decode_request(step))]
     if not found and (is_withheld(frame) or _LABEL_PATTERN.search(frame.payload.decode("latin-1"))):
-        found += [each for each in frame.redacted if not each.startswith("header:")] or ["the request"]
+        found += [each for each in frame.redacted if not each.startswith("header:")] or [
+            "the request"
+        ]
     if not found and _LABEL_PATTERN.search(step.exchange.target):
         found.append(f"the request target {step.exchange.target}")
     for turn in step.turns:
@@ -117,7 +130,8 @@ def find_labels(step: PlannedCall) -> list[str]:
 
 
 def find_new_faults(recorded: PlannedCall, edited: PlannedCall) -> list[str]:
-    """Return the schema faults of an edited request that the recorded one does not have, each with its place."""
+    """Return the schema faults of an edited request that the recorded one does not have, each with
+    its place."""
     before = set(_schema_faults(recorded))
     return [fault for fault in _schema_faults(edited) if fault not in before]
 
@@ -143,7 +157,11 @@ def _iter_labels(value: Any, place: Path = ()) -> Iterator[Path]:
 
 
 def _first_frame(step: PlannedCall) -> Frame:
-    return next(turn.frame for turn in step.turns if turn.action is ClientAction.SAY and turn.frame is not None)
+    return next(
+        turn.frame
+        for turn in step.turns
+        if turn.action is ClientAction.SAY and turn.frame is not None
+    )
 
 
 def _with_frame(turn: ClientTurn, frame: Frame, edited: Frame) -> ClientTurn:
@@ -155,12 +173,19 @@ def _encode_protobuf(frame: Frame, request: dict[str, Any], lenient: bool) -> by
     try:
         message = from_dict(schema_set, name, request, lenient=lenient)  # type: ignore[arg-type]
     except RenderError as wrong:
-        raise EditError(str(wrong).partition("\n")[0]) from wrong  # the second line lists all fields
-    return add_unknown_fields(message.SerializeToString(deterministic=True), frame.payload, frame.schema)
+        raise EditError(
+            str(wrong).partition("\n")[0]
+        ) from wrong  # the second line lists all fields
+    return add_unknown_fields(
+        message.SerializeToString(deterministic=True), frame.payload, frame.schema
+    )
 
 
-def _split_rest_request(exchange: Exchange, frame: Frame, request: dict[str, Any]) -> tuple[Exchange, bytes]:
-    """Return the exchange with the members of path and query, and the body with the others. Raises EditError."""
+def _split_rest_request(
+    exchange: Exchange, frame: Frame, request: dict[str, Any]
+) -> tuple[Exchange, bytes]:
+    """Return the exchange with the members of path and query, and the body with the others. Raises
+    EditError."""
     recorded = members_of_target(exchange.method, exchange.target)
     body = decode_payload(frame.payload, JSON) if frame.payload else None
     names = recorded.keys() - (body or {}).keys() if exchange.method == "POST" else request.keys()
@@ -179,7 +204,11 @@ def _rest_target(exchange: Exchange, members: dict[str, Any]) -> str:
         call = rest_call(members, exchange.operation, exchange.dialect)
     except LookupError as wrong:
         raise EditError(str(wrong)) from wrong
-    return prefix.removesuffix("/v1") + call.target if call.target.startswith("/v1/") else prefix + call.target
+    return (
+        prefix.removesuffix("/v1") + call.target
+        if call.target.startswith("/v1/")
+        else prefix + call.target
+    )
 
 
 def _schema_faults(step: PlannedCall) -> list[str]:

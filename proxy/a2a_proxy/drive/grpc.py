@@ -53,7 +53,8 @@ class _GrpcCall:
         self._call: Any = None
 
     async def send_message(self, request: DriveRequest) -> None:
-        """Send a message; the first one opens the call. Raises CallError if the agent has ended the call."""
+        """Send a message; the first one opens the call. Raises CallError if the agent has ended the
+        call."""
         if self._call is None:
             method: Any = self._channel.stream_stream(request.target, _pass_bytes, _pass_bytes)
             self._call = method(metadata=_request_metadata(request.headers))
@@ -104,7 +105,8 @@ def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
 
 
 def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:
-    """Return the schema of the live agent's messages: that of the recorded answers, else from the operation table."""
+    """Return the schema of the live agent's messages: that of the recorded answers, else from the
+    operation table."""
     if not target.is_translated and step.answers:
         return step.answers[0].schema
     operation = OPERATION_BY_NAME.get(target.operation)

@@ -1,4 +1,5 @@
-"""Calls over HTTP/1.1: JSON-RPC, REST, cards, and requests that are not A2A. A call is one request."""
+"""Calls over HTTP/1.1: JSON-RPC, REST, cards, and requests that are not A2A. A call is one
+request."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
 _REQUEST_GAP_SECONDS = 0.003
-"""Seconds between two independent requests, because the later one may arrive first over another connection."""
+"""Seconds between two independent requests, because the later one may arrive first over another
+connection."""
 _SKIPPED_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -57,7 +59,8 @@ class _RequestOrder:
         self._lock = asyncio.Lock()
 
     async def wait_turn(self) -> Callable[[], None]:
-        """Wait until the previous request is sent; the caller calls the returned function when its own is."""
+        """Wait until the previous request is sent; the caller calls the returned function when its
+        own is."""
         await self._lock.acquire()
         ended = False
 
@@ -78,7 +81,11 @@ async def _on_request_sent(
 
 class _HttpCall:
     def __init__(
-        self, session: aiohttp.ClientSession, routes: DriveRoutes, target: CallTarget, order: _RequestOrder
+        self,
+        session: aiohttp.ClientSession,
+        routes: DriveRoutes,
+        target: CallTarget,
+        order: _RequestOrder,
     ) -> None:
         self._order = order
         self._session = session
@@ -101,14 +108,21 @@ class _HttpCall:
         assert self._request is not None
         request, speech = self._request, self._target
         base, target = self._routes.http_address(speech, request)
-        headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers)
+        headers = CIMultiDict(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers
+        )
         headers.setdefault("Host", self._routes.route_of(speech.binding).authority)
         body = request.payload or None
         url = URL(f"{base}{target}", encoded=True)
         under_way = await self._order.wait_turn()
         try:
             async with self._session.request(
-                request.method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=under_way
+                request.method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                trace_request_ctx=under_way,
             ) as response:
                 async for message in _read_messages(response):
                     yield message
@@ -123,7 +137,9 @@ class _HttpCall:
 async def _read_messages(response: aiohttp.ClientResponse) -> AsyncIterator[ReceivedMessage]:
     if response.content_type != "text/event-stream":
         if body := await response.read():
-            yield ReceivedMessage(body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE)
+            yield ReceivedMessage(
+                body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE
+            )
         return
     splitter, events = SseSplitter(), list[SseEvent]()
     async for data in response.content.iter_any():

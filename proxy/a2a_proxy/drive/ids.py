@@ -1,7 +1,9 @@
-"""Map from recorded identifiers to those of the drive: the live agent's own, and new ones for the client.
+"""Map from recorded identifiers to those of the drive: the live agent's own, and new ones for the
+client.
 
-An identifier of the agent is learned from the answer that brings it. An identifier of the client is replaced if it is a
-UUID, so that the same recording can be driven against the same agent twice; other names are sent unchanged.
+An identifier of the agent is learned from the answer that brings it. An identifier of the client is
+replaced if it is a UUID, so that the same recording can be driven against the same agent twice;
+other names are sent unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class _RequestFields(CanonicalFields, frozen=True):
 
 
 class DriveIds(PairedIds):
-    """Left is the recording, right the drive. Several recorded identifiers may have one live identifier."""
+    """Left is the recording, right the drive. Several recorded identifiers may have one live
+    identifier."""
 
     fields = _RequestFields()
 
@@ -49,8 +52,8 @@ class DriveIds(PairedIds):
         self._make_id = make_id
 
     def add_request(self, value: Any) -> None:
-        """Register the identifiers of a recorded request, in the 1.0 form. Must run before sending, in recorded
-        order."""
+        """Register the identifiers of a recorded request, in the 1.0 form. Must run before sending,
+        in recorded order."""
         for _, kind, name in iter_identifiers(value, self.fields):
             if kind == "page" or name in self._agent_ids:
                 continue
@@ -64,16 +67,23 @@ class DriveIds(PairedIds):
 
     def add_answer(self, value: Any) -> None:
         """Register the identifiers of a recorded answer."""
-        found = (name for _, kind, name in iter_identifiers(value, self.fields) if kind in _AGENT_KINDS)
+        found = (
+            name for _, kind, name in iter_identifiers(value, self.fields) if kind in _AGENT_KINDS
+        )
         self._agent_ids.update(name for name in found if name not in self._client_ids)
 
     def learn_answer(self, recorded: Any, live: Any) -> None:
         """Learn the live identifiers from an answer and the recorded answer it corresponds to.
 
-        Those at the same path are partners. In answers of different kinds, those of one kind are, in their order.
+        Those at the same path are partners. In answers of different kinds, those of one kind are,
+        in their order.
         """
         before, after = (list(iter_identifiers(value, self.fields)) for value in (recorded, live))
-        if isinstance(recorded, dict) and isinstance(live, dict) and not recorded.keys() & live.keys():
+        if (
+            isinstance(recorded, dict)
+            and isinstance(live, dict)
+            and not recorded.keys() & live.keys()
+        ):
             before, after = _number_by_kind(before), _number_by_kind(after)
         live_ids = {path: name for path, _, name in after}
         for path, kind, name in before:
@@ -81,24 +91,29 @@ class DriveIds(PairedIds):
                 self._set_pair(kind, name, live_ids[path])
 
     def unknown_ids(self, value: Any) -> list[str]:
-        """Return the identifiers of a request, in the 1.0 form, that the recorded agent created and the live one has
-        not."""
+        """Return the identifiers of a request, in the 1.0 form, that the recorded agent created and
+        the live one has not."""
         return [
             name
             for _, kind, name in iter_identifiers(value, self.fields)
-            if kind in _AGENT_KINDS and name in self._agent_ids and self.find_partner(LEFT, kind, name) is None
+            if kind in _AGENT_KINDS
+            and name in self._agent_ids
+            and self.find_partner(LEFT, kind, name) is None
         ]
 
     def _is_text_id(self, kind: str, left: str) -> bool:  # noqa: ARG002  # all kinds alike
-        """Whether an identifier is replaced in texts: a word anywhere, any other as a whole text."""
+        """Whether an identifier is replaced in texts: a word anywhere, any other as a whole
+        text."""
         return len(left) >= MIN_TEXT_ID_LENGTH
 
 
 class SendIds(DriveIds):
-    """The identifiers of one call that is sent again: only the recorded message ids are replaced, because the agent
-    knows the tasks and contexts that the client named."""
+    """The identifiers of one call that is sent again: only the recorded message ids are replaced,
+    because the agent knows the tasks and contexts that the client named."""
 
-    def __init__(self, message_ids: Collection[str], make_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+    def __init__(
+        self, message_ids: Collection[str], make_id: Callable[[], str] = lambda: str(uuid.uuid4())
+    ) -> None:
         super().__init__(make_id)
         self._message_ids = message_ids
 
@@ -111,4 +126,8 @@ def _number_by_kind(found: list[tuple[Path, str, str]]) -> list[tuple[Path, str,
     names: dict[str, dict[str, None]] = defaultdict(dict)
     for _, kind, name in found:
         names[kind].setdefault(name)
-    return [((kind, number), kind, name) for kind, each in names.items() for number, name in enumerate(each)]
+    return [
+        ((kind, number), kind, name)
+        for kind, each in names.items()
+        for number, name in enumerate(each)
+    ]

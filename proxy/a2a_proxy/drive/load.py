@@ -1,4 +1,5 @@
-"""Building of a drive plan from a recording: the calls of the client, its actions in each, and the calls left out."""
+"""Building of a drive plan from a recording: the calls of the client, its actions in each, and the
+calls left out."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from itertools import pairwise
 import msgspec
 
 from a2a_proxy.drive.dependencies import add_waits
-from a2a_proxy.drive.plan import BINDINGS, ClientAction, ClientTurn, DrivePlan, PlannedCall, SkippedCall
+from a2a_proxy.drive.plan import (
+    BINDINGS,
+    ClientAction,
+    ClientTurn,
+    DrivePlan,
+    PlannedCall,
+    SkippedCall,
+)
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
@@ -18,20 +26,35 @@ from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
-_ANSWER_KINDS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_ANSWER_KINDS = (
+    FrameKind.RESPONSE,
+    FrameKind.EVENT,
+    FrameKind.ERROR,
+    FrameKind.OTHER,
+    FrameKind.UNDECODABLE,
+)
 _ACTION_OF_KIND = {
     FrameKind.REQUEST: ClientAction.SAY,
     FrameKind.OTHER: ClientAction.SAY,
     FrameKind.END: ClientAction.END,
     FrameKind.CUT: ClientAction.CUT,
 }
-_BROKEN_OFF_ENDS = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
+_BROKEN_OFF_ENDS = (
+    "client cancel",
+    "client gone",
+    "proxy stopped",
+    "proxy killed",
+    "connection lost",
+    "",
+)
 """Values of `Exchange.how` for calls that the client, or the end of the recording, broke off."""
 
 
-def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: RequestedTarget | None = None) -> DrivePlan:
-    """Return the plan of some calls of a recording, in the order in which they began, without those that cannot be
-    made.
+def load_plan(
+    recording: Recording, rows: Iterable[ExchangeRow], target: RequestedTarget | None = None
+) -> DrivePlan:
+    """Return the plan of some calls of a recording, in the order in which they began, without those
+    that cannot be made.
 
     Raises RecordingError if the recording cannot be read.
     """
@@ -64,7 +87,11 @@ def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: Request
 def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:
     """Return the path of the first interface of each binding in the first card."""
     for step in steps:
-        card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
+        card = (
+            read_card(step.answers[0].payload)
+            if step.exchange.binding is Binding.CARD and step.answers
+            else None
+        )
         if card is not None:
             facts = card_facts(card)
             found = [(BINDINGS.get(each.binding.lower()), each.path) for each in facts.interfaces]
@@ -84,7 +111,11 @@ def _exchange_obstacle(exchange: Exchange) -> str:
         return "a webhook, which the agent sends"
     if exchange.binding is Binding.OTHER and exchange.http_version.startswith("2"):
         return "it is neither A2A nor HTTP/1.1"
-    if exchange.binding is not Binding.GRPC and exchange.binding is not Binding.STDIO and not exchange.target:
+    if (
+        exchange.binding is not Binding.GRPC
+        and exchange.binding is not Binding.STDIO
+        and not exchange.target
+    ):
         return "its request line was not recorded"
     return ""
 
@@ -105,7 +136,9 @@ def _load_call(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
     if not any(turn.action is ClientAction.SAY for turn in turns):
         return "its request was not recorded"
     ended = _cancel_turn(row.exchange, turns, len(answers))
-    return PlannedCall(0, row, (*turns, *ended), tuple(answers), _longest_silence(row.exchange, turns, answers))
+    return PlannedCall(
+        0, row, (*turns, *ended), tuple(answers), _longest_silence(row.exchange, turns, answers)
+    )
 
 
 def _frame_obstacle(frame: Frame) -> str:
@@ -120,25 +153,41 @@ def _frame_obstacle(frame: Frame) -> str:
 def _make_turn(row: FrameRow, answer_count: int) -> ClientTurn:
     frame = row.frame
     act = _ACTION_OF_KIND[frame.kind]
-    return ClientTurn(act, frame.seq, frame.at, answer_count, 0, (), frame if act is ClientAction.SAY else None)
+    return ClientTurn(
+        act, frame.seq, frame.at, answer_count, 0, (), frame if act is ClientAction.SAY else None
+    )
 
 
-def _cancel_turn(exchange: Exchange, turns: list[ClientTurn], answer_count: int) -> Iterator[ClientTurn]:
-    """Yield the cancel of a call that no frame shows: the recording ended, or an HTTP client closed its connection."""
-    if any(turn.action is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF_ENDS:
+def _cancel_turn(
+    exchange: Exchange, turns: list[ClientTurn], answer_count: int
+) -> Iterator[ClientTurn]:
+    """Yield the cancel of a call that no frame shows: the recording ended, or an HTTP client closed
+    its connection."""
+    if (
+        any(turn.action is ClientAction.CUT for turn in turns)
+        or exchange.how not in _BROKEN_OFF_ENDS
+    ):
         return
     yield ClientTurn(
-        ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), answer_count, 0
+        ClientAction.CUT,
+        -1,
+        exchange.closed or max(exchange.last_event, exchange.started),
+        answer_count,
+        0,
     )
 
 
 def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[Frame]) -> int:
-    times = sorted([exchange.started, *(turn.at for turn in turns), *(frame.at for frame in answers)])
+    times = sorted(
+        [exchange.started, *(turn.at for turn in turns), *(frame.at for frame in answers)]
+    )
     times.append(max(exchange.closed, times[-1]))
     return max(after - before for before, after in pairwise(times))
 
 
-def _missing_capture(recording: Recording, steps: list[PlannedCall], skipped: list[SkippedCall]) -> Iterator[str]:
+def _missing_capture(
+    recording: Recording, steps: list[PlannedCall], skipped: list[SkippedCall]
+) -> Iterator[str]:
     """Yield what the capture lacks of the wanted calls."""
     sessions = {step.row.session for step in steps} | {each.row.session for each in skipped}
     for session in recording.read_sessions():

@@ -1,4 +1,5 @@
-"""The parts of a call that `--match-on` selects, with the same names as for a replayed request; the user's matchers."""
+"""The parts of a call that `--match-on` selects, with the same names as for a replayed request; the
+user's matchers."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _PART_NAMES = frozenset({MatchName.TEXT, MatchName.DATA, MatchName.FILES})
 
 
 def is_selected(row: DifferenceRow, names: frozenset[MatchName]) -> bool:
-    """Whether a difference is in one of the named parts. The facts of a call (operation, states, end) always are."""
+    """Whether a difference is in one of the named parts. The facts of a call (operation, states,
+    end) always are."""
     if row.part is ExchangePart.CALL:
         return True
     if row.part is ExchangePart.HEADERS:
@@ -42,7 +44,9 @@ def is_selected(row: DifferenceRow, names: frozenset[MatchName]) -> bool:
     return bool(found & names)
 
 
-def apply_matchers(pair: CallPair, recorded: Recording, live: Recording, matchers: tuple[Matcher, ...]) -> CallPair:
+def apply_matchers(
+    pair: CallPair, recorded: Recording, live: Recording, matchers: tuple[Matcher, ...]
+) -> CallPair:
     """Return the call with a difference for each matcher by which its answers do not match.
 
     Raises RecordingError.
@@ -68,7 +72,11 @@ def _names_at(path: Path, value: Any) -> set[MatchName]:
     """Return the names of the parts that a value at a path belongs to, or that it consists of."""
     for at, step in enumerate(path):
         if step == "parts":
-            return _names_of_part(path[at + 2 :], value) if len(path) > at + 1 else _names_in({"parts": value})
+            return (
+                _names_of_part(path[at + 2 :], value)
+                if len(path) > at + 1
+                else _names_in({"parts": value})
+            )
         if step in MEMBER_NAMES:
             return {MEMBER_NAMES[str(step)]}
     return _names_in(value)

@@ -77,7 +77,8 @@ class PlannedCall(msgspec.Struct, frozen=True):
 
     @property
     def start_time(self) -> int:
-        """Time of the first byte of its first message, in ns; a live stream may have been opened long before."""
+        """Time of the first byte of its first message, in ns; a live stream may have been opened
+        long before."""
         frame = self.turns[0].frame
         return frame.began if frame is not None else self.turns[0].at
 
@@ -105,7 +106,8 @@ class SkippedCall(msgspec.Struct, frozen=True):
 
 
 class DrivePlan(msgspec.Struct, frozen=True):
-    """All calls of a drive, in the order in which the first messages of the recorded calls began."""
+    """All calls of a drive, in the order in which the first messages of the recorded calls
+    began."""
 
     steps: tuple[PlannedCall, ...]
     skipped: tuple[SkippedCall, ...] = ()

@@ -40,15 +40,20 @@ class DriveProgress:
         self._change_event = asyncio.Event()
 
     def has_answer(self, wait: AwaitedResponse) -> bool:
-        """Whether an answer has been received, or cannot be because the call is over or its agent waits for the
-        client."""
+        """Whether an answer has been received, or cannot be because the call is over or its agent
+        waits for the client."""
         progress = self._calls[wait.step]
         if progress.is_over:
             return True
-        return wait.answers != CALL_END and (progress.answer_count >= wait.answers or progress.is_interrupted)
+        return wait.answers != CALL_END and (
+            progress.answer_count >= wait.answers or progress.is_interrupted
+        )
 
-    async def wait_until(self, condition: Callable[[], bool], deadline: Callable[[], float] | None = None) -> bool:
-        """Wait until `condition` is true; return False if `deadline`, in seconds of the loop's clock, passes before."""
+    async def wait_until(
+        self, condition: Callable[[], bool], deadline: Callable[[], float] | None = None
+    ) -> bool:
+        """Wait until `condition` is true; return False if `deadline`, in seconds of the loop's
+        clock, passes before."""
         loop = asyncio.get_running_loop()
         while not condition():
             remaining = deadline() - loop.time() if deadline is not None else None

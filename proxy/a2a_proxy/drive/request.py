@@ -1,4 +1,5 @@
-"""Request to send for a recorded message: other identifiers and credentials, everything else as recorded."""
+"""Request to send for a recorded message: other identifiers and credentials, everything else as
+recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +23,16 @@ from a2a_proxy.replay.convert.protobuf_bytes import encode_request
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _CONNECTION_FIELDS = frozenset(
     {
-        *("host", "content-length", "connection", "transfer-encoding", "accept-encoding", "te", "expect", "upgrade"),
+        *(
+            "host",
+            "content-length",
+            "connection",
+            "transfer-encoding",
+            "accept-encoding",
+            "te",
+            "expect",
+            "upgrade",
+        ),
         *("keep-alive", "http2-settings", "proxy-connection", "trailer"),
     }
 )
@@ -50,32 +60,43 @@ class Credentials(msgspec.Struct, frozen=True):
 
     headers: Headers = ()
     everywhere: frozenset[bytes] = frozenset()
-    """Names, in lower case, of the given headers that no recorded call had; every call gets them. For the other
-    headers, a recorded call without one may be a call that the agent had to refuse."""
+    """Names, in lower case, of the given headers that no recorded call had; every call gets them.
+    For the other headers, a recorded call without one may be a call that the agent had to
+    refuse."""
     secrets: dict[bytes, bytes] = {}
-    """Secret for each label, replaced anywhere in a recorded header, so that calls of several users keep their own."""
+    """Secret for each label, replaced anywhere in a recorded header, so that calls of several users
+    keep their own."""
 
     def apply_to(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
-        """Return the headers to send, and the names of recorded headers that are left out because they hold labels."""
+        """Return the headers to send, and the names of recorded headers that are left out because
+        they hold labels."""
         given_names = {name.lower() for name, _ in self.headers}
         recorded_names = {name.lower() for name, _ in recorded} | self.everywhere
         sent_headers: list[tuple[bytes, bytes]] = []
         omitted_names: list[str] = []
         for name, value in recorded:
             low = name.lower()
-            if low in given_names or low.decode("latin-1") in _CONNECTION_FIELDS or low.startswith(b":"):
+            if (
+                low in given_names
+                or low.decode("latin-1") in _CONNECTION_FIELDS
+                or low.startswith(b":")
+            ):
                 continue
             value = _LABEL_PATTERN.sub(lambda label: self.secrets.get(label[0], label[0]), value)
             if _LABEL_PATTERN.search(value):
                 omitted_names.append(name.decode("latin-1"))
             else:
                 sent_headers.append((name, value))
-        sent_headers += [(name, value) for name, value in self.headers if name.lower() in recorded_names]
+        sent_headers += [
+            (name, value) for name, value in self.headers if name.lower() in recorded_names
+        ]
         return tuple(sent_headers), tuple(omitted_names)
 
     def for_plan(self, steps: Iterable[PlannedCall]) -> Credentials:
         """Return a copy that lists in `everywhere` the headers that none of these calls had."""
-        recorded_names = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
+        recorded_names = {
+            name.lower() for step in steps for name, _ in step.exchange.request_headers
+        }
         new_names = frozenset(name.lower() for name, _ in self.headers) - recorded_names
         return Credentials(self.headers, new_names, self.secrets)
 
@@ -83,9 +104,13 @@ class Credentials(msgspec.Struct, frozen=True):
         """Return the names, in lower case, of all headers that get other values in these calls."""
         recorded = (header for step in steps for header in step.exchange.request_headers)
         filled = {
-            name for name, value in recorded if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))
+            name
+            for name, value in recorded
+            if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))
         }
-        return frozenset(name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers})
+        return frozenset(
+            name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers}
+        )
 
 
 def header_labels(step: PlannedCall) -> Iterator[tuple[str, str]]:
@@ -95,24 +120,35 @@ def header_labels(step: PlannedCall) -> Iterator[tuple[str, str]]:
             yield name.decode("latin-1").lower(), label.decode()
 
 
-def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
-    """Return the request for a recorded message, with its recorded bytes if no identifier in them changes."""
+def make_request(
+    step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials
+) -> DriveRequest:
+    """Return the request for a recorded message, with its recorded bytes if no identifier in them
+    changes."""
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply_to(exchange.request_headers)
     method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
     data = _request_payload(frame, exchange.binding, ids)
-    return DriveRequest(data, headers, _request_target(step, ids), method, frame.rpc_id, frame.framing)
+    return DriveRequest(
+        data, headers, _request_target(step, ids), method, frame.rpc_id, frame.framing
+    )
 
 
 def make_text_turn(step: PlannedCall, text: str, event: dict[str, Any]) -> ClientTurn:
-    """Return the turn that sends a message with this text, about the task of the agent's newest event (in the 1.0
-    form), else about that of the recorded message. Live calls are sent over gRPC only."""
+    """Return the turn that sends a message with this text, about the task of the agent's newest
+    event (in the 1.0 form), else about that of the recorded message. Live calls are sent over gRPC
+    only."""
     turn = next(turn for turn in reversed(step.turns) if turn.action is ClientAction.SAY)
     assert turn.frame is not None
     recorded: Any = canonical_payload(turn.frame, step.exchange)
     ids = _object_ids(event) or (_object_ids(recorded) if isinstance(recorded, dict) else {})
-    message = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", **ids, "parts": [{"text": text}]}
+    message = {
+        "messageId": str(uuid.uuid4()),
+        "role": "ROLE_USER",
+        **ids,
+        "parts": [{"text": text}],
+    }
     value = {"message": message}
     exchange, schema = step.exchange, turn.frame.schema
     data = encode_request(value, exchange.operation, exchange.dialect, schema)

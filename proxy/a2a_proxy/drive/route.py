@@ -1,4 +1,5 @@
-"""Addresses of the calls: the proxy's address for each interface of the agent, and the path in its card."""
+"""Addresses of the calls: the proxy's address for each interface of the agent, and the path in its
+card."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ class DriveRoute(msgspec.Struct, frozen=True):
     address: str
     """`host:port` to connect to."""
     authority: str
-    """The agent's authority as a client without the proxy names it in `Host` or `:authority`; its card may depend on
-    it."""
+    """The agent's authority as a client without the proxy names it in `Host` or `:authority`; its
+    card may depend on it."""
     path: str | None = None
     """Path of the interface in the card; None: as recorded."""
 
@@ -42,11 +43,15 @@ class DriveRoutes(msgspec.Struct, frozen=True):
         if route.path is not None and call_target.binding is Binding.JSONRPC:
             target = route.path + target[len(target.partition("?")[0]) :]
         elif route.path is not None and call_target.binding is Binding.REST:
-            target = route.path.rstrip("/") + target[len(self._recorded_path(call_target, request.method, target)) :]
+            target = (
+                route.path.rstrip("/")
+                + target[len(self._recorded_path(call_target, request.method, target)) :]
+            )
         return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
     def _recorded_path(self, call_target: CallTarget, method: str, target: str) -> str:
-        """Return the recorded path of the interface, which is the beginning of the target of a REST call."""
+        """Return the recorded path of the interface, which is the beginning of the target of a REST
+        call."""
         if call_target.is_translated:
             return ""
         recorded_path = self.recorded_paths.get(Binding.REST)

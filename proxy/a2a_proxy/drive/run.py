@@ -1,4 +1,5 @@
-"""The drive itself: repeats every recorded call, each message once its dependencies are met. Never hangs."""
+"""The drive itself: repeats every recorded call, each message once its dependencies are met. Never
+hangs."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ import msgspec
 
 from a2a_proxy.drive.call import CallError, CallTransport, OpenCall, ReceivedMessage
 from a2a_proxy.drive.ids import DriveIds
-from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
+from a2a_proxy.drive.plan import (
+    CALL_END,
+    AwaitedResponse,
+    ClientAction,
+    ClientTurn,
+    DrivePlan,
+    PlannedCall,
+)
 from a2a_proxy.drive.progress import DriveProgress
 from a2a_proxy.drive.request import Credentials, DriveRequest, make_request, make_text_turn
 from a2a_proxy.drive.target import RequestedTarget
@@ -27,7 +35,8 @@ _NS_PER_SECOND = 1_000_000_000
 _PATIENCE_SECONDS = 5.0
 """Seconds of silence after which a message is sent even if its dependencies are not met."""
 _MAX_CANCEL_SECONDS = 10.0
-"""Maximum number of seconds that a recorded client's pause before a cancel is kept, whatever the speed."""
+"""Maximum number of seconds that a recorded client's pause before a cancel is kept, whatever the
+speed."""
 
 
 class DriveOptions(msgspec.Struct, frozen=True):
@@ -42,7 +51,8 @@ class DriveOptions(msgspec.Struct, frozen=True):
     on_answer: Callable[[ReceivedMessage], None] | None = None
     """Called with each message of the agent at its arrival."""
     texts: asyncio.Queue[str | None] | None = None
-    """Texts of further messages of a live call, sent after the recorded ones; None is the last item."""
+    """Texts of further messages of a live call, sent after the recorded ones; None is the last
+    item."""
 
 
 class DriveRemark(msgspec.Struct, frozen=True):
@@ -91,7 +101,8 @@ class Drive:
             await asyncio.gather(*calls, return_exceptions=True)
 
     def _load_identifiers(self, step: PlannedCall) -> None:
-        """Register the identifiers of a call, in recorded order: later messages of a stream name what it answered."""
+        """Register the identifiers of a call, in recorded order: later messages of a stream name
+        what it answered."""
         loaded = 0
         for turn in step.turns:
             for frame in step.answers[loaded : turn.answers_before]:
@@ -103,41 +114,56 @@ class Drive:
             self._ids.add_answer(canonical_payload(frame, step.exchange))
 
     def _add_remark(self, step: PlannedCall, text: str) -> None:
-        self.remarks.append(DriveRemark(step.place, step.exchange.operation or step.exchange.method, text))
+        self.remarks.append(
+            DriveRemark(step.place, step.exchange.operation or step.exchange.method, text)
+        )
 
-    # --- gates ------------------------------------------------------------------------------------------------------
+    # --- gates
 
-    async def _wait_for_turn(self, step: PlannedCall, turn: ClientTurn, *, first: bool = False) -> None:
+    async def _wait_for_turn(
+        self, step: PlannedCall, turn: ClientTurn, *, first: bool = False
+    ) -> None:
         """Wait for the dependencies of a turn, then for its recorded pause."""
-        waits = turn.waits if first else (*turn.waits, AwaitedResponse(step.number, turn.answers_before))
+        waits = (
+            turn.waits
+            if first
+            else (*turn.waits, AwaitedResponse(step.number, turn.answers_before))
+        )
         for wait in waits:
-            if not await self._progress.wait_until(partial(self._progress.has_answer, wait), self._turn_deadline(wait)):
+            if not await self._progress.wait_until(
+                partial(self._progress.has_answer, wait), self._turn_deadline(wait)
+            ):
                 place = self._plan.steps[wait.step].place
                 count = self._progress.progress_of(wait.step).answer_count
                 self._add_remark(
                     step,
-                    f"sent although {place} had brought {count} of {wait.answers} messages: the agent was silent",
+                    f"sent although {place} had brought {count} of {wait.answers} messages: the "
+                    f"agent was silent",
                 )
         pause = turn.pause / _NS_PER_SECOND
         if turn.action is ClientAction.CUT:
             await asyncio.sleep(
-                min(pause, _MAX_CANCEL_SECONDS) if not self._options.speed else pause / self._options.speed
+                min(pause, _MAX_CANCEL_SECONDS)
+                if not self._options.speed
+                else pause / self._options.speed
             )
         elif self._options.speed and pause:
             await asyncio.sleep(pause / self._options.speed)
 
     def _turn_deadline(self, wait: AwaitedResponse) -> Callable[[], float] | None:
-        """Return until when a turn waits for an answer; None if it waits for the end of a call, which always comes."""
+        """Return until when a turn waits for an answer; None if it waits for the end of a call,
+        which always comes."""
         if wait.answers == CALL_END:
             return None
         progress = self._progress.progress_of(wait.step)
         silence = (
-            min(_PATIENCE_SECONDS, self._options.timeout / 2) + self._plan.steps[wait.step].silence / _NS_PER_SECOND
+            min(_PATIENCE_SECONDS, self._options.timeout / 2)
+            + self._plan.steps[wait.step].silence / _NS_PER_SECOND
         )
         began = asyncio.get_running_loop().time()
         return lambda: max(progress.last_change, began) + silence
 
-    # --- one call ---------------------------------------------------------------------------------------------------
+    # --- one call
 
     async def _make_call(self, step: PlannedCall) -> None:
         progress = self._progress.progress_of(step.number)
@@ -157,10 +183,13 @@ class Drive:
             self._progress.notify_change(step.number)
 
     def _unknown_identifier(self, step: PlannedCall) -> str:
-        """Return an identifier that the first message needs and the agent has not returned; empty if there is none."""
+        """Return an identifier that the first message needs and the agent has not returned; empty
+        if there is none."""
         frame = step.turns[0].frame
         return (
-            next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "") if frame is not None else ""
+            next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "")
+            if frame is not None
+            else ""
         )
 
     async def _take_turns(self, step: PlannedCall, call: OpenCall) -> None:
@@ -194,9 +223,11 @@ class Drive:
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
 
-    async def _send_texts(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> bool:
-        """Send the further messages of a live call until their end, or that of the call; return whether there were
-        any."""
+    async def _send_texts(
+        self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]
+    ) -> bool:
+        """Send the further messages of a live call until their end, or that of the call; return
+        whether there were any."""
         texts, is_sent = self._options.texts, False
         while texts is not None and not reader.done():
             text = asyncio.ensure_future(texts.get())
@@ -220,11 +251,13 @@ class Drive:
         except TimeoutError:
             await call.cancel()
             raise CallError(
-                f"the agent accepted nothing for {self._options.timeout:.3g} s: given up (--timeout)"
+                f"the agent accepted nothing for {self._options.timeout:.3g} s: given up "
+                f"(--timeout)"
             ) from None
 
     def _make_request(self, step: PlannedCall, turn: ClientTurn) -> DriveRequest:
-        """Return the request of a message. Raises CallError if another binding or dialect cannot express it."""
+        """Return the request of a message. Raises CallError if another binding or dialect cannot
+        express it."""
         target, credentials = self._options.target.target_of(step), self._options.credentials
         if not target.is_translated:
             return make_request(step, turn, self._ids, credentials)
@@ -237,9 +270,14 @@ class Drive:
         """Remark that the agent ended the call before the client had sent all messages."""
         unsent = sum(turn.action is ClientAction.SAY for turn in turns)
         if unsent:
-            self._add_remark(step, f"the agent ended the call before {unsent} of the client's messages could be sent")
+            self._add_remark(
+                step,
+                f"the agent ended the call before {unsent} of the client's messages could be sent",
+            )
 
-    async def _wait_for_end(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> None:
+    async def _wait_for_end(
+        self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]
+    ) -> None:
         """Wait for the end of the call, and give it up if nothing is received for too long."""
         progress = self._progress.progress_of(step.number)
         silence = self._options.timeout + step.silence / _NS_PER_SECOND
@@ -263,9 +301,13 @@ class Drive:
         exchange = step.exchange
         if exchange.operation:
             dialect = self._options.target.target_of(step).dialect
-            value = normalise_event(message.payload, message.schema, dialect, exchange.operation, message.kind)
+            value = normalise_event(
+                message.payload, message.schema, dialect, exchange.operation, message.kind
+            )
             if progress.answer_count < len(step.answers):
-                self._ids.learn_answer(canonical_payload(step.answers[progress.answer_count], exchange), value)
+                self._ids.learn_answer(
+                    canonical_payload(step.answers[progress.answer_count], exchange), value
+                )
             progress.is_interrupted = _is_interrupted(value)
             self._last_event = value
         if self._options.on_answer is not None:
@@ -276,6 +318,12 @@ class Drive:
 
 def _is_interrupted(value: dict[str, Any]) -> bool:
     event = event_from_json(value)
-    status = event.status_update.status if event.status_update else event.task.status if event.task else None
+    status = (
+        event.status_update.status
+        if event.status_update
+        else event.task.status
+        if event.task
+        else None
+    )
     number = state_number(status.state) if status is not None else 0
     return number in TaskState._value2member_map_ and TaskState(number).interrupted

@@ -1,7 +1,9 @@
-"""Calls to a stdio agent: its process is started behind `a2a-proxy stdio`, and all calls share its pipe.
+"""Calls to a stdio agent: its process is started behind `a2a-proxy stdio`, and all calls share its
+pipe.
 
-A pipe does not mark the end of a stream. A stream is over with a terminal state, a message or an error, and, if the
-task is interrupted, after as many events as were recorded (manual/protocol.md "Stdio streams").
+A pipe does not mark the end of a stream. A stream is over with a terminal state, a message or an
+error, and, if the task is interrupted, after as many events as were recorded (manual/protocol.md
+"Stdio streams").
 """
 
 from __future__ import annotations
@@ -105,7 +107,9 @@ class StdioTransport:
             return
         call = self._open_calls.get(bytes(shape.id).decode("utf-8", "replace"))
         if call is None and shape.method:
-            streams = [each for each in self._open_calls.values() if each.is_stream and not each.is_over]
+            streams = [
+                each for each in self._open_calls.values() if each.is_stream and not each.is_over
+            ]
             call = streams[0] if len(streams) == 1 else None
         if call is not None and (shape.result or shape.error or shape.method):
             call.on_message(data, shape)
@@ -158,7 +162,13 @@ class _StdioCall:
         if self.is_over:
             return
         self._count += 1
-        kind = FrameKind.ERROR if shape.error else FrameKind.EVENT if self.is_stream else FrameKind.RESPONSE
+        kind = (
+            FrameKind.ERROR
+            if shape.error
+            else FrameKind.EVENT
+            if self.is_stream
+            else FrameKind.RESPONSE
+        )
         self.queue.put_nowait(ReceivedMessage(data, JSON, kind))
         if self._is_last_answer(shape):
             self.is_over = True
@@ -175,12 +185,17 @@ class _StdioCall:
             return False
         if event is EventKind.MESSAGE:
             return True
-        task_state = TaskState(state) if state in TaskState._value2member_map_ else TaskState.UNSPECIFIED
-        return task_state.terminal or (task_state.interrupted and self._count >= self._recorded_call)
+        task_state = (
+            TaskState(state) if state in TaskState._value2member_map_ else TaskState.UNSPECIFIED
+        )
+        return task_state.terminal or (
+            task_state.interrupted and self._count >= self._recorded_call
+        )
 
 
 def _frame_request(request: DriveRequest) -> bytes:
-    """Return the message in its recorded framing, with the right length where the recorded length was right."""
+    """Return the message in its recorded framing, with the right length where the recorded length
+    was right."""
     framing = request.framing or STDIO_FRAMING.format(version="")
     head, _, tail = framing.replace("\1", str(len(request.payload))).partition("\0")
     return head.encode("latin-1") + request.payload + tail.encode("latin-1")

@@ -46,7 +46,8 @@ class RequestedTarget(msgspec.Struct, frozen=True):
         return self._pipe_obstacle(target) or _target_obstacle(step, target)
 
     def _pipe_obstacle(self, target: CallTarget) -> str:
-        """Return why a call that keeps its binding cannot be made, because only one of agent and call uses a pipe."""
+        """Return why a call that keeps its binding cannot be made, because only one of agent and
+        call uses a pipe."""
         if self.binding is Binding.STDIO and target.binding is not Binding.STDIO:
             return "it is an HTTP request, which a stdio agent does not answer"
         if self.binding not in (None, Binding.STDIO) and target.binding is Binding.STDIO:
@@ -69,7 +70,8 @@ def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
 
 
 def _operation_name(target: CallTarget) -> str:
-    """Return the name of the operation in the dialect and binding. Raises LookupError if it has none."""
+    """Return the name of the operation in the dialect and binding. Raises LookupError if it has
+    none."""
     if target.operation not in OPERATION_BY_NAME:
         raise LookupError
     if target.binding is Binding.GRPC:

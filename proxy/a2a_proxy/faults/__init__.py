@@ -1,6 +1,8 @@
-"""Faults on purpose, in recordings that are replayed and in live traffic (manual/live-faults.md). No I/O, no clock.
+"""Faults on purpose, in recordings that are replayed and in live traffic (manual/live-faults.md).
+No I/O, no clock.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 One response:
 - `stream`: what faults do to the events of a response

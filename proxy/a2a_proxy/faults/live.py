@@ -1,4 +1,5 @@
-"""Faults on live traffic: the verbs of `words`, and a description of an event or a call in place of a recorded one."""
+"""Faults on live traffic: the verbs of `words`, and a description of an event or a call in place of
+a recorded one."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ def parse_live_fault(text: str) -> LiveFault:
     read = read_fault(words, _read_place)
     if read is not None:
         place = read.place
-        return LiveFault(read.text, read.verb, place.operation, place.call, place.events, read.amount)
+        return LiveFault(
+            read.text, read.verb, place.operation, place.call, place.events, read.amount
+        )
     reader = _READERS.get(words.word)
     if reader is None:
         raise words.make_verb_error()
@@ -102,10 +105,16 @@ def parse_live_fault(text: str) -> LiveFault:
 def _read_place(words: WordScanner, events: int) -> _LivePlace:
     patterns = tuple([_read_event(words) for _ in range(events)])
     if events == 2 and patterns[0] == patterns[1]:
-        raise words.make_error("an event cannot be swapped with itself", "name two events: swap 2 3", back=1)
+        raise words.make_error(
+            "an event cannot be swapped with itself", "name two events: swap 2 3", back=1
+        )
     words.expect_word("of")
     operation = _read_operation(words)
-    if words.verb in STREAM_VERBS and operation in OPERATION_BY_NAME and operation not in STREAMING_OPERATIONS:
+    if (
+        words.verb in STREAM_VERBS
+        and operation in OPERATION_BY_NAME
+        and operation not in STREAMING_OPERATIONS
+    ):
         raise words.make_error(
             f"{operation} has one answer, not a stream of events",
             f"{words.verb} needs a stream; to lose the answer: cut 1 of {operation}",
@@ -118,7 +127,8 @@ def _read_event(words: WordScanner) -> EventPattern:
     word = words.word
     if word.startswith("#"):
         raise words.make_error(
-            "live traffic has no recorded places", "describe the event: status 2 of SendStreamingMessage"
+            "live traffic has no recorded places",
+            "describe the event: status 2 of SendStreamingMessage",
         )
     if _NUMBER.fullmatch(word):
         return EventPattern(int(words.take_word()))
@@ -135,8 +145,8 @@ def _read_event(words: WordScanner) -> EventPattern:
             "expected an event",
             f"did you mean {near[0]}?"
             if near
-            else "an event is a number, task, message, status, artifact, a state such as input-required, or last; "
-            + words.example,
+            else "an event is a number, task, message, status, artifact, a state such as "
+            "input-required, or last; " + words.example,
         )
     words.take_word()
     if not _ANY_NUMBER.fullmatch(words.word):
@@ -153,19 +163,27 @@ def _read_operation(words: WordScanner, *, webhook: bool = False) -> str:
     if word in JSONRPC_METHODS:
         return JSONRPC_METHODS[words.take_word()][0].name
     if word == WEBHOOK:
-        raise words.make_error("a delivery to a webhook can only fail", "for example: fail 503 at webhook")
+        raise words.make_error(
+            "a delivery to a webhook can only fail", "for example: fail 503 at webhook"
+        )
     near = difflib.get_close_matches(word, _OPERATION_NAMES, 1, 0.5)
-    raise words.make_error("expected an operation, or * for any", f"did you mean {near[0]}?" if near else "")
+    raise words.make_error(
+        "expected an operation, or * for any", f"did you mean {near[0]}?" if near else ""
+    )
 
 
 def _read_call(words: WordScanner) -> int:
     if _ANY_NUMBER.fullmatch(words.word):
-        raise words.make_error('expected "call" before the number', f"for one call: call {words.word}")
+        raise words.make_error(
+            'expected "call" before the number', f"for one call: call {words.word}"
+        )
     if words.word != "call":
         return 0
     words.take_word()
     if not _NUMBER.fullmatch(words.word):
-        raise words.make_error("expected the number of the call, from 1", "for example: call 1; without it every call")
+        raise words.make_error(
+            "expected the number of the call, from 1", "for example: call 1; without it every call"
+        )
     return int(words.take_word())
 
 
@@ -176,7 +194,8 @@ def _read_fail(words: WordScanner) -> LiveFault:
         status = GRPC_STATUS_NAMES.index(word)
     if status <= 0 and not _CODE.fullmatch(word):
         raise words.make_error(
-            "expected an HTTP status from 400 to 599, a JSON-RPC code below 0 or a gRPC status name",
+            "expected an HTTP status from 400 to 599, a JSON-RPC code below 0 or a gRPC status "
+            "name",
             _suggest_code(word),
         )
     words.take_word()
@@ -184,7 +203,9 @@ def _read_fail(words: WordScanner) -> LiveFault:
     operation = _read_operation(words, webhook=True)
     if operation == WEBHOOK and not word.isdigit():
         raise words.make_error(
-            "a delivery to a webhook fails with an HTTP status", "for example: fail 503 at webhook", back=3
+            "a delivery to a webhook fails with an HTTP status",
+            "for example: fail 503 at webhook",
+            back=3,
         )
     code = 0 if status > 0 else int(word)
     return LiveFault("", "fail", operation, _read_call(words), code=code, grpc_status=status)

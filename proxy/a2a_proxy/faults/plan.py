@@ -18,7 +18,8 @@ class EventFacts(msgspec.Struct, frozen=True):
     kind: EventKind = EventKind.NONE
     state: int = 0
     ends_turn: bool = False
-    """Whether the agent's turn ends with it: a message, a terminal or interrupted state, or `final: true`."""
+    """Whether the agent's turn ends with it: a message, a terminal or interrupted state, or
+    `final: true`."""
 
 
 class CallFault(msgspec.Struct, eq=False):
@@ -50,9 +51,12 @@ class CallFaults:
         self._faults = faults
         first = next((each for each in faults if each.fault.verb in ("fail", "reset")), None)
         self.refusal = None if first is None else first.fault
-        """The fault that ends the call before it reaches the agent; None if the request is sent on."""
+        """The fault that ends the call before it reaches the agent; None if the request is sent
+        on."""
         self._refusal = first
-        self.slice_size = next((int(each.fault.amount) for each in faults if each.fault.verb == "slice"), 0)
+        self.slice_size = next(
+            (int(each.fault.amount) for each in faults if each.fault.verb == "slice"), 0
+        )
         """Bytes of a piece of the response; 0 if it is not cut into pieces."""
         self.pause = sum(each.fault.amount for each in faults if each.fault.verb == "slow") / 1e9
         """Seconds by which each event is delayed."""
@@ -68,7 +72,8 @@ class CallFaults:
             self._plan.happened[self._refusal.index] += 1
 
     def count_response(self) -> list[str]:
-        """Count the faults that change the whole response, and return their texts. Called at its first event."""
+        """Count the faults that change the whole response, and return their texts. Called at its
+        first event."""
         whole = [each for each in self._faults if each.fault.verb in ("slice", "slow")]
         for each in whole:
             self._plan.happened[each.index] += 1
@@ -92,7 +97,8 @@ class CallFaults:
 
 
 class FaultPlan:
-    """The faults of a run, shared by all its connections. Calls are counted in the order in which requests arrive."""
+    """The faults of a run, shared by all its connections. Calls are counted in the order in which
+    requests arrive."""
 
     def __init__(self, faults: Sequence[LiveFault]) -> None:
         self.faults = tuple(faults)
@@ -105,7 +111,9 @@ class FaultPlan:
         """The faults that have not happened."""
         counts = zip(self.faults, self.happened, self._calls, strict=True)
         return tuple(
-            MissedFault(fault, calls, _explain_miss(fault, calls)) for fault, count, calls in counts if not count
+            MissedFault(fault, calls, _explain_miss(fault, calls))
+            for fault, count, calls in counts
+            if not count
         )
 
     def open_call(self, operation: str, binding: Binding) -> CallFaults | None:

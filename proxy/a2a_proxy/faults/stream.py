@@ -14,7 +14,8 @@ MAX_HELD_BYTES = 1 << 20
 """Bytes of events that wait for the other event of a swap; with more the swap is given up."""
 
 Regenerate = Callable[[bytes, int], bytes | None]
-"""Returns the framed event with its generation changed by the number, or None if it has no generation."""
+"""Returns the framed event with its generation changed by the number, or None if it has no
+generation."""
 
 
 class FaultPiece(msgspec.Struct, frozen=True):
@@ -37,7 +38,8 @@ class FaultMark(msgspec.Struct, frozen=True):
     """Whether the response ends with the event."""
 
     def make_detail(self, stream: int) -> dict[str, Any]:
-        """Return the mark as members of a record; with the number of its stream if the response ends."""
+        """Return the mark as members of a record; with the number of its stream if the response
+        ends."""
         return {"note": self.note, "stream": stream} if self.ends else {"note": self.note}
 
 
@@ -102,7 +104,8 @@ class StreamFaults:
         return [FaultPiece(raw) for raw in held]
 
     def _swap_event(self, fault: LiveFault, raw: bytes, place: int) -> bytes:
-        """Hold the first event of a swap, or put the second one in its place and return the bytes to send."""
+        """Hold the first event of a swap, or put the second one in its place and return the bytes
+        to send."""
         if fault is self._given_up:
             return raw
         if self._swap is None:

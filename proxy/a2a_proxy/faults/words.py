@@ -1,4 +1,5 @@
-"""The grammar of faults: the verbs and their amounts, read word by word, whatever the form of the places."""
+"""The grammar of faults: the verbs and their amounts, read word by word, whatever the form of the
+places."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _NUMBER = re.compile(r"[1-9]\d{0,8}")
 
 
 class FaultError(ValueError):
-    """A fault that cannot be read or injected. `str()` says why; if a word is wrong, with the text and a caret under
-    the word."""
+    """A fault that cannot be read or injected. `str()` says why; if a word is wrong, with the text
+    and a caret under the word."""
 
     def __init__(self, message: str, hint: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__("\n".join((message, *details)))
@@ -36,15 +37,16 @@ class FaultWords(msgspec.Struct, Generic[PlaceT], frozen=True):
     """`drop`, `dup`, `swap`, `cut`, `stall` or `gen`."""
     place: PlaceT
     amount: float = 0.0
-    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a generation."""
+    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a
+    generation."""
 
 
 class WordScanner:
     """The words of one fault, from left to right."""
 
     def __init__(self, text: str, examples: Mapping[str, str]) -> None:
-        """Create the scanner. `examples` has a fault for each verb, of which errors show that of the verb. Raises
-        FaultError if there are no words."""
+        """Create the scanner. `examples` has a fault for each verb, of which errors show that of
+        the verb. Raises FaultError if there are no words."""
         self.text = " ".join(text.split())
         self._words = [(found[0], found.start()) for found in _WORD.finditer(self.text)]
         self._next = 0
@@ -74,7 +76,8 @@ class WordScanner:
         self._next += 1
 
     def take_match(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-        """Continue after the next word and return its match with `pattern`. Raises FaultError that names `wanted`."""
+        """Continue after the next word and return its match with `pattern`. Raises FaultError that
+        names `wanted`."""
         found = pattern.fullmatch(self.word)
         if found is None:
             raise self.make_error(f"expected {wanted}")
@@ -87,7 +90,11 @@ class WordScanner:
         if _BARE_DURATION.fullmatch(word):
             self._next += 1
             spaced = self.word in _UNITS
-            hint = f"without a space: {word}{self.word}" if spaced else f"in ms or s: {word}ms or {word}s"
+            hint = (
+                f"without a space: {word}{self.word}"
+                if spaced
+                else f"in ms or s: {word}ms or {word}s"
+            )
             raise self.make_error("the duration has no unit", hint, back=1)
         found = self.take_match(_DURATION, "a duration in ms or s")
         duration = float(found[1]) * (1e9 if found[2] == "s" else 1e6)
@@ -96,7 +103,8 @@ class WordScanner:
         return duration
 
     def take_number(self, wanted: str) -> int:
-        """Continue after a whole number of at least 1 and return it. Raises FaultError that names `wanted`."""
+        """Continue after a whole number of at least 1 and return it. Raises FaultError that names
+        `wanted`."""
         return int(self.take_match(_NUMBER, wanted)[0])
 
     def expect_end(self) -> None:
@@ -108,29 +116,42 @@ class WordScanner:
         """Return an error about a first word that is no verb."""
         near = difflib.get_close_matches(self.word.lower(), self._first_words, 1)
         *others, last = self._first_words
-        hint = f"did you mean {near[0]}?" if near else f"a fault begins with {', '.join(others)} or {last}"
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else f"a fault begins with {', '.join(others)} or {last}"
+        )
         return self.make_error("this is no fault", hint)
 
     def make_error(self, why: str, hint: str = "", *, back: int = 0) -> FaultError:
-        """Return an error with a caret under the next word, or under the one `back` words before it. Without a hint it
-        shows the example."""
+        """Return an error with a caret under the next word, or under the one `back` words before
+        it. Without a hint it shows the example."""
         place = self._next - back
-        column = self._words[place][1] if place < len(self._words) else len(self.text) + bool(self.text)
+        column = (
+            self._words[place][1] if place < len(self._words) else len(self.text) + bool(self.text)
+        )
         width = len(self._words[place][0]) if place < len(self._words) else 1
         caret = f"    {' ' * column}{'^' * width}"
         return FaultError(why, hint or self.example, (f"    {self.text}", caret))
 
 
-def read_fault(words: WordScanner, read_place: Callable[[WordScanner, int], PlaceT]) -> FaultWords[PlaceT] | None:
+def read_fault(
+    words: WordScanner, read_place: Callable[[WordScanner, int], PlaceT]
+) -> FaultWords[PlaceT] | None:
     """Return the fault that begins with the next word, or None if that is not a verb of this table.
 
-    `read_place` is called where a place is due, with the number of events that the place names. Raises FaultError.
+    `read_place` is called where a place is due, with the number of events that the place names.
+    Raises FaultError.
     """
     verb, amount = words.verb, 0.0
     if verb not in ("drop", "dup", "swap", "cut", "stall", "gen"):
         return None
     if verb == "gen":
-        amount = float(words.take_match(_GENERATION, "gen with a change of at least 1, such as gen+2 or gen-1")[1])
+        amount = float(
+            words.take_match(
+                _GENERATION, "gen with a change of at least 1, such as gen+2 or gen-1"
+            )[1]
+        )
         words.expect_word("at")
     else:
         words.take_word()

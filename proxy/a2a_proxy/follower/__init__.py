@@ -1,6 +1,8 @@
-"""Followers of a recording: processes that pass its new rows to a consumer, such as a hook or an exporter.
+"""Followers of a recording: processes that pass its new rows to a consumer, such as a hook or an
+exporter.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Processes:
 - `__main__`: entry point of the process that calls a hook

@@ -1,4 +1,5 @@
-"""Entry point of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME --ledger FD ...`.
+"""Entry point of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME
+--ledger FD ...`.
 
 Called only by the keeper.
 """
@@ -38,7 +39,12 @@ def run_hook(job: FollowerJob) -> FollowerFailed | None:
     try:
         hurry = functools.cache(restore_priority)
         follower = Follower(
-            job.target, lambda: HookConsumer(name, make, tally, faults), job.checkpoint, tally, job.notify, hurry
+            job.target,
+            lambda: HookConsumer(name, make, tally, faults),
+            job.checkpoint,
+            tally,
+            job.notify,
+            hurry,
         )
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()

@@ -1,8 +1,10 @@
-"""Reads the rows of a session after a cursor, in delivery order, with one short read transaction per batch.
+"""Reads the rows of a session after a cursor, in delivery order, with one short read transaction
+per batch.
 
-Frames are in storage order, which is wire order. A finding follows the frames of its time, the end of a segment the
-time it became clear, the end of an exchange the last of its frames and the findings about it. Live and finished
-recordings are read by the same code: only the limits of batches may differ.
+Frames are in storage order, which is wire order. A finding follows the frames of its time, the end
+of a segment the time it became clear, the end of an exchange the last of its frames and the
+findings about it. Live and finished recordings are read by the same code: only the limits of
+batches may differ.
 """
 
 from __future__ import annotations
@@ -56,12 +58,17 @@ class RowBatch(msgspec.Struct):
 def next_batch(
     recording: Recording, session: int, cursor: SessionCursor, row_kinds: frozenset[RowKind]
 ) -> RowBatch | None:
-    """Return the rows after `cursor`, or None if the session does not exist (any more). Raises RecordingError."""
+    """Return the rows after `cursor`, or None if the session does not exist (any more). Raises
+    RecordingError."""
     with translate_errors(recording.path):
         recording.db.execute("BEGIN")
         try:
             row = recording.read_session(session)
-            return _BatchReader(recording, row, cursor, row_kinds).read_batch() if row is not None else None
+            return (
+                _BatchReader(recording, row, cursor, row_kinds).read_batch()
+                if row is not None
+                else None
+            )
         finally:
             recording.db.execute("COMMIT")
 
@@ -85,17 +92,31 @@ def _read_conversation_part(
 ) -> Segment | Interruption | Handoff | None:
     session, before = split_key(number)[0], number - 1
     if kind is RowKind.SEGMENT:
-        return next((row.segment for row in recording.read_segments(session, after=before, limit=1)), None)
+        return next(
+            (row.segment for row in recording.read_segments(session, after=before, limit=1)), None
+        )
     if kind is RowKind.INTERRUPTION:
-        return next((row.interruption for row in recording.read_interruptions(session, after=before, limit=1)), None)
-    return next((row.handoff for row in recording.read_handoffs(session, after=before, limit=1)), None)
+        return next(
+            (
+                row.interruption
+                for row in recording.read_interruptions(session, after=before, limit=1)
+            ),
+            None,
+        )
+    return next(
+        (row.handoff for row in recording.read_handoffs(session, after=before, limit=1)), None
+    )
 
 
 class _BatchReader:
     """Reads one batch of one session."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, cursor: SessionCursor, row_kinds: frozenset[RowKind]
+        self,
+        recording: Recording,
+        session: SessionRow,
+        cursor: SessionCursor,
+        row_kinds: frozenset[RowKind],
     ) -> None:
         self._recording = recording
         self._db: sqlite3.Connection = recording.db
@@ -110,7 +131,9 @@ class _BatchReader:
         """Read and sort the batch."""
         before = self._cursor
         last = self._last_handled_row("frame", before.frame, before.frame_print, before.own_frame)
-        rows = list(self._recording.frames_after(last, MAX_FRAMES, session=self._session.id, payloads=False))
+        rows = list(
+            self._recording.frames_after(last, MAX_FRAMES, session=self._session.id, payloads=False)
+        )
         full = len(rows) == MAX_FRAMES
         top = self._add_frames(rows)
         after = SessionCursor(frame=rows[-1].id if full else self._newest_row("frame"), at=top)
@@ -122,7 +145,12 @@ class _BatchReader:
             after.parts[kind] = self._add_parts(kind, top if full else None, top)
         self._add_exchanges(after, full)
         self._items.sort(key=lambda item: (item.at, item.kind))
-        return RowBatch(self._session, [item for item in self._items if item.kind in self._row_kinds], after, full)
+        return RowBatch(
+            self._session,
+            [item for item in self._items if item.kind in self._row_kinds],
+            after,
+            full,
+        )
 
     def _add_frames(self, rows: list[FrameRow]) -> int:
         top = self._cursor.at
@@ -134,49 +162,67 @@ class _BatchReader:
         return top
 
     def _newest_row(self, table: str) -> int:
-        """Return the newest row. Rows of other sessions are skipped with it, or each batch would skip them again."""
+        """Return the newest row. Rows of other sessions are skipped with it, or each batch would
+        skip them again."""
         return self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
 
     def _last_handled_row(self, table: str, row: int, last_print: Fingerprint, own_row: int) -> int:
-        """Return the row after which rows are new: the last one passed, if it is still the same row.
+        """Return the row after which rows are new: the last one passed, if it is still the same
+        row.
 
-        If the newest rows are pruned, SQLite assigns their numbers to the next ones; then the session's own last row
-        counts.
+        If the newest rows are pruned, SQLite assigns their numbers to the next ones; then the
+        session's own last row counts.
         """
         return row if read_fingerprint(self._db, table, row) == last_print else own_row
 
     def _add_findings(self, until: int | None) -> tuple[int, int]:
-        """Add the findings before `until` (ns, None: all); return the ids of the last finding passed and of the last
-        own."""
+        """Add the findings before `until` (ns, None: all); return the ids of the last finding
+        passed and of the last own."""
         before = self._cursor
-        last = self._last_handled_row("finding", before.finding, before.finding_print, before.own_finding)
+        last = self._last_handled_row(
+            "finding", before.finding, before.finding_print, before.own_finding
+        )
         own = before.own_finding
         rows = list(self._recording.read_findings(self._session.id, after=last, limit=MAX_FINDINGS))
         for row in rows:
             if until is not None and row.finding.at >= until:
                 return last, own
-            self._items.append(FollowedRow(max(row.finding.at, self._cursor.at), RowKind.FINDING, row.id, row))
+            self._items.append(
+                FollowedRow(max(row.finding.at, self._cursor.at), RowKind.FINDING, row.id, row)
+            )
             last = own = row.id
         return (last if len(rows) == MAX_FINDINGS else self._newest_row("finding")), own
 
     def _add_parts(self, kind: RowKind, until: int | None, top: int) -> TableProgress:
-        """Add the parts that ended before `until` (ns, None: all); return the new progress of their table."""
+        """Add the parts that ended before `until` (ns, None: all); return the new progress of their
+        table."""
         started, before = self._session.facts.started, self._cursor
         limit = None if until is None else until - started
-        found, known = ended_segments(self._db, kind, self._session.id, before.parts.get(kind, TableProgress()), limit)
+        found, known = ended_segments(
+            self._db, kind, self._session.id, before.parts.get(kind, TableProgress()), limit
+        )
         for number, at in found:
             self._items.append(FollowedRow(max(before.at, min(started + at, top)), kind, number))
         return known
 
     def _add_exchanges(self, after: SessionCursor, full: bool) -> None:
-        """Add the ends of closed exchanges whose frames are all in this batch or in earlier ones."""
+        """Add the ends of closed exchanges whose frames are all in this batch or in earlier
+        ones."""
         session, before = self._session.id, self._cursor
-        highest = make_key(session, max(self._last_frame_times, default=0)) if full else make_key(session + 1, 0) - 1
+        highest = (
+            make_key(session, max(self._last_frame_times, default=0))
+            if full
+            else make_key(session + 1, 0) - 1
+        )
         lowest = max(before.exchange, make_key(session, 0))
         find = "SELECT id FROM exchange WHERE id > ? AND id <= ? ORDER BY id"
         fresh = [row[0] for row in self._db.execute(find, (lowest, highest))]
         waiting = dict.fromkeys([*before.open, *fresh])
-        asked = [each for each in waiting if split_key(each)[1] in self._last_frame_times] if full else list(waiting)
+        asked = (
+            [each for each in waiting if split_key(each)[1] in self._last_frame_times]
+            if full
+            else list(waiting)
+        )
         for number, closed in self._closed_exchanges(asked):
             exchange = split_key(number)[1]
             if full and self._has_later_frame(exchange, after.frame):
@@ -192,8 +238,14 @@ class _BatchReader:
         found: list[tuple[int, int]] = []
         for start in range(0, len(keys), _MAX_QUERY_KEYS):
             some = keys[start : start + _MAX_QUERY_KEYS]
-            query = f"SELECT id, closed FROM exchange WHERE closed IS NOT NULL AND id IN ({','.join('?' * len(some))})"
-            found += [(row[0], self._session.facts.started + row[1]) for row in self._db.execute(query, some)]
+            query = (
+                f"SELECT id, closed FROM exchange WHERE closed IS NOT NULL AND id IN "
+                f"({','.join('?' * len(some))})"
+            )
+            found += [
+                (row[0], self._session.facts.started + row[1])
+                for row in self._db.execute(query, some)
+            ]
         return found
 
     def _has_later_frame(self, exchange: int, last: int) -> bool:

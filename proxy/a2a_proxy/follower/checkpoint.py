@@ -1,7 +1,9 @@
-"""A follower's position, in an unnamed file that survives the process, so that the next process continues from it.
+"""A follower's position, in an unnamed file that survives the process, so that the next process
+continues from it.
 
-The file has two slots; the last bit of the number at its beginning selects the valid one. So a process that is killed
-at any moment leaves a consistent state. The program that started the follower reads the marks as they change.
+The file has two slots; the last bit of the number at its beginning selects the valid one. So a
+process that is killed at any moment leaves a consistent state. The program that started the
+follower reads the marks as they change.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class CallMark(msgspec.Struct, frozen=True):
     """The values that change with each call."""
 
     done: int = 0
-    """Items of the batch that were handed over; of a batch taken as a whole, the count of its consumer."""
+    """Items of the batch that were handed over; of a batch taken as a whole, the count of its
+    consumer."""
     calls: int = 0
     """Calls made so far, over all processes."""
     errors: int = 0
@@ -55,7 +58,8 @@ class SessionCursor(msgspec.Struct):
     finding: int = 0
     """Id of the last finding."""
     own_frame: int = 0
-    """Id of the last frame of this session; `frame` may belong to another session, which may be pruned."""
+    """Id of the last frame of this session; `frame` may belong to another session, which may be
+    pruned."""
     own_finding: int = 0
     frame_print: Fingerprint = ()
     """Fingerprint of the row `frame`, because its number may be assigned again."""
@@ -106,7 +110,11 @@ class CheckpointFile:
         """Return the last stored state, or an empty one."""
         start = self._slot_offset(self._read_epoch())
         length = self._read_number(start + _LENGTH_AT)
-        return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else FollowerState()
+        return (
+            _decode.decode(os.pread(self._file, length, start + _STATE_AT))
+            if length
+            else FollowerState()
+        )
 
     def store_state(self, state: FollowerState, mark: CallMark) -> None:
         """Replace the state and the mark atomically."""

@@ -1,7 +1,9 @@
-"""Finds ended segments, interruptions and hand-offs by number, although they do not end in order of their numbers.
+"""Finds ended segments, interruptions and hand-offs by number, although they do not end in order of
+their numbers.
 
-A number is assigned at the beginning, but its row may be stored later: the halves of a unary call have rows only if it
-turns out to be more than a unary call. So recent numbers that have not been seen are queried again.
+A number is assigned at the beginning, but its row may be stored later: the halves of a unary call
+have rows only if it turns out to be more than a unary call. So recent numbers that have not been
+seen are queried again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.recording.read.rows import make_key, split_key
 
 SEEN_WINDOW = 16_384
-"""Number of recent numbers that are queried again; a row stored after so many later ones began is not found."""
+"""Number of recent numbers that are queried again; a row stored after so many later ones began is
+not found."""
 _MAX_QUERY_KEYS = 500
 
 
@@ -37,7 +40,8 @@ SEGMENT_TABLES = {
 def ended_segments(
     db: sqlite3.Connection, kind: RowKind, session: int, progress: TableProgress, until: int | None
 ) -> tuple[list[tuple[int, int]], TableProgress]:
-    """Return the keys of the ended rows, each with its time (ns from the start of the session), and the new progress.
+    """Return the keys of the ended rows, each with its time (ns from the start of the session), and
+    the new progress.
 
     With `until` (ns), only rows that began and ended before it.
     """
@@ -53,7 +57,11 @@ def ended_segments(
 
 
 def _new_numbers(
-    db: sqlite3.Connection, table: _SegmentTable, session: int, progress: TableProgress, until: int | None
+    db: sqlite3.Connection,
+    table: _SegmentTable,
+    session: int,
+    progress: TableProgress,
+    until: int | None,
 ) -> Iterator[int]:
     seen = int.from_bytes(progress.seen)
     lowest = make_key(session, max(progress.top - SEEN_WINDOW, 0))
@@ -72,7 +80,10 @@ def _ended_numbers(
     for start in range(0, len(numbers), _MAX_QUERY_KEYS):
         some = [make_key(session, number) for number in numbers[start : start + _MAX_QUERY_KEYS]]
         marks = ",".join("?" * len(some))
-        query = f"SELECT id, {table.ended} FROM {table.name} WHERE ended IS NOT NULL AND id IN ({marks}) ORDER BY id"
+        query = (
+            f"SELECT id, {table.ended} FROM {table.name} WHERE ended IS NOT NULL AND id IN "
+            f"({marks}) ORDER BY id"
+        )
         for row, at in db.execute(query, some):
             yield split_key(row)[1], at
 

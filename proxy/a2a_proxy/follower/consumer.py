@@ -29,20 +29,23 @@ class Consumer(Protocol):
 
     @property
     def takes_batches(self) -> bool:
-        """Whether rows count as handed over once `finish_batch` has returned, a whole batch at once; else each by
-        itself."""
+        """Whether rows count as handed over once `finish_batch` has returned, a whole batch at
+        once; else each by itself."""
 
     def start(self, recording: str, session: SessionRow) -> None:
         """Begin a session, before any other call."""
 
     def add_row(self, kind: RowKind, value: Any) -> None:
-        """Take one value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
+        """Take one value of the model: a Frame with its payload, a Finding, a Segment, an Exchange
+        ..."""
 
     def finish_batch(self) -> bool:
-        """Finish a batch. Returns False if it must be handed over again, because the follower was stopped."""
+        """Finish a batch. Returns False if it must be handed over again, because the follower was
+        stopped."""
 
     def poll(self, unfinished: list[int]) -> None:
-        """Called at intervals, even without new rows, with the keys of the known exchanges that have not ended."""
+        """Called at intervals, even without new rows, with the keys of the known exchanges that
+        have not ended."""
 
     def close(self) -> None:
         """End the session: there are no more rows."""

@@ -31,19 +31,26 @@ class FollowerJob(msgspec.Struct, frozen=True):
     notify: Callable[[Status], None]
 
 
-def run_follower(program: str, option: str, follow: Callable[[FollowerJob], FollowerFailed | None]) -> int:
-    """Do the work until there are no more rows and return the exit code. `option` is the program's own option."""
+def run_follower(
+    program: str, option: str, follow: Callable[[FollowerJob], FollowerFailed | None]
+) -> int:
+    """Do the work until there are no more rows and return the exit code. `option` is the program's
+    own option."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("recording")
     parser.add_argument(option, dest="given", required=True)
     parser.add_argument("--session", default="")
     parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--prints", action="store_true", help="the hook's output goes to stdout instead of the log")
+    parser.add_argument(
+        "--prints", action="store_true", help="the hook's output goes to stdout instead of the log"
+    )
     parser.add_argument("--ledger", type=int, required=True)
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     typed = parser.parse_args()
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a proxy around a command or an agent blocks signals
+    signal.pthread_sigmask(
+        signal.SIG_SETMASK, ()
+    )  # a proxy around a command or an agent blocks signals
     die_with_pipe(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that started this one
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -69,7 +76,8 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], Foll
 def die_with_pipe(life_pipe: int) -> None:
     """Make the kernel kill this process when the other end of `life_pipe` is closed.
 
-    Works in the middle of a computation, and on Linux even while the process is stopped (`Throttle`).
+    Works in the middle of a computation, and on Linux even while the process is stopped
+    (`Throttle`).
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(life_pipe, fcntl.F_SETOWN, os.getpid())

@@ -1,4 +1,5 @@
-"""Identity of a recording's file: if it is deleted during a run, its recorder starts it again under the same name."""
+"""Identity of a recording's file: if it is deleted during a run, its recorder starts it again under
+the same name."""
 
 from __future__ import annotations
 

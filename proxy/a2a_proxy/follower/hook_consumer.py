@@ -1,4 +1,5 @@
-"""A hook as a consumer: calls its methods, counts and logs their exceptions, and reports each kind once."""
+"""A hook as a consumer: calls its methods, counts and logs their exceptions, and reports each kind
+once."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ _METHOD_ROWS = {
     "on_handoff": RowKind.HANDOFF,
     "on_exchange_end": RowKind.EXCHANGE,
 }
-_ROW_METHODS = {kind: method for method, kind in _METHOD_ROWS.items() if kind is not RowKind.FINDING}
+_ROW_METHODS = {
+    kind: method for method, kind in _METHOD_ROWS.items() if kind is not RowKind.FINDING
+}
 
 
 class CallTally(msgspec.Struct):
@@ -73,8 +76,11 @@ def describe_error(error: BaseException) -> str:
 class HookConsumer:
     """One instance of a hook, for one session."""
 
-    def __init__(self, name: str, make: Callable[[], Any], tally: CallTally, errors: HookErrors) -> None:
-        """Create the hook. Raises HookError if `make` fails, or the result has no method that can be called."""
+    def __init__(
+        self, name: str, make: Callable[[], Any], tally: CallTally, errors: HookErrors
+    ) -> None:
+        """Create the hook. Raises HookError if `make` fails, or the result has no method that can
+        be called."""
         try:
             self._hook = make()
         except BaseException as wrong:
@@ -82,10 +88,15 @@ class HookConsumer:
             raise HookError(f"hook {name} cannot be created: {describe_error(wrong)}", "") from None
         self._methods = overridden_methods(self._hook)
         if not self._methods:
-            raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
+            raise HookError(
+                f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}"
+            )
         for method in sorted(self._methods):
             if inspect.iscoroutinefunction(getattr(self._hook, method)):
-                raise HookError(f"hook {name}: {method} is `async`, and nothing awaits it", "write it without `async`")
+                raise HookError(
+                    f"hook {name}: {method} is `async`, and nothing awaits it",
+                    "write it without `async`",
+                )
         self._tally = tally
         self._errors = errors
 
@@ -145,6 +156,8 @@ class HookConsumer:
         self._tally.calls += 1
         try:
             getattr(self._hook, method)(*values)
-        except BaseException as wrong:  # includes SystemExit: following continues, whatever a hook raises
+        except (
+            BaseException
+        ) as wrong:  # includes SystemExit: following continues, whatever a hook raises
             self._tally.errors += 1
             self._errors.add_error(method, wrong)

@@ -41,7 +41,9 @@ class HookLog(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Accept the whole text and write the part below the limit."""
-        data = text.encode("utf-8", "backslashreplace")[: self._remaining] if self._remaining else b""
+        data = (
+            text.encode("utf-8", "backslashreplace")[: self._remaining] if self._remaining else b""
+        )
         if data:
             self._remaining -= len(data)
             self._write_data(data if self._remaining else data + _FULL_NOTE)

@@ -1,6 +1,7 @@
 """Supervises a follower process: starts it, reads its messages, restarts it a few times if it dies.
 
-Each follower has one thread, which waits for a pipe. Only `finish` waits for a follower, for a bounded time.
+Each follower has one thread, which waits for a pipe. Only `finish` waits for a follower, for a
+bounded time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.follower import hook_log, status
 from a2a_proxy.follower.checkpoint import CheckpointFile
-from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
+from a2a_proxy.follower.status import (
+    FollowerDone,
+    FollowerFailed,
+    FollowerLag,
+    FollowerNotice,
+    HookCallFailed,
+)
 from a2a_proxy.follower.throttle import IDLE_SECONDS, Throttle
 from a2a_proxy.recorder.priority import restore_priority_of
 from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
@@ -38,7 +45,8 @@ class HookReport(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     outcome: str
-    """`done`, `stopped`, `slow` (the wait for it was given up), `died` (too often) or `failed` (it never began)."""
+    """`done`, `stopped`, `slow` (the wait for it was given up), `died` (too often) or `failed` (it
+    never began)."""
     calls: int
     errors: int
     frame: int
@@ -87,18 +95,21 @@ class HookKeeper(ProcessSupervisor):
     ) -> None:
         """Create a keeper. `session` is the UUID of the only session to follow, empty for all.
 
-        With `follow`, later rows are followed too. `notify` is called on the keeper's thread. Raises OSError if the
-        state directory cannot be used.
+        With `follow`, later rows are followed too. `notify` is called on the keeper's thread.
+        Raises OSError if the state directory cannot be used.
         """
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"
         super().__init__(
-            self.label, RestartPolicy(timing.pause_seconds, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS)
+            self.label,
+            RestartPolicy(timing.pause_seconds, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS),
         )
         self._module = program.module if program is not None else "a2a_proxy.follower"
         wanted = program.arguments if program is not None else ("--hook", name)
         self._arguments = [recording, *wanted, "--session", session]
-        self._arguments += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
+        self._arguments += [
+            word for word, given in (("--follow", follow), ("--prints", prints)) if given
+        ]
         self._prints = prints
         self._notify = notify
         self._stuck = timing.stuck_seconds
@@ -107,7 +118,9 @@ class HookKeeper(ProcessSupervisor):
         self._is_urgent = False
         self._reported_stuck = False
         self.log = hook_log.log_path(name)
-        self._checkpoint_descriptor = program.checkpoint if program is not None else open_unnamed_file()
+        self._checkpoint_descriptor = (
+            program.checkpoint if program is not None else open_unnamed_file()
+        )
         self._checkpoint = CheckpointFile(self._checkpoint_descriptor)
         self._life_read, self._life = os.pipe()
         self._outcome = ""
@@ -156,13 +169,18 @@ class HookKeeper(ProcessSupervisor):
 
     def _on_death(self, end: ProcessEnd, deaths: int) -> None:
         if deaths == 1:
-            message = f"{self.label} died ({end.description}); it is restarted and repeats the call in which it died"
+            message = (
+                f"{self.label} died ({end.description}); it is restarted and repeats the call in "
+                f"which it died"
+            )
             self._notify(message, f"see {self.log}")
 
     def _on_given_up(self, end: ProcessEnd) -> None:
         self._outcome = "died"
         how = f"{MAX_STARTS} times ({end.description})"
-        self._notify(f"{self.label} died {how}, given up; traffic and recording continue", f"see {self.log}")
+        self._notify(
+            f"{self.label} died {how}, given up; traffic and recording continue", f"see {self.log}"
+        )
 
     def _on_end(self) -> None:
         if self._stopping.is_set():
@@ -171,7 +189,14 @@ class HookKeeper(ProcessSupervisor):
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         out = hook_log.open_log(self.log)
         inherited = (self._life_read, status_fd, self._checkpoint_descriptor)
-        numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
+        numbers = [
+            "--life",
+            str(inherited[0]),
+            "--say",
+            str(inherited[1]),
+            "--ledger",
+            str(inherited[2]),
+        ]
         try:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
@@ -203,7 +228,11 @@ class HookKeeper(ProcessSupervisor):
         """Read statuses until the final one, or until the process has ended."""
         rest = b""
         while True:
-            pause = self._throttle.advance_to(time.monotonic()) if self._throttle is not None else IDLE_SECONDS
+            pause = (
+                self._throttle.advance_to(time.monotonic())
+                if self._throttle is not None
+                else IDLE_SECONDS
+            )
             if not select.select([pipe], [], [], pause)[0]:
                 if self._process is None or self._process.poll() is not None:
                     return  # another process holds the pipe, forked by the hook
@@ -233,20 +262,28 @@ class HookKeeper(ProcessSupervisor):
         elif isinstance(message, FollowerNotice):
             self._notify(message.message, message.hint)
         elif isinstance(message, FollowerLag):
-            self._notify(f"{self.label} is {message.frames:,} frames behind; the recording keeps them for it", "")
+            self._notify(
+                f"{self.label} is {message.frames:,} frames behind; the recording keeps them for "
+                f"it",
+                "",
+            )
 
     def _check_stuck(self) -> None:
         since = self._checkpoint.read_mark().since
         if since and not self._reported_stuck and time.monotonic() - since / 1e9 > self._stuck:
             self._reported_stuck = True
-            message = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording continue"
+            message = (
+                f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and "
+                f"recording continue"
+            )
             self._notify(message, "")
 
 
 def open_unnamed_file() -> int:
     """Return the descriptor of a file that is deleted with the last process that has it open.
 
-    The file is in memory if the system supports that, so that a full disk does not lose a hook's position.
+    The file is in memory if the system supports that, so that a full disk does not lose a hook's
+    position.
     """
     if hasattr(os, "memfd_create"):
         return os.memfd_create("a2a-proxy-hook")

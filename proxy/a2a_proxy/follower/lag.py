@@ -9,6 +9,7 @@ _COUNT_QUERY = """SELECT count(*) FROM frame JOIN session ON session.id = frame.
 
 
 def count_frames_after(path: str, session: str, frame: int) -> int:
-    """Return the number of frames of a session (by UUID) stored after `frame`. Raises RecordingError."""
+    """Return the number of frames of a session (by UUID) stored after `frame`. Raises
+    RecordingError."""
     with Recording(path) as recording:
         return int(recording.db.execute(_COUNT_QUERY, (session, frame)).fetchone()[0])

@@ -1,7 +1,8 @@
-"""The loop of a follower: reads new rows, hands them over, stores its position, and waits if there is nothing new.
+"""The loop of a follower: reads new rows, hands them over, stores its position, and waits if there
+is nothing new.
 
-Each row is handed over once. If a process dies, the next one repeats the call in which it died and continues from
-there. No transaction is open during a call.
+Each row is handed over once. If a process dies, the next one repeats the call in which it died and
+continues from there. No transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.batch_reader import FollowedRow, next_batch, read_value
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, FollowerState, PendingBatch, SessionCursor
+from a2a_proxy.follower.checkpoint import (
+    CallMark,
+    CheckpointFile,
+    FollowerState,
+    PendingBatch,
+    SessionCursor,
+)
 from a2a_proxy.follower.consumer import Consumer, RowKind
 from a2a_proxy.follower.file_identity import file_identity, reopen_recording
 from a2a_proxy.follower.hook_consumer import CallTally
@@ -51,10 +58,11 @@ class Follower:
         notify: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create a follower. `make_consumer` creates the consumer of a session, which counts its calls in `tally`.
+        """Create a follower. `make_consumer` creates the consumer of a session, which counts its
+        calls in `tally`.
 
-        `hurry` is called when a session that is followed live has ended, because a caller may wait from now on. Raises
-        RecordingError.
+        `hurry` is called when a session that is followed live has ended, because a caller may wait
+        from now on. Raises RecordingError.
         """
         self._target = target
         self._make_consumer = make_consumer
@@ -88,8 +96,8 @@ class Follower:
         self._recording.close()
 
     def _follow_round(self) -> bool:
-        """Hand over one batch of each running session and all batches of ended ones; return False if there were
-        none."""
+        """Hand over one batch of each running session and all batches of ended ones; return False
+        if there were none."""
         moved = False
         for session in self._followed_sessions():
             cursor = self._state.cursors.setdefault(session.id, SessionCursor())
@@ -114,7 +122,9 @@ class Follower:
         if batch.session.how and self._target.follow:
             self._hurry()
         if batch.items:
-            self._state.batch = PendingBatch(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
+            self._state.batch = PendingBatch(
+                session.id, [(item.kind, item.row) for item in batch.items], batch.after
+            )
             self._store_state(done=0)
         if not batch.items or self._hand_over(consumer, batch.items, 0):
             self._commit_batch(session.id, batch.after)
@@ -137,8 +147,8 @@ class Follower:
             self._commit_batch(batch.session, batch.after)
 
     def _hand_over(self, consumer: Consumer, items: list[FollowedRow], done: int) -> bool:
-        """Hand over items from number `done` on; return False if the follower was stopped before the batch was
-        settled."""
+        """Hand over items from number `done` on; return False if the follower was stopped before
+        the batch was settled."""
         for number in range(0 if consumer.takes_batches else done, len(items)):
             if self.stopping:
                 return False
@@ -148,7 +158,9 @@ class Follower:
                 consumer.add_row(item.kind, value)
             item.value = None
             frame = item.row if item.kind is RowKind.FRAME else self._mark.frame
-            self._store_mark(done=self._mark.done if consumer.takes_batches else number + 1, frame=frame)
+            self._store_mark(
+                done=self._mark.done if consumer.takes_batches else number + 1, frame=frame
+            )
         return consumer.finish_batch()
 
     def _commit_batch(self, session: int, after: SessionCursor) -> None:
@@ -180,7 +192,8 @@ class Follower:
 
     @property
     def done(self) -> int:
-        """Settled part of a batch that its consumer takes as a whole, in this process or an earlier one."""
+        """Settled part of a batch that its consumer takes as a whole, in this process or an earlier
+        one."""
         return self._mark.done
 
     def save_done(self, count: int) -> None:
@@ -189,7 +202,8 @@ class Follower:
 
     @property
     def notes(self) -> dict[int, int]:
-        """The consumer's notes by the key of a call; empty for a recording that was started again."""
+        """The consumer's notes by the key of a call; empty for a recording that was started
+        again."""
         return self._state.notes
 
     def save_notes(self) -> None:
@@ -225,8 +239,8 @@ class Follower:
         self._checkpoint.store_mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt_file(self) -> bool:
-        """Follow the file that the path leads to now, because a recorder starts a deleted recording again under its
-        name.
+        """Follow the file that the path leads to now, because a recorder starts a deleted recording
+        again under its name.
 
         Returns True if it is another file.
         """
@@ -259,5 +273,7 @@ class Follower:
     def _next_mark(self, done: int, frame: int | None) -> CallMark:
         """Return the mark of the current position, with the next call starting now."""
         frame = self._mark.frame if frame is None else frame
-        self._mark = CallMark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())
+        self._mark = CallMark(
+            done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns()
+        )
         return self._mark

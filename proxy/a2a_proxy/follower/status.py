@@ -1,4 +1,5 @@
-"""Messages of a follower to the program that started it: one JSON object per line, too few to fill the pipe."""
+"""Messages of a follower to the program that started it: one JSON object per line, too few to fill
+the pipe."""
 
 from __future__ import annotations
 

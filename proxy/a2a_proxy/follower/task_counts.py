@@ -12,8 +12,8 @@ _COUNT = "SELECT state, count(*) FROM task WHERE session = ? GROUP BY state"
 def task_states(recording: Recording, session: int) -> dict[str, int]:
     """Return the number of tasks by state.
 
-    Each state of the protocol is present. All other states count as `other`, because peers may invent any number of
-    them.
+    Each state of the protocol is present. All other states count as `other`, because peers may
+    invent any number of them.
     """
     known = {int(state): state.label for state in TaskState}
     counts = dict.fromkeys(known.values(), 0)

@@ -1,7 +1,7 @@
 """Throttles a process whose call computes without end to a tenth of the processor time.
 
-The lowest priority is not enough: two processors shown by a system are often one with two sets of registers, and a
-process on one of them takes a quarter of the other's speed at any priority.
+The lowest priority is not enough: two processors shown by a system are often one with two sets of
+registers, and a process on one of them takes a quarter of the other's speed at any priority.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from pathlib import Path
 IDLE_SECONDS = 0.25
 """Seconds between two checks of a process that runs unthrottled."""
 _LONG_CALL_SECONDS = 0.5
-"""Seconds a call may take before it is checked; nearly all return sooner, however much they compute."""
+"""Seconds a call may take before it is checked; nearly all return sooner, however much they
+compute."""
 _RUN_SECONDS, _REST_SECONDS = 0.1, 0.9
 """Seconds for which a throttled process alternately runs and is stopped."""
 _MIN_BUSY_SHARE = 0.5
-"""Processors in use between two checks that make a process a computing one; a call that waits is not throttled."""
+"""Processors in use between two checks that make a process a computing one; a call that waits is
+not throttled."""
 
 
 class Throttle:
@@ -30,7 +32,8 @@ class Throttle:
     """
 
     def __init__(self, process: subprocess.Popen[bytes], since: Callable[[], float]) -> None:
-        """`since` returns the start of the current call, seconds of the monotonic clock; 0 if no call is running."""
+        """`since` returns the start of the current call, seconds of the monotonic clock; 0 if no
+        call is running."""
         self._process = process
         self._call_start = since
         self._lock = threading.Lock()
@@ -40,7 +43,8 @@ class Throttle:
         self._due = 0.0
 
     def advance_to(self, now: float) -> float:
-        """Do what is due at `now`, seconds of the monotonic clock; return the seconds until the next step."""
+        """Do what is due at `now`, seconds of the monotonic clock; return the seconds until the
+        next step."""
         with self._lock:
             if now >= self._due and not self._released:
                 self._due = now + self._switch_process(now)
@@ -60,7 +64,11 @@ class Throttle:
         (at, before), spent = self._last_usage, processor_seconds(self._process.pid)
         self._last_usage = now, spent
         since = self._call_start()
-        if since and now - since > _LONG_CALL_SECONDS and spent - before >= _MIN_BUSY_SHARE * (now - at):
+        if (
+            since
+            and now - since > _LONG_CALL_SECONDS
+            and spent - before >= _MIN_BUSY_SHARE * (now - at)
+        ):
             self._process.send_signal(signal.SIGSTOP)
             self._stopped = True
             return _REST_SECONDS
@@ -73,8 +81,8 @@ class Throttle:
 
 
 def processor_seconds(process: int) -> float:
-    """Return its processor time so far; 0 if it has ended or the system does not report it (then it is not
-    throttled)."""
+    """Return its processor time so far; 0 if it has ended or the system does not report it (then it
+    is not throttled)."""
     try:
         words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

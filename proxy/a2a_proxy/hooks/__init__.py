@@ -1,7 +1,8 @@
-"""The interface for hooks: a class with some of the methods of `Hook`, called for the recorded traffic (manual: hooks).
+"""The interface for hooks: a class with some of the methods of `Hook`, called for the recorded
+traffic (manual: hooks).
 
-A hook observes: it receives the values of a recording, credentials already replaced by labels, in a process of its own.
-It cannot change, delay or drop traffic.
+A hook observes: it receives the values of a recording, credentials already replaced by labels, in a
+process of its own. It cannot change, delay or drop traffic.
 
 - `extensions`: loads the extensions of plug-ins (manual: extensions)
 - `find`: finds a hook by its name

@@ -1,4 +1,5 @@
-"""Loads the extensions that plug-ins describe: entry points, and objects that the user names as `module:NAME`."""
+"""Loads the extensions that plug-ins describe: entry points, and objects that the user names as
+`module:NAME`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class ExtensionPlugin(msgspec.Struct, frozen=True):
 
 
 def load_extensions(named: str | None = None) -> list[ExtensionPlugin]:
-    """Return the extensions of the user, then those of packages. Runs the code of their modules; raises nothing.
+    """Return the extensions of the user, then those of packages. Runs the code of their modules;
+    raises nothing.
 
     `named` takes the place of the environment variable.
     """
@@ -42,14 +44,21 @@ def load_extensions(named: str | None = None) -> list[ExtensionPlugin]:
 
 def _installed() -> Iterator[tuple[str, str]]:
     for entry in sorted(entry_points(group=EXTENSION_GROUP)):
-        yield entry.value, f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
+        yield (
+            entry.value,
+            f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "",
+        )
 
 
 def _load(reference: str, package: str) -> ExtensionPlugin:
     try:
         return ExtensionPlugin(reference, package, _read_extension(reference))
     except Exception as failure:  # the code of a plug-in
-        words = str(failure) if isinstance(failure, _PluginError) else f"{type(failure).__name__}: {failure}"
+        words = (
+            str(failure)
+            if isinstance(failure, _PluginError)
+            else f"{type(failure).__name__}: {failure}"
+        )
         return ExtensionPlugin(reference, package, failure=words)
 
 

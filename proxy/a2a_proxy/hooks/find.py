@@ -42,9 +42,11 @@ class InstalledHook(msgspec.Struct, frozen=True, order=True):
 
 
 def installed_hooks() -> list[InstalledHook]:
-    """Return all hooks that packages name in the entry-point group, by name. Runs none of their code."""
+    """Return all hooks that packages name in the entry-point group, by name. Runs none of their
+    code."""
     return sorted(
-        InstalledHook(each.name, each.value, _package_name(each)) for each in entry_points(group=ENTRY_POINT_GROUP)
+        InstalledHook(each.name, each.value, _package_name(each))
+        for each in entry_points(group=ENTRY_POINT_GROUP)
     )
 
 
@@ -59,13 +61,19 @@ def check_hook(name: str) -> None:
         HookError: the hook does not exist.
     """
     module = _resolve_reference(name).partition(":")[0].partition(".")[0]
-    known = module in sys.builtin_module_names or PathFinder.find_spec(module, [*sys.path, os.getcwd()]) is not None
+    known = (
+        module in sys.builtin_module_names
+        or PathFinder.find_spec(module, [*sys.path, os.getcwd()]) is not None
+    )
     if not known:
-        raise HookError(f"hook {name}: no module is named {module}", f"put the folder of {module} on PYTHONPATH")
+        raise HookError(
+            f"hook {name}: no module is named {module}", f"put the folder of {module} on PYTHONPATH"
+        )
 
 
 def load_hook(name: str) -> Callable[[], Any]:
-    """Return the class, or any other callable that creates the hook. Runs the module's code and raises its exceptions.
+    """Return the class, or any other callable that creates the hook. Runs the module's code and
+    raises its exceptions.
 
     Raises:
         HookError: the hook does not exist.
@@ -77,7 +85,10 @@ def load_hook(name: str) -> Callable[[], Any]:
     for part in attribute.split("."):
         target = _get_member(name, target, part)
     if not callable(target):
-        raise HookError(f"hook {name}: {attribute} is not a class", "name a class that is called without arguments")
+        raise HookError(
+            f"hook {name}: {attribute} is not a class",
+            "name a class that is called without arguments",
+        )
     made: Callable[[], Any] = target
     return made
 
@@ -86,7 +97,9 @@ def _get_member(name: str, owner: Any, part: str) -> Any:
     try:
         return getattr(owner, part)
     except AttributeError:
-        near = difflib.get_close_matches(part, [each for each in dir(owner) if each[0] != "_"], _MAX_NAMES_SHOWN, 0.4)
+        near = difflib.get_close_matches(
+            part, [each for each in dir(owner) if each[0] != "_"], _MAX_NAMES_SHOWN, 0.4
+        )
         hint = f"similar names: {', '.join(near)}" if near else "check the name after the colon"
         raise HookError(f"hook {name}: {owner.__name__} has no {part}", hint) from None
 
@@ -102,7 +115,10 @@ def _resolve_reference(name: str) -> str:
         return references[name].partition("[")[0].strip()
     near = difflib.get_close_matches(name, references, _MAX_NAMES_SHOWN, 0.4)
     if near:
-        raise HookError(f"no hook is named {name!r}; similar: {', '.join(near)}", f"list all hooks: {LIST_COMMAND}")
+        raise HookError(
+            f"no hook is named {name!r}; similar: {', '.join(near)}",
+            f"list all hooks: {LIST_COMMAND}",
+        )
     hint = (
         f"list the installed hooks: {LIST_COMMAND}"
         if references

@@ -14,7 +14,8 @@ _OLD_SUMMARY = re.compile(
     r"\bgenerations? (\d+)(?: to (\d+))?"
     r"|[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)"
 )
-"""The missing generations in summaries of versions whose evidence does not name them: `4 after 2: 3 did not come`."""
+"""The missing generations in summaries of versions whose evidence does not name them:
+`4 after 2: 3 did not come`."""
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The vocabulary: every value passed between the layers of the proxy, without behaviour.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Output of the observer:
 - `observation`: any value that the observer yields

@@ -8,7 +8,8 @@ import msgspec
 
 
 class CardForm(StrEnum):
-    """A way to turn a card into the bytes that are signed; specification and SDKs disagree (manual/signatures.md)."""
+    """A way to turn a card into the bytes that are signed; specification and SDKs disagree
+    (manual/signatures.md)."""
 
     SPECIFICATION = "specification"
     """A2A 1.0 section 8.4.1: members with presence and required members kept, RFC 8785."""
@@ -19,7 +20,8 @@ class CardForm(StrEnum):
     JAVASCRIPT_OBJECT = "JavaScript SDK, from an AgentCard object"
     """The form of SDKs of today without `securitySchemes`."""
     PYTHON_0_3 = "Python SDK 0.3"
-    """The members of 0.3 without those at the default of its schema, empty members dropped, `json.dumps`."""
+    """The members of 0.3 without those at the default of its schema, empty members dropped,
+    `json.dumps`."""
     AS_SERVED = "as served"
     """The JSON that the agent sent, RFC 8785."""
 

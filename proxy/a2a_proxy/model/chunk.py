@@ -31,8 +31,8 @@ class ChunkKind(IntEnum):
     EOF = 4
     """The sender of this direction will send no more bytes (FIN)."""
     RESET = 5
-    """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty;
-    `TLS ...` is a reason for users."""
+    """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8
+    text, may be empty; `TLS ...` is a reason for users."""
     CLOSED = 6
     """Both sides are closed; the last record of a connection."""
     OURS = 7
@@ -43,17 +43,20 @@ class ChunkKind(IntEnum):
     `data` is JSON; the captured copy holds the bytes as sent by the peer.
     """
     LOST = 9
-    """Bytes of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
+    """Bytes of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is
+    opaque from here."""
     END = 10
     """The session ended cleanly. Connection 0."""
     LOG = 11
     """Bytes that a stdio agent wrote to stderr."""
     SIGNAL = 12
-    """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
+    """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII
+    (`SIGTERM`)."""
     EXITED = 13
     """The process of a stdio agent has ended. `data` is JSON: `ExitFacts`."""
     PASSED = 14
-    """The bytes of this direction were relayed unread, through a forward proxy. `data` is JSON: `PassedFacts`."""
+    """The bytes of this direction were relayed unread, through a forward proxy. `data` is JSON:
+    `PassedFacts`."""
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -63,8 +66,8 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Number of the connection within the session, from 1; 0 for the session itself."""
     kind: ChunkKind
     direction: Direction
-    """Meaningful for DATA, EOF, RESET, OURS, EDIT, LOST and PASSED; LOG and EXITED go TO_CLIENT, SIGNAL goes
-    TO_AGENT."""
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT, LOST and PASSED; LOG and EXITED go TO_CLIENT,
+    SIGNAL goes TO_AGENT."""
     at: int
     """Time the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
@@ -76,7 +79,8 @@ class CertificateFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     sha256: str
     """The fingerprint, in hexadecimal digits."""
     names: tuple[str, ...] = ()
-    """Host names, addresses and URIs that it is for, the first ones; empty if they are not known."""
+    """Host names, addresses and URIs that it is for, the first ones; empty if they are not
+    known."""
     not_after: str = ""
     """The end of its validity (`2028-11-21T16:39:17Z`); empty if it is not known."""
     verified: bool = False
@@ -123,9 +127,11 @@ class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     listen: str
     """The address it connected to, `host:port`."""
     upstream: str
-    """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's command line."""
+    """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's
+    command line."""
     transport: str = "tcp"
-    """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
+    """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md
+    "Stdio")."""
     client_process: ClientProcess | None = None
     """The client's process; None if it is unknown."""
     tls: TlsFacts | None = None
@@ -133,8 +139,8 @@ class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     forwarded: bool = False
     """Whether the client chose the upstream by its request to a forward proxy."""
     deliverer: str = ""
-    """The upstream of the agent that delivers a push notification, as the user wrote it, if the client is this agent
-    and the upstream its client's webhook."""
+    """The upstream of the agent that delivers a push notification, as the user wrote it, if the
+    client is this agent and the upstream its client's webhook."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):

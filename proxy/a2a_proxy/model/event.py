@@ -1,7 +1,9 @@
-"""The A2A event model, one for all bindings and dialects: protocol 1.0 with the fields of the 1.1 draft.
+"""The A2A event model, one for all bindings and dialects: protocol 1.0 with the fields of the 1.1
+draft.
 
-Names and JSON form are those of 1.0; older dialects are mapped to it (manual/protocol.md "Canonical form"). Every field
-is optional, because a recorder shows messages as sent, including those that break a rule.
+Names and JSON form are those of 1.0; older dialects are mapped to it (manual/protocol.md "Canonical
+form"). Every field is optional, because a recorder shows messages as sent, including those that
+break a rule.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class TaskState(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TaskState | None:
-        """Create a member for a number that A2A does not define: protobuf enums are open to any 32-bit number."""
+        """Create a member for a number that A2A does not define: protobuf enums are open to any
+        32-bit number."""
         if not isinstance(value, int):
             return None
         state = int.__new__(cls, value)
@@ -55,7 +58,9 @@ def state_label(number: int) -> str:
     return TaskState(number).label if number in TaskState.__members__.values() else str(number)
 
 
-_TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+_TERMINAL = frozenset(
+    {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
+)
 
 
 class _Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
@@ -116,7 +121,8 @@ class TaskStatus(_Value):
 
 
 class TimelineEntry(_Value):
-    """A change of a task (1.1 draft section 3.2.8); neither a message nor a status if its kind is unknown."""
+    """A change of a task (1.1 draft section 3.2.8); neither a message nor a status if its kind is
+    unknown."""
 
     message: Message | None = None
     """A client's message."""

@@ -1,4 +1,5 @@
-"""Connections and exchanges, as snapshots. The state machines that create them are in `protocol`."""
+"""Connections and exchanges, as snapshots. The state machines that create them are in
+`protocol`."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class ConnectionTls(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
-"""Names in `Connection.counters`, by direction: bytes that were relayed but not decoded; absent if 0."""
+"""Names in `Connection.counters`, by direction: bytes that were relayed but not decoded; absent if
+0."""
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -74,15 +76,16 @@ class Connection(msgspec.Struct, frozen=True):
     closed: int = 0
     """0 while open."""
     how: str = ""
-    """How it ended, with the first side to act: `client eof`, `agent reset`, `agent goaway`, `refused: ...`,
-    `proxy killed`; empty while open. A stdio agent: `client eof, then agent exited with code 0`,
-    `agent killed by SIGKILL`."""
+    """How it ended, with the first side to act: `client eof`, `agent reset`, `agent goaway`,
+    `refused: ...`, `proxy killed`; empty while open. A stdio agent:
+    `client eof, then agent exited with code 0`, `agent killed by SIGKILL`."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     lost_bytes: int = 0
     """Bytes that were relayed but not captured."""
     counters: dict[str, int] = {}
-    """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`; and `OPAQUE_COUNTERS`."""
+    """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`; and
+    `OPAQUE_COUNTERS`."""
     client_process: ClientProcess | None = None
     """The client's process; None if it is unknown."""
     tls: ConnectionTls | None = None
@@ -93,7 +96,9 @@ class Connection(msgspec.Struct, frozen=True):
         """The facts known when it was opened."""
         transport = "stdio" if self.kind == "stdio" else "tcp"
         client_tls = self.tls.client if self.tls is not None else None
-        return ConnectionFacts(self.client, self.listen, self.upstream, transport, self.client_process, client_tls)
+        return ConnectionFacts(
+            self.client, self.listen, self.upstream, transport, self.client_process, client_tls
+        )
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -109,7 +114,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """First byte of the request, ns."""
     dialect: Dialect = Dialect.UNKNOWN
     operation: str = ""
-    """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty if it is not an A2A operation."""
+    """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty if it is not an
+    A2A operation."""
     method: str = ""
     """The method on the wire: the JSON-RPC method, `GET`, or the gRPC method."""
     target: str = ""
@@ -139,11 +145,12 @@ class Exchange(msgspec.Struct, frozen=True):
     error: str = ""
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty without an error."""
     how: str = ""
-    """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its bytes were not captured, or cannot be decoded), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`,
-    `switched to h2c: ...` (the connection left HTTP/1, the rest is not decoded); empty while open. With stdio also
-    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (too many
-    exchanges were open)."""
+    """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`,
+    `connection lost` (its bytes were not captured, or cannot be decoded), `proxy stopped`,
+    `proxy killed`, `refused`, `cut by --fault`, `switched to h2c: ...` (the connection left HTTP/1,
+    the rest is not decoded); empty while open. With stdio also `agent exited` (its process ended,
+    and not because its client closed it), `id used again`, and `forgotten` (too many exchanges were
+    open)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""
@@ -168,20 +175,22 @@ class Exchange(msgspec.Struct, frozen=True):
     live_payload: str = ""
     """Payload family of a live stream: `bidi`, `1975` or `2153`."""
     current_generation: int | None = None
-    """`currentGeneration` of a GetTask: the response may be held until the task has a later one (A2A 1.1 draft
-    section 3.2.7). None if it is not set or is not a number."""
+    """`currentGeneration` of a GetTask: the response may be held until the task has a later one
+    (A2A 1.1 draft section 3.2.7). None if it is not set or is not a number."""
     generation_match: int | None = None
     """`ifGenerationMatch` of a send; None as above."""
     generation: int = 0
     """The agent's last generation in this exchange; 0 if it sent none."""
     sent_traceparent: str = ""
-    """The `traceparent` sent to the agent, if the proxy replaced the client's `traceparent`: the trace id is the same,
-    and the parent id that of the proxy's own span. Empty if the field was passed unchanged."""
+    """The `traceparent` sent to the agent, if the proxy replaced the client's `traceparent`: the
+    trace id is the same, and the parent id that of the proxy's own span. Empty if the field was
+    passed unchanged."""
     card_signatures: tuple[CardSignature, ...] = ()
     """The signatures of the card that the agent sent, as verified before redaction."""
     agent: str = ""
-    """The agent that is called: its upstream as the user wrote it and its base path (`127.0.0.1:8000/a2a/alpha`); the
-    command line of a stdio agent. One agent with several interfaces has the first of its names."""
+    """The agent that is called: its upstream as the user wrote it and its base path
+    (`127.0.0.1:8000/a2a/alpha`); the command line of a stdio agent. One agent with several
+    interfaces has the first of its names."""
 
     @property
     def trace_context(self) -> str:
@@ -191,4 +200,9 @@ class Exchange(msgspec.Struct, frozen=True):
     @property
     def waits(self) -> bool:
         """Whether it is a long poll that is not answered yet."""
-        return self.current_generation is not None and not self.closed and not self.events and not self.error
+        return (
+            self.current_generation is not None
+            and not self.closed
+            and not self.events
+            and not self.error
+        )

@@ -1,5 +1,5 @@
-"""JSON of values that hold file names. Python represents bytes that are not UTF-8 as lone surrogates, which msgspec
-rejects."""
+"""JSON of values that hold file names. Python represents bytes that are not UTF-8 as lone
+surrogates, which msgspec rejects."""
 
 from __future__ import annotations
 

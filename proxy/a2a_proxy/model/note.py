@@ -6,7 +6,8 @@ import msgspec
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note or a bookmark, or both; a place has at most one. The text is the user's own and is not redacted."""
+    """A note or a bookmark, or both; a place has at most one. The text is the user's own and is not
+    redacted."""
 
     text: str
     """Empty if the place is only bookmarked."""

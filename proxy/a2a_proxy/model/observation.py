@@ -1,8 +1,8 @@
 """The output of the pure core.
 
-`Observer.feed` yields frames and findings in wire order. Connections, exchanges and tasks change many times a second,
-so they are not yielded one by one: `Observer.pop_changes` returns one snapshot of each that changed since the last
-call.
+`Observer.feed` yields frames and findings in wire order. Connections, exchanges and tasks change
+many times a second, so they are not yielded one by one: `Observer.pop_changes` returns one snapshot
+of each that changed since the last call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Changes(msgspec.Struct):
     exchanges: list[Exchange]
     tasks: list[Task]
     segments: list[Segment] = []
-    """Segments that began, grew or ended, except turns that are one unary call, which their exchange describes."""
+    """Segments that began, grew or ended, except turns that are one unary call, which their
+    exchange describes."""
     interruptions: list[Interruption] = []
     handoffs: list[Handoff] = []
     healed: list[tuple[str, MissedGenerations]] = []

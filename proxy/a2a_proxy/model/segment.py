@@ -17,7 +17,8 @@ GAP_CLIENT = 800_000_000
 GAP_AGENT = 1_500_000_000
 """ns of an agent's silence that end its segment (manual/protocol.md "Segments")."""
 YIELD_WITHIN = 1_000_000_000
-"""ns within which an agent's output must stop to count as yielding (manual/protocol.md "Interruptions")."""
+"""ns within which an agent's output must stop to count as yielding (manual/protocol.md
+"Interruptions")."""
 IDLE = 1_000_000_000
 """ns between two events of an agent after which it counts as idle (manual/segments.md)."""
 
@@ -34,7 +35,8 @@ class Segment(msgspec.Struct, frozen=True):
     speaker: str
     """`client` or `agent`."""
     turn: int
-    """Number of the turn within the task, from 1; 0 for output of the agent before any client frame."""
+    """Number of the turn within the task, from 1; 0 for output of the agent before any client
+    frame."""
     exchange: int
     """The exchange of its first frame."""
     seq: int
@@ -51,13 +53,15 @@ class Segment(msgspec.Struct, frozen=True):
     ended: int = 0
     """Time its end became clear; 0 while it is open."""
     reason: str = ""
-    """Why it ended: `speaker`, `silence`, `artifact`, `interrupted`, `transfer`, `completed`, `failed`, `canceled`,
-    `rejected`, `input`, `auth`, `error` (the call was answered with an error), `closed`, `broken`. Empty while open."""
+    """Why it ended: `speaker`, `silence`, `artifact`, `interrupted`, `transfer`, `completed`,
+    `failed`, `canceled`, `rejected`, `input`, `auth`, `error` (the call was answered with an
+    error), `closed`, `broken`. Empty while open."""
     frames: int = 1
     bytes: int = 0
     """Bytes of its frames' payloads."""
     outputs: int = 0
-    """Frames with output: artifact updates, messages, states with a message, tasks with artifacts or a message."""
+    """Frames with output: artifact updates, messages, states with a message, tasks with artifacts
+    or a message."""
     first_output: int = 0
     last_output: int = 0
     gap: int = 0
@@ -83,8 +87,8 @@ class Interruption(msgspec.Struct, frozen=True):
     task_id: str
     context_id: str
     kind: str
-    """`message` (on the same task), `cancel`, `event` (of a media stream), or `context`: a new task in the same
-    context, which is weak evidence."""
+    """`message` (on the same task), `cancel`, `event` (of a media stream), or `context`: a new task
+    in the same context, which is weak evidence."""
     segment: int
     """The agent's segment that was interrupted."""
     exchange: int
@@ -95,8 +99,8 @@ class Interruption(msgspec.Struct, frozen=True):
     ended: int = 0
     """Time the outcome became clear; 0 while it is open."""
     outcome: str = ""
-    """`yielded` (the output stopped within `YIELD_WITHIN`), `overlapped` (it continued), `canceled`, `rejected` (the
-    client's frame was answered with an error). Empty while open."""
+    """`yielded` (the output stopped within `YIELD_WITHIN`), `overlapped` (it continued),
+    `canceled`, `rejected` (the client's frame was answered with an error). Empty while open."""
     residual_frames: int = 0
     """Frames of the interrupted output that arrived after `at`."""
     residual_bytes: int = 0
@@ -109,8 +113,8 @@ class Interruption(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> int | None:
-        """Interruption latency, ns: until the last frame of the interrupted output; None if no frame arrived after
-        `at`."""
+        """Interruption latency, ns: until the last frame of the interrupted output; None if no
+        frame arrived after `at`."""
         return self.last_residual - self.at if self.last_residual else None
 
     @property
@@ -125,10 +129,11 @@ class Handoff(msgspec.Struct, frozen=True):
     id: int
     """Number within the session, from 1."""
     kind: str
-    """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or `next` (the client
-    continues the context at another agent)."""
+    """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or
+    `next` (the client continues the context at another agent)."""
     evidence: str
-    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or `content`."""
+    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or
+    `content`."""
     agent: str
     """The agent that hands off."""
     task_id: str
@@ -146,7 +151,8 @@ class Handoff(msgspec.Struct, frozen=True):
     at: int
     """Time that frame was complete."""
     ended: int = 0
-    """Time of the new agent's first output, or when it was clear that none will follow; 0 while it is open."""
+    """Time of the new agent's first output, or when it was clear that none will follow; 0 while it
+    is open."""
     first_output: int = 0
     briefing: int = 0
     """Bytes of the request to the new agent; 0 within one task."""

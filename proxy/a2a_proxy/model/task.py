@@ -8,13 +8,15 @@ import msgspec
 
 
 class Support(IntEnum):
-    """Whether the agent numbers a task (manual/protocol.md "Generations"). The numbers are stored: never renumber."""
+    """Whether the agent numbers a task (manual/protocol.md "Generations"). The numbers are stored:
+    never renumber."""
 
     UNKNOWN = 0
     """No client has requested it: the exchanges use an older version."""
     YES = 1
     NO = 2
-    """The agent sends no numbers although the client speaks 1.1, or one number for two events: do not rely on them."""
+    """The agent sends no numbers although the client speaks 1.1, or one number for two events: do
+    not rely on them."""
 
 
 class MissedReason(IntEnum):
@@ -22,7 +24,8 @@ class MissedReason(IntEnum):
 
     UNKNOWN = 0
     MESSAGE = 1
-    """Probably a client's message, which advances the generation but need not be sent to subscribers."""
+    """Probably a client's message, which advances the generation but need not be sent to
+    subscribers."""
     SHOWN_MESSAGE = 2
     """A timeline shows a client's message, or an entry of a kind that A2A does not define yet."""
     EVENT = 3
@@ -32,7 +35,8 @@ class MissedReason(IntEnum):
 
 
 class MissedGenerations(msgspec.Struct, frozen=True):
-    """A run of generations missing on a stream, and the exchange that closed the gap for the same client."""
+    """A run of generations missing on a stream, and the exchange that closed the gap for the same
+    client."""
 
     first: int
     last: int
@@ -45,10 +49,12 @@ class MissedGenerations(msgspec.Struct, frozen=True):
     by: int = 0
     """The exchange that closed the gap; 0 if another stream had already delivered the events."""
     generation: int = 0
-    """The generation that closed the gap: that of the last missing event, or of a snapshot at least as new."""
+    """The generation that closed the gap: that of the last missing event, or of a snapshot at least
+    as new."""
     reason: MissedReason = MissedReason.UNKNOWN
     message: int = 0
-    """The exchange with the client's message; 0 if the reason is another one or the message did not pass here."""
+    """The exchange with the client's message; 0 if the reason is another one or the message did not
+    pass here."""
 
     @property
     def is_explained(self) -> bool:
@@ -88,10 +94,11 @@ class Task(msgspec.Struct, frozen=True):
     generation: int = 0
     """Highest generation seen; 0 if the agent sends none."""
     seen: tuple[tuple[int, int], ...] = ()
-    """Generations seen in events or snapshots, as ascending (first, last), at most the highest 64."""
+    """Generations seen in events or snapshots, as ascending (first, last), at most the highest
+    64."""
     missed: tuple[MissedGenerations, ...] = ()
-    """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in `seen` was sent while
-    no stream was open."""
+    """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in
+    `seen` was sent while no stream was open."""
     support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()
     messages: int = 0

@@ -1,6 +1,7 @@
 """Texts and JSON shared by the command lines and the screens: durations, sizes, labels, layouts.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Output:
 - `output`: the one writer of both programs

@@ -18,10 +18,15 @@ def format_range(first: int, last: int) -> str:
 
 
 def requested_generations(exchange: Exchange) -> str:
-    """Return the generation condition of a call and the result of a long poll; empty if it has no condition."""
+    """Return the generation condition of a call and the result of a long poll; empty if it has no
+    condition."""
     above = exchange.current_generation
     if above is None:
-        return "" if exchange.generation_match is None else f"if the generation is {exchange.generation_match}"
+        return (
+            ""
+            if exchange.generation_match is None
+            else f"if the generation is {exchange.generation_match}"
+        )
     if exchange.waits:
         return f"for a generation above {above}"
     waited, got = f"waited for a generation above {above}", exchange.generation
@@ -33,16 +38,20 @@ def requested_generations(exchange: Exchange) -> str:
 
 
 def generations_line(task: Task, operation: Callable[[int], str]) -> str:
-    """Return a task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at generation 6`.
+    """Return a task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at
+    generation 6`.
 
-    `operation` returns the operation of an exchange. Empty if the task has no numbers and was not asked for them.
+    `operation` returns the operation of an exchange. Empty if the task has no numbers and was not
+    asked for them.
     """
     if not task.generation:
         return "no generations: the agent sends none" if task.support is Support.NO else ""
     some = task.seen[-_MAX_SHOWN_RANGES:]
     told = " ".join(format_range(first, last) for first, last in some)
     parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{told}"]
-    parts += [f"{format_range(first, last)} not seen" for first, last in _unseen_ranges(task)][-_MAX_SHOWN_RANGES:]
+    parts += [f"{format_range(first, last)} not seen" for first, last in _unseen_ranges(task)][
+        -_MAX_SHOWN_RANGES:
+    ]
     parts += [missed_label(each, operation) for each in task.missed[-_MAX_SHOWN_RANGES:]]
     if len(task.missed) > _MAX_SHOWN_RANGES:
         parts.append(f"{len(task.missed) - _MAX_SHOWN_RANGES} more gaps before")
@@ -52,8 +61,8 @@ def generations_line(task: Task, operation: Callable[[int], str]) -> str:
 
 
 def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between the seen generations that are not gaps of a stream: they passed while no stream was
-    open."""
+    """Yield the ranges between the seen generations that are not gaps of a stream: they passed
+    while no stream was open."""
     for (_, before), (after, _) in zip(task.seen, task.seen[1:], strict=False):
         first = before + 1
         for gap in sorted(task.missed, key=lambda each: each.first):
@@ -67,8 +76,8 @@ def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
 
 
 def missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
-    """Return a run in words: `4 missed on #1, healed by #7 GetTask at generation 6`, or `4 is probably the client's
-    message in #3`."""
+    """Return a run in words: `4 missed on #1, healed by #7 GetTask at generation 6`, or
+    `4 is probably the client's message in #3`."""
     if gap.is_explained:
         return f"{format_range(gap.first, gap.last)} {_explain_gap(gap)}"
     where = f" on #{gap.exchange}" if gap.exchange else ""
@@ -88,18 +97,24 @@ def _explain_gap(gap: MissedGenerations) -> str:
         what = "is the client's message" if one else "are the client's messages"
     else:
         return (
-            f"{'is' if one else 'are'} no event: the timeline shows another kind of entry or a message sent elsewhere"
+            f"{'is' if one else 'are'} no event: the timeline shows another kind of entry or a "
+            f"message sent elsewhere"
         )
     return f"{what} in #{gap.message}"
 
 
-def healed_label(gap: MissedGenerations, operation: Callable[[int], str], noun: str = "generation ") -> str:
+def healed_label(
+    gap: MissedGenerations, operation: Callable[[int], str], noun: str = "generation "
+) -> str:
     """Return how a gap was repaired: `healed by #7 GetTask at generation 6`."""
     if not gap.by:
         return "received on another stream"
     if gap.by == gap.exchange:
         return f"healed on the same stream at {noun}{gap.generation}"
-    return f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at {noun}{gap.generation}"
+    return (
+        f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at "
+        f"{noun}{gap.generation}"
+    )
 
 
 def generations_object(task: Task) -> dict[str, object] | None:

@@ -1,7 +1,8 @@
-"""JUnit XML as CI services accept it: no characters that XML lacks, and no text longer than they read.
+"""JUnit XML as CI services accept it: no characters that XML lacks, and no text longer than they
+read.
 
-The services identify a case by its `classname` and `name` alone, whatever its suite, and show the text of a failed or
-skipped case.
+The services identify a case by its `classname` and `name` alone, whatever its suite, and show the
+text of a failed or skipped case.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ MAX_LINES = 200
 class JunitSuite:
     """One suite; its cases are in the order in which they are added."""
 
-    def __init__(self, name: str, *, began: int = 0, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, name: str, *, began: int = 0, properties: Mapping[str, object] | None = None
+    ) -> None:
         """Create a suite. `began`: ns since the epoch, or 0 if unknown."""
         self.element = ElementTree.Element("testsuite", name=escape_xml_text(name))
         if began:
@@ -29,11 +32,15 @@ class JunitSuite:
         if properties:
             parent = ElementTree.SubElement(self.element, "properties")
             for key, value in properties.items():
-                ElementTree.SubElement(parent, "property", name=key, value=escape_xml_text(str(value)))
+                ElementTree.SubElement(
+                    parent, "property", name=key, value=escape_xml_text(str(value))
+                )
 
     def add_case(self, classname: str, name: str, *, took: int | None = None) -> JunitCase:
         """Add a case; `took`: ns, or None if unknown."""
-        element = ElementTree.SubElement(self.element, "testcase", classname=classname, name=escape_xml_text(name))
+        element = ElementTree.SubElement(
+            self.element, "testcase", classname=classname, name=escape_xml_text(name)
+        )
         if took is not None:
             element.set("time", f"{took / 1e9:.6f}")
         return JunitCase(element)
@@ -51,11 +58,18 @@ class JunitCase:
 
     def add_failure(self, kind: str, message: str, lines: Sequence[str]) -> None:
         """Mark the case as failed; `message` in one line, `lines` in full."""
-        _set_text(ElementTree.SubElement(self._element, "failure", type=kind, message=escape_xml_text(message)), lines)
+        _set_text(
+            ElementTree.SubElement(
+                self._element, "failure", type=kind, message=escape_xml_text(message)
+            ),
+            lines,
+        )
 
     def add_skipped(self, why: str) -> None:
         """Mark the case as skipped; the reason is stored in both places where services read it."""
-        ElementTree.SubElement(self._element, "skipped", message=escape_xml_text(why)).text = escape_xml_text(why)
+        ElementTree.SubElement(
+            self._element, "skipped", message=escape_xml_text(why)
+        ).text = escape_xml_text(why)
 
     def add_output(self, lines: Sequence[str]) -> None:
         """Add output to a passed case."""

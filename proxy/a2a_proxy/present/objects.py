@@ -59,5 +59,9 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     evidence: dict[str, object] = dict(finding.evidence)
     if (count := finding.evidence.get("count", "")).isdecimal():
         evidence["count"] = int(count)
-    readable = {"severity": finding.severity.name.lower(), "at": text.format_utc(finding.at), "evidence": evidence}
+    readable = {
+        "severity": finding.severity.name.lower(),
+        "at": text.format_utc(finding.at),
+        "evidence": evidence,
+    }
     return {**msgspec.to_builtins(finding), **readable}

@@ -1,7 +1,9 @@
-"""The one writer of both programs: nothing else prints on stdout or stderr (TID251 and T20 in pyproject).
+"""The one writer of both programs: nothing else prints on stdout or stderr (TID251 and T20 in
+pyproject).
 
-Lines for people have symbols in place of all characters that could control a terminal or begin another line, so that a
-peer's text cannot forge output. Output for programs is written as it is: its format escapes such characters.
+Lines for people have symbols in place of all characters that could control a terminal or begin
+another line, so that a peer's text cannot forge output. Output for programs is written as it is:
+its format escapes such characters.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def print_json(value: Any) -> None:
 
 
 def print_document(text: str, *, end: str = "\n") -> None:
-    """Print lines of a format for programs, or of the program's own files, as they are on stdout."""
+    """Print lines of a format for programs, or of the program's own files, as they are on
+    stdout."""
     print(text, end=end)
 
 
@@ -61,7 +64,8 @@ def is_terminal() -> bool:
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal on stdout in cells; 0 if stdout is not a terminal, and then nothing is cut."""
+    """Return the width of the terminal on stdout in cells; 0 if stdout is not a terminal, and then
+    nothing is cut."""
     return shutil.get_terminal_size().columns if is_terminal() else 0
 
 
@@ -74,18 +78,21 @@ class ColouredWord(NamedTuple):
 
 
 class Printer:
-    """Writes lines for people or JSON lines by a thread of its own, so that a stopped terminal stops neither traffic
-    nor recording. If the reader has gone (`| head`), nothing more is written and no error is raised.
+    """Writes lines for people or JSON lines by a thread of its own, so that a stopped terminal
+    stops neither traffic nor recording. If the reader has gone (`| head`), nothing more is written
+    and no error is raised.
 
     Python's own streams would suffice for writing, but not at exit, which waits for their locks.
     """
 
     def __init__(self, stream: TextIO | None, dropped_note: Callable[[int], str]) -> None:
-        """Create the printer. `stream` is None if the program was started without it; `dropped_note` returns the text
-        for a number of dropped lines."""
+        """Create the printer. `stream` is None if the program was started without it;
+        `dropped_note` returns the text for a number of dropped lines."""
         self._descriptor = stream.fileno() if stream is not None else -1
         self._encoding = (stream.encoding if stream is not None else "") or "utf-8"
-        self._has_colours = stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
+        self._has_colours = (
+            stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
+        )
         self._dropped_note = dropped_note
         self._lines: deque[str] = deque()
         self._dropped = 0
@@ -94,7 +101,8 @@ class Printer:
         self._thread: threading.Thread | None = None
 
     def __call__(self, *parts: str | ColouredWord) -> None:
-        """Queue a line of these parts, with two spaces between those that are not empty. Never blocks."""
+        """Queue a line of these parts, with two spaces between those that are not empty. Never
+        blocks."""
         line = "  ".join(self._format_part(part) for part in parts if part)
         with self._changed:
             if len(self._lines) >= MAX_LINES:
@@ -102,7 +110,9 @@ class Printer:
                 return
             self._lines.append(line)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._print_queued, name="printer", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._print_queued, name="printer", daemon=True
+                )
                 self._thread.start()
             self._changed.notify_all()
 
@@ -128,7 +138,9 @@ class Printer:
                 if self._dropped:
                     lines.append(self._dropped_note(self._dropped))
                     self._dropped = 0
-            self._write_data("".join(line + "\n" for line in lines).encode(self._encoding, "backslashreplace"))
+            self._write_data(
+                "".join(line + "\n" for line in lines).encode(self._encoding, "backslashreplace")
+            )
 
     def _write_data(self, data: bytes) -> None:
         while data and self._descriptor >= 0:

@@ -1,4 +1,5 @@
-"""Format times, sizes, ids and outcomes, with the same words on the console, in `ls` and in `show`."""
+"""Format times, sizes, ids and outcomes, with the same words on the console, in `ls` and in
+`show`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _DELIVERY_ENDS = {
 
 
 def format_time(at: int) -> str:
-    """Return the local wall time of `at` (ns since the epoch), to the millisecond: `09:41:07.123`."""
+    """Return the local wall time of `at` (ns since the epoch), to the millisecond:
+    `09:41:07.123`."""
     seconds, rest = divmod(at, _SECOND_IN_NS)
     return f"{datetime.fromtimestamp(seconds):%H:%M:%S}.{rest // 1_000_000:03d}"
 
@@ -93,14 +95,16 @@ def format_count(count: int, noun: str) -> str:
 
 
 def finding_location(finding: Finding) -> str:
-    """Return the place of a finding: `#1.3` (exchange and frame), `#1`, or empty for a finding about a connection."""
+    """Return the place of a finding: `#1.3` (exchange and frame), `#1`, or empty for a finding
+    about a connection."""
     if not finding.exchange:
         return ""
     return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
 def finding_place(finding: Finding) -> str:
-    """Return the place of a finding for people: `#1.3 (agent's event)`, `#1 (whole exchange)` or `connection 2`."""
+    """Return the place of a finding for people: `#1.3 (agent's event)`, `#1 (whole exchange)` or
+    `connection 2`."""
     location = finding_location(finding)
     if not location:
         return f"connection {finding.connection}" if finding.connection else ""
@@ -109,10 +113,14 @@ def finding_place(finding: Finding) -> str:
 
 
 def session_routes(facts: SessionFacts) -> list[str]:
-    """Return the routes of a session: `127.0.0.1:9000 -> agent:8000`, or `... -> desk (agent:8000)` with a name."""
+    """Return the routes of a session: `127.0.0.1:9000 -> agent:8000`, or `... -> desk (agent:8000)`
+    with a name."""
     names = facts.names or ("",) * len(facts.listens)
     pairs = zip(facts.listens, facts.upstreams, names, strict=False)
-    return [f"{listen} -> {f'{name} ({upstream})' if name else upstream}" for listen, upstream, name in pairs]
+    return [
+        f"{listen} -> {f'{name} ({upstream})' if name else upstream}"
+        for listen, upstream, name in pairs
+    ]
 
 
 def outcome_label(exchange: Exchange) -> str:
@@ -121,8 +129,13 @@ def outcome_label(exchange: Exchange) -> str:
 
 
 def end_reason(exchange: Exchange) -> str:
-    """Return how an exchange ended, with the roles of its peers: `agent gone`, of a delivery `receiver gone`."""
-    return _DELIVERY_ENDS.get(exchange.how, exchange.how) if exchange.binding is Binding.WEBHOOK else exchange.how
+    """Return how an exchange ended, with the roles of its peers: `agent gone`, of a delivery
+    `receiver gone`."""
+    return (
+        _DELIVERY_ENDS.get(exchange.how, exchange.how)
+        if exchange.binding is Binding.WEBHOOK
+        else exchange.how
+    )
 
 
 def exchange_title(exchange: Exchange) -> str:
@@ -136,7 +149,8 @@ def binding_and_dialect(exchange: Exchange) -> str:
 
 
 def live_stream_label(exchange: Exchange) -> str:
-    """Return the messages of a live stream, `live:bidi` as in `--live bidi`, and the peer that half-closed first."""
+    """Return the messages of a live stream, `live:bidi` as in `--live bidi`, and the peer that
+    half-closed first."""
     if not exchange.live_payload:
         return ""
     first = f"{exchange.half_close} half-closed first" if exchange.half_close else ""
@@ -144,23 +158,28 @@ def live_stream_label(exchange: Exchange) -> str:
 
 
 def latency_label(exchange: Exchange) -> str:
-    """Return the duration of an exchange, and of a stream also the time to its first event, both from
-    `latency_origin`; words for an answer that is older than the end of its request.
+    """Return the duration of an exchange, and of a stream also the time to its first event, both
+    from `latency_origin`; words for an answer that is older than the end of its request.
     """
     is_stream = exchange.streaming and exchange.first_event
     total = _duration(exchange)
     if is_answered_early(exchange):
         return EARLY_ANSWER + (f", {total}" if is_stream and total else "")
     if is_stream:
-        return f"first {format_duration(max(exchange.first_event - latency_origin(exchange), 0))}, {total}"
+        return (
+            f"first {format_duration(max(exchange.first_event - latency_origin(exchange), 0))}, "
+            f"{total}"
+        )
     return total
 
 
 def duration_cell(exchange: Exchange) -> str:
-    """Return the duration of an exchange for a column: `37 ms`, or `early` for one answer before the end of its
-    request.
+    """Return the duration of an exchange for a column: `37 ms`, or `early` for one answer before
+    the end of its request.
     """
-    return "early" if is_answered_early(exchange) and not exchange.streaming else _duration(exchange)
+    return (
+        "early" if is_answered_early(exchange) and not exchange.streaming else _duration(exchange)
+    )
 
 
 def _duration(exchange: Exchange) -> str:

@@ -18,9 +18,12 @@ def describe_tls(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def describe_other_host(exchange: Exchange, connection: Connection) -> str:
-    """Return a line if the call names another host than its client's TLS handshake, else an empty text."""
+    """Return a line if the call names another host than its client's TLS handshake, else an empty
+    text."""
     asked = (
-        connection.tls.client.server_name if connection.tls is not None and connection.tls.client is not None else ""
+        connection.tls.client.server_name
+        if connection.tls is not None and connection.tls.client is not None
+        else ""
     )
     host = host_of(exchange.authority).rstrip(".")
     if not asked or not host or host == asked.rstrip("."):
@@ -29,10 +32,16 @@ def describe_other_host(exchange: Exchange, connection: Connection) -> str:
 
 
 def _describe_handshake(facts: TlsFacts, server: str) -> str:
-    parts = [", ".join(word for word in (facts.version, facts.cipher, facts.alpn or "no ALPN") if word)]
+    parts = [
+        ", ".join(word for word in (facts.version, facts.cipher, facts.alpn or "no ALPN") if word)
+    ]
     parts.append(f"server name {facts.server_name}" if facts.server_name else "no server name")
     parts += [_describe_certificate(server, facts.server)] if facts.server is not None else []
-    parts += [_describe_certificate("client's certificate", facts.client)] if facts.client is not None else []
+    parts += (
+        [_describe_certificate("client's certificate", facts.client)]
+        if facts.client is not None
+        else []
+    )
     return "; ".join(parts)
 
 

@@ -1,8 +1,10 @@
-"""Decoding of wire events into A2A: operations, dialects, bindings, the event model, artifacts and tasks.
+"""Decoding of wire events into A2A: operations, dialects, bindings, the event model, artifacts and
+tasks.
 
 `event`, `artifact` and `describe` read recorded frames lazily, outside the hot path.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Entry points:
 - `conversation`: decodes one connection: wire events in, frames and findings out

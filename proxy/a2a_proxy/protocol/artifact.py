@@ -1,6 +1,8 @@
-"""Assemble artifacts from their chunks (manual/protocol.md "Artifacts"), offline, from recorded events.
+"""Assemble artifacts from their chunks (manual/protocol.md "Artifacts"), offline, from recorded
+events.
 
-Parts are appended to the part list, never joined: whether two text parts form one text is not defined (Q-23).
+Parts are appended to the part list, never joined: whether two text parts form one text is not
+defined (Q-23).
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ class AssembledArtifact(msgspec.Struct, Generic[Ref]):
     """Whether a chunk had `lastChunk`, or the artifact came whole in a Task."""
 
 
-def assemble_artifacts(events: Iterable[tuple[Ref, Event]], task_id: str = "") -> dict[str, AssembledArtifact[Ref]]:
-    """Return the artifacts of one task by id: of `task_id`, or of all tasks in the events if it is empty.
+def assemble_artifacts(
+    events: Iterable[tuple[Ref, Event]], task_id: str = ""
+) -> dict[str, AssembledArtifact[Ref]]:
+    """Return the artifacts of one task by id: of `task_id`, or of all tasks in the events if it is
+    empty.
 
-    `events` are (frame, event) in the order of arrival on one stream; a chunk that a second stream repeats is not
-    detected here. Of the artifact's name, description, metadata and extensions, the first non-empty value is kept.
+    `events` are (frame, event) in the order of arrival on one stream; a chunk that a second stream
+    repeats is not detected here. Of the artifact's name, description, metadata and extensions, the
+    first non-empty value is kept.
     """
     found: dict[str, AssembledArtifact[Ref]] = {}
     for ref, event in events:
@@ -43,7 +49,10 @@ def assemble_artifacts(events: Iterable[tuple[Ref, Event]], task_id: str = "") -
 
 
 def _add_chunk(
-    artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, update: ArtifactUpdate, artifact: Artifact
+    artifacts: dict[str, AssembledArtifact[Ref]],
+    ref: Ref,
+    update: ArtifactUpdate,
+    artifact: Artifact,
 ) -> None:
     earlier = artifacts.get(artifact.artifact_id)
     if earlier is None or not update.append:
@@ -60,8 +69,8 @@ def _add_chunk(
 
 
 def _add_whole(artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, artifact: Artifact) -> None:
-    """Replace the known artifact by a snapshot. If the snapshot only repeats it, its chunks are kept as the
-    evidence."""
+    """Replace the known artifact by a snapshot. If the snapshot only repeats it, its chunks are
+    kept as the evidence."""
     earlier = artifacts.get(artifact.artifact_id)
     if earlier is not None and earlier.artifact.parts == artifact.parts:
         earlier.complete = True

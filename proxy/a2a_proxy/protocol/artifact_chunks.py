@@ -101,7 +101,13 @@ def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
     parts = artifact.parts or []
     content = tuple(_json_content(part) for part in parts)
     artifact_id = artifact.artifact_id or str(artifact.index or 0)
-    return ArtifactChunk(artifact_id, artifact.name or "", len(parts), sum(map(_content_size, content)), hash(content))
+    return ArtifactChunk(
+        artifact_id,
+        artifact.name or "",
+        len(parts),
+        sum(map(_content_size, content)),
+        hash(content),
+    )
 
 
 def _json_content(part: _ChunkPart) -> str | bytes | int:
@@ -111,7 +117,9 @@ def _json_content(part: _ChunkPart) -> str | bytes | int:
     data = bytes(part.data)
     if data:
         value = msgspec.json.decode(data)
-        wrapped = isinstance(value, dict) and set(value) == {"data"} and not (part.kind or part.type)
+        wrapped = (
+            isinstance(value, dict) and set(value) == {"data"} and not (part.kind or part.type)
+        )
         return _canonical_json(value["data"] if wrapped else value)
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
     return len(raw.rstrip("=")) * 3 // 4
@@ -135,14 +143,20 @@ def _proto_artifacts(message: Any) -> list[Any]:
     return list(message.artifacts) if name == "Task" else []
 
 
-_WRAPPER_MESSAGES = frozenset({"StreamResponse", "SendMessageResponse", "LiveResponse", "StreamRequest"})
+_WRAPPER_MESSAGES = frozenset(
+    {"StreamResponse", "SendMessageResponse", "LiveResponse", "StreamRequest"}
+)
 _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
     content = tuple(_proto_content(part) for part in artifact.parts)
     return ArtifactChunk(
-        artifact.artifact_id, artifact.name, len(content), sum(map(_content_size, content)), hash(content)
+        artifact.artifact_id,
+        artifact.name,
+        len(content),
+        sum(map(_content_size, content)),
+        hash(content),
     )
 
 
@@ -153,7 +167,9 @@ def _proto_content(part: Any) -> str | bytes | int:
     fields = part.DESCRIPTOR.fields_by_name
     if part.HasField("data"):
         value = to_dict(part)["data"]
-        return _canonical_json(value.get("data") if "file" in fields and isinstance(value, dict) else value)
+        return _canonical_json(
+            value.get("data") if "file" in fields and isinstance(value, dict) else value
+        )
     return len(part.raw if "raw" in fields else part.file.file_with_bytes)
 
 

@@ -1,4 +1,5 @@
-"""One stream as one exchange: heads, frames, ends and cuts, common to all bindings. Payloads are not read here."""
+"""One stream as one exchange: heads, frames, ends and cuts, common to all bindings. Payloads are
+not read here."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class ByteSpan(Protocol):
 
 
 class SpanPiece(msgspec.Struct, frozen=True, gc=False):
-    """A `ByteSpan` that is built here: a message without bytes of its own, or a part of a message."""
+    """A `ByteSpan` that is built here: a message without bytes of its own, or a part of a
+    message."""
 
     began: int
     at: int
@@ -107,7 +109,8 @@ class ExchangeDecoder:
             self.link.closed.append(self.exchange)
 
     def set_agent(self, base: str) -> None:
-        """Set the agent that an A2A call reaches at this base path. The client of a delivery is the agent already."""
+        """Set the agent that an A2A call reaches at this base path. The client of a delivery is the
+        agent already."""
         facts = self.link.facts
         if not facts.deliverer:
             self.exchange.agent = self.link.shared.agent_at(facts.upstream, base)
@@ -130,7 +133,18 @@ class ExchangeDecoder:
         exchange, link, at = self.exchange, self.link, span.at
         seq = exchange.seq
         exchange.seq = seq + 1
-        event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final = summary
+        (
+            event,
+            task_id,
+            context_id,
+            message_id,
+            artifact_id,
+            state,
+            generation,
+            append,
+            last_chunk,
+            final,
+        ) = summary
         rpc_id, error_code, note, framing = detail
         out.append(
             Frame(
@@ -181,11 +195,14 @@ class ExchangeDecoder:
         if state and state != exchange.state:
             exchange.state = state
             if len(exchange.states) < MAX_STATES:
-                exchange.states += (STATE_LABELS[state] if state < len(STATE_LABELS) else str(state),)
+                exchange.states += (
+                    STATE_LABELS[state] if state < len(STATE_LABELS) else str(state),
+                )
         link.touched[exchange.id] = exchange
 
     def record_error(self, code: int, line: str) -> None:
-        """Record that the exchange ended in an error, described in one line; the first error is kept."""
+        """Record that the exchange ended in an error, described in one line; the first error is
+        kept."""
         if not self.exchange.error:
             self.exchange.error_code = code
             self.exchange.error = line
@@ -203,7 +220,8 @@ class RpcExchange(ExchangeDecoder):
 
 
 class HttpExchange(RpcExchange):
-    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that the bindings use."""
+    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that
+    the bindings use."""
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
@@ -223,7 +241,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.unread: list[int] = []
         """Directions that have been reported as unreadable by a finding."""
 
-    # --- wire events --------------------------------------------------------------------------------------------
+    # --- wire events
 
     @abstractmethod
     def handle_body(self, event: Body, out: Out) -> None:
@@ -263,7 +281,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         """Handle the end of a direction."""
         exchange = self.exchange
         by_agent = event.direction == TO_CLIENT
-        self.life, meaning = LIFE[self.life, LifeEvent.RESPONSE_END if by_agent else LifeEvent.REQUEST_END]
+        self.life, meaning = LIFE[
+            self.life, LifeEvent.RESPONSE_END if by_agent else LifeEvent.REQUEST_END
+        ]
         if by_agent:
             exchange.response_ended = event.at
         else:
@@ -275,16 +295,22 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.mark_changed()
 
     def handle_cut(self, event: Cut, out: Out) -> None:
-        """Handle a direction that broke off. After the end of the response this is no fault, because the peer only
-        cleans up (manual/protocol.md "Wire traps")."""
+        """Handle a direction that broke off. After the end of the response this is no fault,
+        because the peer only cleans up (manual/protocol.md "Wire traps")."""
         how = exchange_end_of_cut(event)
         after, meaning = LIFE[self.life, _life_event_of_cut(event, how)]
         if meaning is not LifeMeaning.CLEAN_UP:
             self.on_cut(event, out)
         if meaning is LifeMeaning.BROKEN_OFF:
-            note = f"rst_stream {_http2_error_name(event.code)}" if event.how == "rst_stream" else event.how
+            note = (
+                f"rst_stream {_http2_error_name(event.code)}"
+                if event.how == "rst_stream"
+                else event.how
+            )
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit_frame(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+            self.emit_frame(
+                out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note)
+            )
             self.close(event.at, how)
         self.life = after
         self.mark_changed()
@@ -292,7 +318,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def end_by_fault(self, note: str, at: int, out: Out) -> None:
         """End the exchange at `at` (ns), because the proxy ended it on purpose: `note` says how."""
         place = SpanPiece(at, at, 0, 0)
-        self.emit_frame(out, TO_CLIENT, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+        self.emit_frame(
+            out, TO_CLIENT, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note)
+        )
         self.close(at, HOW_FAULT)
         self.life = Life.OVER
         self.mark_changed()
@@ -301,11 +329,14 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         """Handle a direction that the wire decoder has given up."""
         place = SpanPiece(event.at, event.at, event.offset, event.offset)
         detail = make_detail(note=unread_note(event))
-        self.emit_frame(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, detail)
+        self.emit_frame(
+            out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, detail
+        )
         self.report_unread(event, out)
 
     def report_unread(self, event: Undecodable, out: Out) -> None:
-        """Report once per direction that its bytes cannot be read; the previous frame is the evidence."""
+        """Report once per direction that its bytes cannot be read; the previous frame is the
+        evidence."""
         if event.direction not in self.unread:
             self.unread.append(int(event.direction))
             exchange = self.exchange
@@ -325,7 +356,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         else:
             self.exchange.bytes_to_client += event.end - event.start
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
@@ -335,7 +366,11 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore the state that `save` returned."""
-        self.life = Life(state["life"]) if "life" in state else life_of_ends(state["over"], self.exchange.how)
+        self.life = (
+            Life(state["life"])
+            if "life" in state
+            else life_of_ends(state["over"], self.exchange.how)
+        )
         self.unread = list(state["unread"])
         self.load_framing(state)
 
@@ -348,15 +383,20 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         """Restore the state that `save_framing` returned."""
 
 
-def make_detail(rpc_id: str = "", error_code: int = 0, note: str = "", framing: str = "") -> FrameDetail:
+def make_detail(
+    rpc_id: str = "", error_code: int = 0, note: str = "", framing: str = ""
+) -> FrameDetail:
     """Return the detail with these members."""
     return rpc_id, error_code, note, framing
 
 
 def _response_end(exchange: ExchangeState) -> str:
-    """Return `Exchange.how` at the end of the response; after some, the rest of an HTTP/1 connection is not decoded."""
+    """Return `Exchange.how` at the end of the response; after some, the rest of an HTTP/1
+    connection is not decoded."""
     if exchange.status == 101:
-        protocol = header_value(exchange.response_headers, b"upgrade").decode("latin-1")[:_MAX_PROTOCOL]
+        protocol = header_value(exchange.response_headers, b"upgrade").decode("latin-1")[
+            :_MAX_PROTOCOL
+        ]
     elif exchange.method == "CONNECT" and exchange.http_version != "2" and exchange.status < 300:
         protocol = "a tunnel"
     else:
@@ -365,13 +405,26 @@ def _response_end(exchange: ExchangeState) -> str:
 
 
 def unread_finding(
-    event: Undecodable, connection: int, exchange: int = 0, seq: int = -1, *, is_delivery: bool = False
+    event: Undecodable,
+    connection: int,
+    exchange: int = 0,
+    seq: int = -1,
+    *,
+    is_delivery: bool = False,
 ) -> Finding:
-    """Return the finding about bytes that cannot be decoded. With `is_delivery` the client is an agent."""
+    """Return the finding about bytes that cannot be decoded. With `is_delivery` the client is an
+    agent."""
     sender = Actor.CLIENT if (event.direction == TO_AGENT) is not is_delivery else Actor.AGENT
     evidence = {"offset": str(event.offset), "actor": sender.value}
     return Finding(
-        "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence
+        "UNDECODABLE",
+        Severity.ERROR,
+        event.at,
+        unread_note(event),
+        connection,
+        exchange,
+        seq,
+        evidence=evidence,
     )
 
 
@@ -404,7 +457,9 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
 @lru_cache(256)
 def _read_call_fields(headers: Headers) -> tuple[str, str, str]:
     """Return `traceparent`, `A2A-Version` and `A2A-Extensions`; empty if absent."""
-    extensions = _header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions")
+    extensions = _header_text(headers, b"a2a-extensions") or _header_text(
+        headers, b"x-a2a-extensions"
+    )
     return _header_text(headers, b"traceparent"), _header_text(headers, b"a2a-version"), extensions
 
 

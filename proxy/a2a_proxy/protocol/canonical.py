@@ -1,7 +1,7 @@
 """Objects of any dialect in the 1.0 JSON form (manual/protocol.md "Canonical form").
 
-Which members hold which objects is read from the shapes of 1.0. Here are only the differences between dialects: known
-members are renamed and moved, all others stay as they are.
+Which members hold which objects is read from the shapes of 1.0. Here are only the differences
+between dialects: known members are renamed and moved, all others stay as they are.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _NEW_FILE_MEMBERS = {old: new for new, names in FILE_MEMBERS.items() for old in 
 
 
 def convert_nested(value: Json, shape: str, convert: Callable[[str, Json], Json]) -> Json:
-    """Return a copy of an object of 1.0 in which the objects inside are converted; `convert` takes the name of a shape
-    and an object. Items of a list that are no objects are left out; a member of another type is kept."""
+    """Return a copy of an object of 1.0 in which the objects inside are converted; `convert` takes
+    the name of a shape and an object. Items of a list that are no objects are left out; a member of
+    another type is kept."""
     made = dict(value)
     for name, inner, is_repeated in nested_members(shape):
         found = value.get(name)
@@ -63,10 +64,16 @@ class CanonicalForm:
     def _rename_part(self, value: Json) -> Json:
         """A file becomes `raw` or `url` with `filename` and `mediaType`."""
         marked = isinstance(value.get("kind", value.get("type")), str)
-        made = without_members(value, "kind", "type", "file") if marked else without_members(value, "file")
+        made = (
+            without_members(value, "kind", "type", "file")
+            if marked
+            else without_members(value, "file")
+        )
         file = value.get("file")
         if isinstance(file, dict):
-            made |= {_NEW_FILE_MEMBERS.get(str(name), str(name)): item for name, item in file.items()}
+            made |= {
+                _NEW_FILE_MEMBERS.get(str(name), str(name)): item for name, item in file.items()
+            }
         data = value.get("data")
         if self._wraps_data and not marked and isinstance(data, dict) and set(data) <= {"data"}:
             made["data"] = data.get("data", {})
@@ -75,7 +82,13 @@ class CanonicalForm:
     def push_config(self, value: Json) -> Json:
         """Convert a push configuration to the flat form of 1.0."""
         made = without_members(
-            value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication"
+            value,
+            "pushNotificationConfig",
+            "config",
+            "name",
+            "parent",
+            "configId",
+            "authentication",
         )
         name = value.get("name") or value.get("parent")
         if isinstance(name, str):
@@ -87,10 +100,14 @@ class CanonicalForm:
         if isinstance(value.get("authentication"), dict):
             made["authentication"] = _canonical_authentication(value["authentication"])
         if "pushNotificationConfig" in value and "id" in made:
-            made.setdefault("taskId", made.pop("id"))  # 0.1: the id next to a configuration is the task's
+            made.setdefault(
+                "taskId", made.pop("id")
+            )  # 0.1: the id next to a configuration is the task's
         for inner in ("config", "pushNotificationConfig"):
             if isinstance(value.get(inner), dict):
-                made |= {key: item for key, item in self.push_config(value[inner]).items() if item != ""}
+                made |= {
+                    key: item for key, item in self.push_config(value[inner]).items() if item != ""
+                }
         return made
 
 
@@ -140,12 +157,17 @@ def _rename_artifact_update(value: Json) -> Json:
     made = _rename_update(value)
     artifact = value.get("artifact")
     if isinstance(artifact, dict):
-        made |= {name: artifact[name] for name in ("append", "lastChunk") if artifact.get(name) is not None}
+        made |= {
+            name: artifact[name]
+            for name in ("append", "lastChunk")
+            if artifact.get(name) is not None
+        }
     return made
 
 
 def _canonical_authentication(value: Json) -> Json:
-    """Convert `schemes[0]` to the scheme; 1.0 has no member for further schemes, so `schemes` is kept in that case."""
+    """Convert `schemes[0]` to the scheme; 1.0 has no member for further schemes, so `schemes` is
+    kept in that case."""
     schemes = value.get("schemes")
     if not isinstance(schemes, list) or not schemes or "scheme" in value:
         return value

@@ -1,8 +1,8 @@
-"""The canonical form in which messages are compared, matched and replayed: 1.0 JSON for every binding
-(manual/protocol.md "Canonical form").
+"""The canonical form in which messages are compared, matched and replayed: 1.0 JSON for every
+binding (manual/protocol.md "Canonical form").
 
-The differ, the matcher, the player of a replay and its servers all read payloads through this module, so a recorded
-payload and a live one cannot be read in two ways.
+The differ, the matcher, the player of a replay and its servers all read payloads through this
+module, so a recorded payload and a live one cannot be read in two ways.
 """
 
 from __future__ import annotations
@@ -19,15 +19,25 @@ _PUSH_OPERATION_MARK = "PushNotificationConfig"
 
 
 def canonical_payload(frame: Frame, exchange: Exchange) -> Any:
-    """Return the payload in 1.0 form, with the parameters in a REST target; text if it is not JSON."""
-    value = canonical_body(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
-    if frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and isinstance(value, dict):
+    """Return the payload in 1.0 form, with the parameters in a REST target; text if it is not
+    JSON."""
+    value = canonical_body(
+        frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+    )
+    if (
+        frame.kind is FrameKind.REQUEST
+        and exchange.binding is Binding.REST
+        and isinstance(value, dict)
+    ):
         return {**members_of_target(exchange.method, exchange.target), **value}
     return value
 
 
-def canonical_body(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Any:
-    """Return the canonical form of a body that is not a frame yet, read according to `schema` (`json` or a message)."""
+def canonical_body(
+    payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind
+) -> Any:
+    """Return the canonical form of a body that is not a frame yet, read according to `schema`
+    (`json` or a message)."""
     value: Any = decode_payload(payload, schema)
     if value is None:
         return payload.decode("utf-8", "backslashreplace") if payload else {}
@@ -43,7 +53,9 @@ def members_of_target(method: str, target: str) -> dict[str, Any]:
     found = match_request_line(method, target.encode("latin-1", "replace"))
     if found is None:
         return {}
-    made: dict[str, Any] = rename_to_camel({name: _query_value(value) for name, value in found.query if value})
+    made: dict[str, Any] = rename_to_camel(
+        {name: _query_value(value) for name, value in found.query if value}
+    )
     push = _PUSH_OPERATION_MARK in found.operation.name
     if found.task_id:
         made["taskId" if push else "id"] = found.task_id

@@ -1,9 +1,10 @@
 """Client messages that may have advanced a task's generation (A2A 1.1 draft section 3.2.7).
 
-A client message that is added to the timeline advances `generation`, but need not be sent to subscribers as an event. A
-missing generation is therefore explained if a message can have it. Each message has one generation, the same on every
-stream; it is above every generation relayed before the message was sent, because the agent cannot number a message
-that it does not have yet. There is no other bound in time: events in flight may be numbered before the message.
+A client message that is added to the timeline advances `generation`, but need not be sent to
+subscribers as an event. A missing generation is therefore explained if a message can have it. Each
+message has one generation, the same on every stream; it is above every generation relayed before
+the message was sent, because the agent cannot number a message that it does not have yet. There is
+no other bound in time: events in flight may be numbered before the message.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def message_key(message_id: str) -> int:
 
 
 class ClientMessage(msgspec.Struct, gc=False):
-    """One message of a client to a task. A repetition with the same `messageId` is the same message."""
+    """One message of a client to a task. A repetition with the same `messageId` is the same
+    message."""
 
     key: int
     """CRC-32 of its `messageId`, or of exchange and position if it has none."""
@@ -70,21 +72,24 @@ class ClientMessages(msgspec.Struct, gc=False):
             known.exchanges.append(exchange)
 
     def refuse_exchange(self, exchange: int) -> list[int]:
-        """Drop the messages that only this refused exchange carried; return the generations no longer explained."""
+        """Drop the messages that only this refused exchange carried; return the generations no
+        longer explained."""
         for each in self.messages:
             if exchange in each.exchanges:
                 each.exchanges.remove(exchange)
         return self._match_again()
 
     def bound_exchange(self, exchange: int, generation: int) -> list[int]:
-        """Note that the agent had numbered the messages of an exchange when it sent this generation."""
+        """Note that the agent had numbered the messages of an exchange when it sent this
+        generation."""
         for each in self.messages:
             if exchange in each.exchanges and not each.ceiling and generation > each.floor:
                 each.ceiling = generation
         return self._match_again()
 
     def bound_message(self, message_id: str, generation: int) -> list[int]:
-        """Note that a Task with this generation includes the message; return the generations no longer explained."""
+        """Note that a Task with this generation includes the message; return the generations no
+        longer explained."""
         known = self.message_named(message_id)
         if known is None or generation <= known.floor or 0 < known.ceiling <= generation:
             return []
@@ -92,7 +97,8 @@ class ClientMessages(msgspec.Struct, gc=False):
         return self._match_again()
 
     def place_message(self, message_id: str, generation: int) -> list[int]:
-        """Note the generation of a message from a timeline; return the generations no longer explained."""
+        """Note the generation of a message from a timeline; return the generations no longer
+        explained."""
         known = self.message_named(message_id)
         if known is None or known.generation == generation:
             return []
@@ -104,9 +110,15 @@ class ClientMessages(msgspec.Struct, gc=False):
         return self.message_named(message_id) is not None
 
     def exchange_at(self, generation: int) -> int:
-        """Return the exchange with the message that a timeline has shown at this generation, or 0."""
+        """Return the exchange with the message that a timeline has shown at this generation, or
+        0."""
         return next(
-            (each.exchanges[0] for each in self.messages if each.generation == generation and each.exchanges), 0
+            (
+                each.exchanges[0]
+                for each in self.messages
+                if each.generation == generation and each.exchanges
+            ),
+            0,
         )
 
     def message_named(self, message_id: str) -> ClientMessage | None:
@@ -139,17 +151,21 @@ class ClientMessages(msgspec.Struct, gc=False):
     def explanation_of(self, generation: int) -> ClientMessage | None:
         """Return the message that explains a missing generation, or None."""
         key = self.matches.get(generation)
-        return None if key is None else next((each for each in self.messages if each.key == key), None)
+        return (
+            None if key is None else next((each for each in self.messages if each.key == key), None)
+        )
 
     def _match_again(self) -> list[int]:
-        """Match all missing generations anew; return those that were explained and are not any more."""
+        """Match all missing generations anew; return those that were explained and are not any
+        more."""
         before, self.matches = self.matches, {}
         for generation in self.missing:
             self._match_generation(generation, set())
         return [generation for generation in before if generation not in self.matches]
 
     def _match_generation(self, generation: int, visited: set[int]) -> bool:
-        """Find a message for a generation; the generation that has it may take another message (augmenting path)."""
+        """Find a message for a generation; the generation that has it may take another message
+        (augmenting path)."""
         taken = {key: number for number, key in self.matches.items()}
         for each in self.messages:
             if each.key in visited or not each.can_have(generation):

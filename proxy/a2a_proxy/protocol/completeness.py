@@ -1,7 +1,8 @@
-"""Whether a capture is complete: all bytes that were relayed were decoded, or the place and the reason are named.
+"""Whether a capture is complete: all bytes that were relayed were decoded, or the place and the
+reason are named.
 
-This is the only definition (manual/recordings.md "Incomplete captures"). What a person chose to leave out is named too,
-but does not make a capture incomplete.
+This is the only definition (manual/recordings.md "Incomplete captures"). What a person chose to
+leave out is named too, but does not make a capture incomplete.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ COMPLETE = "complete"
 UNENDED = "the session has no end"
 """What a capture lacks whose session was not recorded to its end."""
 CHOICE_PREFIX = "only "
-"""Prefix of the last part of a text if a person left something out: calls that were not selected, or `--pass`."""
+"""Prefix of the last part of a text if a person left something out: calls that were not selected,
+or `--pass`."""
 MAX_GAPS = 20
-"""Places that are named, those that a person chose not counted; of more, only their number is given."""
+"""Places that are named, those that a person chose not counted; of more, only their number is
+given."""
 
 _SEPARATOR = "; "
 _OPAQUE_REASONS: dict[object, str] = {
@@ -46,9 +49,13 @@ class Gap(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The place and the reason: `connection 1: 185 bytes to the agent from byte 262 were not decoded: not HTTP`."""
+        """The place and the reason: `connection 1: 185 bytes to the agent from byte 262 were not
+        decoded: not HTTP`."""
         peer = "agent" if self.direction is Direction.TO_AGENT else "client"
-        return f"connection {self.connection}: {self.size} bytes to the {peer} from byte {self.offset} {self.why}"
+        return (
+            f"connection {self.connection}: {self.size} bytes to the {peer} from byte "
+            f"{self.offset} {self.why}"
+        )
 
 
 class CaptureGaps:
@@ -67,7 +74,8 @@ class CaptureGaps:
             self._unnamed[gap.is_chosen] += 1
 
     def describe(self, *reasons: str) -> str:
-        """Return `complete`, or what is missing in words, `reasons` first, and then what a person left out."""
+        """Return `complete`, or what is missing in words, `reasons` first, and then what a person
+        left out."""
         missing, chosen = [*reasons, *self._labels(False)], self._labels(True)
         words = [f"{CHOICE_PREFIX}by choice: {', '.join(chosen)}"] if chosen else []
         return _SEPARATOR.join(missing + words) or COMPLETE
@@ -85,7 +93,10 @@ class CaptureGaps:
     def restore(cls, state: dict[str, Any]) -> CaptureGaps:
         """Return the gaps of a state that `save` returned."""
         gaps = cls()
-        gaps.named, gaps._unnamed = msgspec.convert(state["named"], list[Gap]), list(state["unnamed"])
+        gaps.named, gaps._unnamed = (
+            msgspec.convert(state["named"], list[Gap]),
+            list(state["unnamed"]),
+        )
         return gaps
 
 
@@ -97,7 +108,14 @@ def find_gaps(connection: Connection, why: str, *, is_chosen: bool = False) -> I
     sizes = connection.bytes_to_agent, connection.bytes_to_client
     for direction, size, counter in zip(Direction, sizes, OPAQUE_COUNTERS, strict=True):
         if (unread := connection.counters.get(counter, 0)) and connection.bytes_to_agent:
-            yield Gap(connection.id, direction, size - unread, unread, f"were not decoded: {why}", is_chosen)
+            yield Gap(
+                connection.id,
+                direction,
+                size - unread,
+                unread,
+                f"were not decoded: {why}",
+                is_chosen,
+            )
 
 
 def unread_note(event: Undecodable) -> str:
@@ -115,8 +133,8 @@ def unread_reason(event: Control | Undecodable) -> str:
 
 
 def split_completeness(text: str) -> tuple[str, str]:
-    """Return of a text of `CaptureGaps.describe` what is missing, and what a person left out; each empty if nothing
-    is."""
+    """Return of a text of `CaptureGaps.describe` what is missing, and what a person left out; each
+    empty if nothing is."""
     missing, mark, choice = f"{_SEPARATOR}{text}".partition(f"{_SEPARATOR}{CHOICE_PREFIX}")
     missing = missing.removeprefix(_SEPARATOR)
     return "" if missing == COMPLETE else missing, f"{CHOICE_PREFIX}{choice}" if mark else ""

@@ -14,7 +14,18 @@ from a2a_proxy.model.chunk import ConnectionFacts, ExitFacts
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, HeadRole, Line, Undecodable, WireEvent
+from a2a_proxy.model.wire import (
+    Body,
+    Control,
+    Cut,
+    End,
+    Framed,
+    Head,
+    HeadRole,
+    Line,
+    Undecodable,
+    WireEvent,
+)
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
 from a2a_proxy.protocol.call import (
@@ -32,13 +43,15 @@ from a2a_proxy.protocol.session_facts import SessionContext
 __all__ = ["ConnectionConversation", "SessionContext"]
 
 MAX_ANSWERED_CALLS = 64
-"""Maximum number of answered calls per connection that are kept although their request has not ended."""
+"""Maximum number of answered calls per connection that are kept although their request has not
+ended."""
 
 _OPAQUE_SUMMARIES: dict[object, str] = {
     "tls": "the client speaks TLS, which passes unread; to read it: --tls, or connect with http://",
     "unknown": "the connection is not HTTP: its bytes are relayed and counted, but not decoded",
 }
-"""Finding texts for connections that turn out not to be HTTP. Missing bytes are not a fault of the peers: no text."""
+"""Finding texts for connections that turn out not to be HTTP. Missing bytes are not a fault of the
+peers: no text."""
 
 NOTE_STRAY = "outside any message"
 """Note of bytes that an agent or client writes to the pipe between messages."""
@@ -50,8 +63,8 @@ _CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCal
 
 
 class ConnectionConversation:
-    """Decoder of one connection. Never raises: unreadable bytes become one finding, and the rest of their stream is
-    ignored."""
+    """Decoder of one connection. Never raises: unreadable bytes become one finding, and the rest of
+    their stream is ignored."""
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self._link = ConnectionLink(connection, facts, shared)
@@ -87,8 +100,8 @@ class ConnectionConversation:
                 self._abandon_stream(event, error, out)
 
     def set_sent_traceparent(self, stream: int, sent_traceparent: str) -> ExchangeState | None:
-        """Store the `traceparent` with which the request of an open call was forwarded; return its exchange, or
-        None."""
+        """Store the `traceparent` with which the request of an open call was forwarded; return its
+        exchange, or None."""
         call = self._calls.get(stream)
         if call is None:
             return None
@@ -102,7 +115,8 @@ class ConnectionConversation:
             call.exchange.ends_by_fault = True
 
     def end_by_fault(self, stream: int, note: str, at: int, out: list[Frame | Finding]) -> None:
-        """End the open call of a stream at `at` (ns), because the proxy ended it on purpose: `note` says how."""
+        """End the open call of a stream at `at` (ns), because the proxy ended it on purpose: `note`
+        says how."""
         call = self._calls.pop(stream, None)
         self._answered.pop(stream, None)
         if call is not None:
@@ -111,8 +125,8 @@ class ConnectionConversation:
             self._link.ours = False
 
     def close_calls(self, at: int) -> None:
-        """Close the open calls at `at` (ns), the end of the connection: their ends were in bytes that cannot be
-        decoded."""
+        """Close the open calls at `at` (ns), the end of the connection: their ends were in bytes
+        that cannot be decoded."""
         for call in self._calls.values():
             if not call.exchange.closed:
                 call.close(at, "connection lost")
@@ -182,11 +196,17 @@ class ConnectionConversation:
             self._forget_answered()
 
     def _is_unrequested(self, event: Head) -> bool:
-        """Whether the event is an HTTP/1.1 response without a request, such as a 408 on an idle connection."""
-        return event.role is HeadRole.RESPONSE and event.version != "2" and event.stream not in self._calls
+        """Whether the event is an HTTP/1.1 response without a request, such as a 408 on an idle
+        connection."""
+        return (
+            event.role is HeadRole.RESPONSE
+            and event.version != "2"
+            and event.stream not in self._calls
+        )
 
     def _forget_answered(self) -> None:
-        """Drop the oldest answered calls, which are kept because an agent may answer before the request ends."""
+        """Drop the oldest answered calls, which are kept because an agent may answer before the
+        request ends."""
         while len(self._answered) > MAX_ANSWERED_CALLS:
             stream = min(self._answered)
             del self._answered[stream], self._calls[stream]
@@ -195,9 +215,15 @@ class ConnectionConversation:
         """Emit a wire event of the connection itself as a frame of exchange 0."""
         payload = msgspec.json.encode({"name": event.name, **event.detail})
         span = (event.at, event.start, event.end)
-        self._emit_connection_frame(event, FrameKind.CONTROL, span, payload, "control", event.name, out)
-        if event.name == "opaque" and (summary := _OPAQUE_SUMMARIES.get(event.detail.get("looks_like"))):
-            out.append(Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection))
+        self._emit_connection_frame(
+            event, FrameKind.CONTROL, span, payload, "control", event.name, out
+        )
+        if event.name == "opaque" and (
+            summary := _OPAQUE_SUMMARIES.get(event.detail.get("looks_like"))
+        ):
+            out.append(
+                Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection)
+            )
         if self._pipe is not None and event.name == "signal":
             self._pipe.on_signal()
         elif self._pipe is not None and event.name == "exit":
@@ -205,12 +231,20 @@ class ConnectionConversation:
 
     def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:
         span = (event.at, event.offset, event.offset)
-        self._emit_connection_frame(event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out)
+        self._emit_connection_frame(
+            event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out
+        )
         is_delivery = bool(self._link.facts.deliverer)
         out.append(unread_finding(event, self._link.connection, is_delivery=is_delivery))
 
     def _emit_unassigned(
-        self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: list[Frame | Finding]
+        self,
+        message: Framed,
+        kind: FrameKind,
+        schema: str,
+        rpc_id: str,
+        note: str,
+        out: list[Frame | Finding],
     ) -> None:
         """Emit a message that belongs to no call."""
         span = (message.began, message.start, message.end)
@@ -219,7 +253,9 @@ class ConnectionConversation:
     def _emit_line(self, line: Line, out: list[Frame | Finding]) -> None:
         """Emit a line of a log, or a line between messages."""
         kind, note = (FrameKind.OTHER, NOTE_STRAY) if line.stray else (FrameKind.LOG, "")
-        self._emit_connection_frame(line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out)
+        self._emit_connection_frame(
+            line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out
+        )
 
     def _emit_connection_frame(
         self,
@@ -232,7 +268,8 @@ class ConnectionConversation:
         out: list[Frame | Finding],
         rpc_id: str = "",
     ) -> None:
-        """Emit a frame of the connection; `span` is its begin time (ns), first and last byte offset."""
+        """Emit a frame of the connection; `span` is its begin time (ns), first and last byte
+        offset."""
         message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(
@@ -258,8 +295,11 @@ class ConnectionConversation:
         )
         self._seq += 1
 
-    def _abandon_stream(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
-        """Report the proxy's own failure on a peer's bytes once, and ignore the rest of this stream."""
+    def _abandon_stream(
+        self, event: WireEvent, error: Exception, out: list[Frame | Finding]
+    ) -> None:
+        """Report the proxy's own failure on a peer's bytes once, and ignore the rest of this
+        stream."""
         stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
         self._answered.pop(stream, None)
@@ -269,7 +309,11 @@ class ConnectionConversation:
             call.close(event.at, "connection lost")
             call.mark_changed()
         summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
-        out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
+        out.append(
+            Finding(
+                "UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange
+            )
+        )
 
     def pop_changed_exchanges(self) -> list[Exchange]:
         """Return snapshots of the exchanges that changed since the last call, by number."""
@@ -289,7 +333,10 @@ class ConnectionConversation:
             call.mark_changed()
 
     def _open_calls(self) -> list[ExchangeDecoder]:
-        return [*self._calls.values(), *(self._pipe.calls.values() if self._pipe is not None else ())]
+        return [
+            *self._calls.values(),
+            *(self._pipe.calls.values() if self._pipe is not None else ()),
+        ]
 
     def find_exchange(self, number: int) -> ExchangeState | None:
         """Return an exchange that is open, or changed since the last `pop_changed_exchanges`, for
@@ -297,7 +344,9 @@ class ConnectionConversation:
         touched = self._link.touched.get(number)
         if touched is not None:
             return touched
-        return next((call.exchange for call in self._open_calls() if call.exchange.id == number), None)
+        return next(
+            (call.exchange for call in self._open_calls() if call.exchange.id == number), None
+        )
 
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""

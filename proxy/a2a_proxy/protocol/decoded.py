@@ -15,7 +15,8 @@ _MAX_UNDECODED = 64 << 10
 
 
 def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
-    """Return the payload as JSON values, A2A in 1.0 form; text if it is not JSON; None if it is empty."""
+    """Return the payload as JSON values, A2A in 1.0 form; text if it is not JSON; None if it is
+    empty."""
     if not frame.payload:
         return None
     try:
@@ -35,7 +36,9 @@ def find_frame_extensions(frame: Frame, exchange: Exchange) -> list[ExtensionUse
 def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
     value = decode_payload(frame.payload, frame.schema)
     if exchange is not None and exchange.operation and value is not None and not frame.truncated:
-        canonical = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        canonical = normalise_event(
+            frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+        )
         return canonical or value
     if value is None and frame.schema in ("trailers", "control"):
         return json.loads(frame.payload)

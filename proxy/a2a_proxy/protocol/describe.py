@@ -1,4 +1,5 @@
-"""One-line descriptions of frames for the console, `show` and the screens. Peers' text is made safe and shortened."""
+"""One-line descriptions of frames for the console, `show` and the screens. Peers' text is made safe
+and shortened."""
 
 from __future__ import annotations
 
@@ -50,10 +51,10 @@ def describe_frame(
 ) -> str:
     """Return one line about a frame: `status working "Thinking about it"`. Never raises.
 
-    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. The other arguments are
-    those of the exchange: `operation` names calls whose payload has no method name (REST), `dialect` selects the
-    meaning of error codes that changed, `extensions` names the requested extensions, and `binding` the roles of the
-    peers.
+    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. The
+    other arguments are those of the exchange: `operation` names calls whose payload has no method
+    name (REST), `dialect` selects the meaning of error codes that changed, `extensions` names the
+    requested extensions, and `binding` the roles of the peers.
     """
     content = frame.payload if payload is None else payload
     try:
@@ -78,7 +79,8 @@ def describe_frame(
 
 
 def _add_extensions(line: str, value: dict[str, Any], requested: str) -> str:
-    """Add the first uses of known extensions in braces, and how many more there are; they say more than `<data>`."""
+    """Add the first uses of known extensions in braces, and how many more there are; they say more
+    than `<data>`."""
     uses = find_extensions(value, requested)
     if not uses:
         return line
@@ -92,7 +94,9 @@ def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
     value = _normalise_payload(frame, payload)
     if isinstance(value.get("message"), dict):
         message = _describe_message(value["message"])
-        again = operation in _LIVE_OPERATIONS and frame.task_id and not value["message"].get("parts")
+        again = (
+            operation in _LIVE_OPERATIONS and frame.task_id and not value["message"].get("parts")
+        )
         words = ["reconnect"] if again else ["message", message]
     elif isinstance(value.get("frame"), dict):
         return _describe_media(value["frame"])
@@ -107,16 +111,20 @@ def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
     asked = _expected_generation(frame, value)
     if asked is not None:
         waits = frame.event is not EventKind.MESSAGE
-        words.append(f"waits for a generation above {asked}" if waits else f"if the generation is {asked}")
+        words.append(
+            f"waits for a generation above {asked}" if waits else f"if the generation is {asked}"
+        )
     return _join_words(words)
 
 
 def _expected_generation(frame: Frame, value: dict[str, Any]) -> int | None:
-    """Return `currentGeneration` or `ifGenerationMatch`. A 0 is read from the payload: the frame has 0 for unset
-    too."""
+    """Return `currentGeneration` or `ifGenerationMatch`. A 0 is read from the payload: the frame
+    has 0 for unset too."""
     if frame.generation:
         return frame.generation
-    said = value.get("currentGeneration", _object_member(value, "configuration").get("ifGenerationMatch"))
+    said = value.get(
+        "currentGeneration", _object_member(value, "configuration").get("ifGenerationMatch")
+    )
     return generation_or_none(said)
 
 
@@ -134,7 +142,11 @@ def _describe_response(frame: Frame, payload: bytes) -> str:
 def _describe_status(frame: Frame, value: dict[str, Any]) -> str:
     status = _object_member(_object_member(value, "statusUpdate"), "status")
     progress = _object_member(status, "progress")
-    count = f"{progress['current']}/{progress['total']}" if {"current", "total"} <= progress.keys() else ""
+    count = (
+        f"{progress['current']}/{progress['total']}"
+        if {"current", "total"} <= progress.keys()
+        else ""
+    )
     message = _object_member(status, "message")
     text = _quote_content(message) if message else _quote_text(progress.get("message"))
     return _join_words(["status", state_label(frame.state) if frame.state else "", count, text])
@@ -165,17 +177,26 @@ def _describe_artifact(frame: Frame, value: dict[str, Any]) -> str:
     artifact = _object_member(_object_member(value, "artifactUpdate"), "artifact")
     marks = [word for word, said in (("append", frame.append), ("last", frame.last_chunk)) if said]
     name = _text_or_empty(artifact.get("name")) or _shorten_id(frame.artifact_id)
-    return _join_words(["artifact", name, f"({', '.join(marks)})" if marks else "", _quote_content(artifact)])
+    return _join_words(
+        ["artifact", name, f"({', '.join(marks)})" if marks else "", _quote_content(artifact)]
+    )
 
 
 def _describe_message_event(_frame: Frame, value: dict[str, Any]) -> str:
     return _join_words(
-        ["message", _describe_message(_object_member(_object_member(value, "messageUpdate") or value, "message"))]
+        [
+            "message",
+            _describe_message(
+                _object_member(_object_member(value, "messageUpdate") or value, "message")
+            ),
+        ]
     )
 
 
 def _describe_message(message: dict[str, Any]) -> str:
-    return _join_words([_text_or_empty(message.get("role")).removeprefix("ROLE_").lower(), _quote_content(message)])
+    return _join_words(
+        [_text_or_empty(message.get("role")).removeprefix("ROLE_").lower(), _quote_content(message)]
+    )
 
 
 def _describe_task_list(_frame: Frame, value: dict[str, Any]) -> str:
@@ -191,7 +212,11 @@ def _describe_card(_frame: Frame, value: dict[str, Any]) -> str:
 def _describe_no_event(frame: Frame, value: dict[str, Any]) -> str:
     if frame.event is EventKind.UNKNOWN:
         return f"unknown event {next(iter(value), '')}"
-    return frame.kind.name.lower() if value or frame.size else f"{frame.kind.name.lower()} without a body"
+    return (
+        frame.kind.name.lower()
+        if value or frame.size
+        else f"{frame.kind.name.lower()} without a body"
+    )
 
 
 _EVENT_DESCRIBERS: dict[EventKind, Callable[[Frame, dict[str, Any]], str]] = {
@@ -201,8 +226,12 @@ _EVENT_DESCRIBERS: dict[EventKind, Callable[[Frame, dict[str, Any]], str]] = {
     EventKind.MESSAGE: _describe_message_event,
     EventKind.TASKS: _describe_task_list,
     EventKind.CARD: _describe_card,
-    EventKind.PUSH_CONFIG: lambda _, value: _join_words(["push config", _text_or_empty(value.get("url"))]),
-    EventKind.PUSH_CONFIGS: lambda _, value: _count_noun(len(value.get("configs") or ()), "push config"),
+    EventKind.PUSH_CONFIG: lambda _, value: _join_words(
+        ["push config", _text_or_empty(value.get("url"))]
+    ),
+    EventKind.PUSH_CONFIGS: lambda _, value: _count_noun(
+        len(value.get("configs") or ()), "push config"
+    ),
     EventKind.NONE: _describe_no_event,
     EventKind.UNKNOWN: _describe_no_event,
 }
@@ -215,7 +244,9 @@ def _describe_error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
     if frame.rpc_id and error:
         known = dialect is not Dialect.UNKNOWN or frame.error_code not in AMBIGUOUS_CODES
         reason = rpc_reason(frame.error_code if known else 0, error.get("data"), dialect)
-        message = message_with_generations(reason, _text_or_empty(error.get("message")), error.get("data"))
+        message = message_with_generations(
+            reason, _text_or_empty(error.get("message")), error.get("data")
+        )
         return f"error {error_line(reason, frame.error_code, message)}"
     reason, message = parse_rest_error(value)
     message = message_with_generations(reason, message, value)
@@ -228,13 +259,15 @@ def _describe_end(frame: Frame, payload: bytes) -> str:
     if frame.schema != TRAILERS:
         return f"end of {who}'s stream"
     pairs = msgspec.json.decode(payload, type=list[tuple[str, str]])
-    outcome = GrpcOutcome(tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs))
+    outcome = GrpcOutcome(
+        tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs)
+    )
     return f"end: {outcome.error_text}" if outcome.error_text else "end OK"
 
 
 def _describe_half_close(frame: Frame, payload: bytes) -> str:
-    """Describe the end of one direction of a live stream, where each side ends by itself; the agent's end ends the call
-    (Q-16)."""
+    """Describe the end of one direction of a live stream, where each side ends by itself; the
+    agent's end ends the call (Q-16)."""
     if not frame.direction:
         return "client half-closed"
     return f"agent half-closed ({_describe_end(frame, payload).removeprefix('end').lstrip(': ')})"
@@ -247,7 +280,11 @@ def _describe_media(media: dict[str, Any]) -> str:
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
     part = _object_member(media, "part")
     raw = part.get("raw")
-    size = _count_noun(len(raw.rstrip("=")) * 3 // 4, "byte") if isinstance(raw, str) else _quote_text(part.get("text"))
+    size = (
+        _count_noun(len(raw.rstrip("=")) * 3 // 4, "byte")
+        if isinstance(raw, str)
+        else _quote_text(part.get("text"))
+    )
     return _join_words(["media", mark, number, flow, _text_or_empty(part.get("mediaType")), size])
 
 
@@ -271,7 +308,9 @@ def _describe_cut(frame: Frame, *, is_delivery: bool) -> str:
 
 def _describe_comment(_frame: Frame, payload: bytes) -> str:
     return (
-        _join_words(["comment", _quote_text(payload.decode("utf-8", "replace"))]) if payload else "event without data"
+        _join_words(["comment", _quote_text(payload.decode("utf-8", "replace"))])
+        if payload
+        else "event without data"
     )
 
 
@@ -291,14 +330,21 @@ def _describe_log(_frame: Frame, payload: bytes) -> str:
 
 def _describe_other(frame: Frame, payload: bytes) -> str:
     if not frame.exchange:  # a message on a pipe that belongs to no call
-        return _join_words([f"{frame.note}:", _quote_text(payload[:200].decode("utf-8", "replace"))])
+        return _join_words(
+            [f"{frame.note}:", _quote_text(payload[:200].decode("utf-8", "replace"))]
+        )
     words = (
         [f"{_count_noun(frame.size, 'byte')} that {'are' if frame.size != 1 else 'is'} not A2A"]
         if frame.size
         else ["no body"]
     )
     return _join_words(
-        [*words, _quote_text(payload[:200].decode("utf-8", "replace")) if frame.schema in (JSON, TEXT) else ""]
+        [
+            *words,
+            _quote_text(payload[:200].decode("utf-8", "replace"))
+            if frame.schema in (JSON, TEXT)
+            else "",
+        ]
     )
 
 
@@ -320,13 +366,16 @@ _KIND_DESCRIBERS: dict[FrameKind, Callable[[Frame, bytes], str]] = {
 _OPERATION_OF_EVENT = {EventKind.TASKS: "ListTasks", EventKind.CARD: "GetExtendedAgentCard"}
 _OPERATION_OF_EVENT |= {EventKind.PUSH_CONFIG: "CreateTaskPushNotificationConfig"}
 _OPERATION_OF_EVENT |= {EventKind.PUSH_CONFIGS: "ListTaskPushNotificationConfigs"}
-"""Event -> an operation whose response has this shape, because a frame alone does not name its operation."""
+"""Event -> an operation whose response has this shape, because a frame alone does not name its
+operation."""
 
 
 def _normalise_payload(frame: Frame, payload: bytes) -> dict[str, Any]:
-    """Return the payload in 1.0 form; the frame's event takes the place of dialect and operation."""
+    """Return the payload in 1.0 form; the frame's event takes the place of dialect and
+    operation."""
     operation = _OPERATION_OF_EVENT.get(frame.event, "SendStreamingMessage")
-    # A status update in a unary response has the shape of a task; only the frame's event distinguishes them.
+    # A status update in a unary response has the shape of a task; only the frame's event
+    # distinguishes them.
     kind = FrameKind.EVENT if frame.event is EventKind.STATUS else frame.kind
     return normalise_event(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
 
@@ -337,7 +386,9 @@ def _method_name(frame: Frame, payload: bytes) -> str:
         value = msgspec.json.decode(payload)
         return _text_or_empty(value.get("method")) if isinstance(value, dict) else ""
     return (
-        frame.schema.partition("@")[0].rpartition(".")[2].removesuffix("Request") if is_protobuf(frame.schema) else ""
+        frame.schema.partition("@")[0].rpartition(".")[2].removesuffix("Request")
+        if is_protobuf(frame.schema)
+        else ""
     )
 
 
@@ -366,7 +417,8 @@ def _count_noun(number: int, noun: str) -> str:
 
 
 def _shorten_id(identifier: str) -> str:
-    """Return the beginning of a long id. A redaction label is kept whole, because all labels begin alike."""
+    """Return the beginning of a long id. A redaction label is kept whole, because all labels begin
+    alike."""
     if identifier.startswith(_REDACTION_PREFIX):
         return identifier
     return identifier[:8] if len(identifier) > _MAX_ID else identifier

@@ -1,9 +1,11 @@
-"""Determine the dialect of a call. Per call, not per connection: one port may serve several dialects.
+"""Determine the dialect of a call. Per call, not per connection: one port may serve several
+dialects.
 
 The proof of each dialect is listed in manual/protocol.md "Dialects".
 
-Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`. Where two of them
-contradict each other, or none is present, the body decides, then the dialect last spoken with this agent.
+Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`.
+Where two of them contradict each other, or none is present, the body decides, then the dialect last
+spoken with this agent.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ _V1_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
 
 
 def dialect_of_version(version: str) -> Dialect:
-    """Return the dialect of a version number (`1.0`, `0.3`, patch number allowed); UNKNOWN for any other version."""
+    """Return the dialect of a version number (`1.0`, `0.3`, patch number allowed); UNKNOWN for any
+    other version."""
     major, _, rest = version.strip().partition(".")
     minor = rest.partition(".")[0].partition("-")[0]
     if major == "1":
@@ -35,7 +38,8 @@ class DialectEvidence(msgspec.Struct, frozen=True):
     """Evidence about the dialect of a call, available when its request is complete."""
 
     proof: Dialect = Dialect.UNKNOWN
-    """Dialect proved by the method or path; UNKNOWN if it is one of the 0.x dialects and it is open which one."""
+    """Dialect proved by the method or path; UNKNOWN if it is one of the 0.x dialects and it is open
+    which one."""
     version: str = ""
     """Value of `A2A-Version` as sent."""
     body: Dialect = Dialect.UNKNOWN
@@ -46,13 +50,16 @@ class DialectEvidence(msgspec.Struct, frozen=True):
 
 
 def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
-    """Return the dialect of a call, and whether it is a guess that the response may still correct."""
+    """Return the dialect of a call, and whether it is a guess that the response may still
+    correct."""
     version_dialect = dialect_of_version(evidence.version)
     if evidence.proof in _V1_DIALECTS:
         if version_dialect in _V0_DIALECTS and evidence.body in _V0_DIALECTS:
             return evidence.body, True
         return (
-            version_dialect if version_dialect is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof
+            version_dialect
+            if version_dialect is Dialect.V1_1 and evidence.proof is Dialect.V1_0
+            else evidence.proof
         ), False
     if version_dialect in _V1_DIALECTS and evidence.body in _V1_DIALECTS:
         return version_dialect, True
@@ -64,8 +71,13 @@ def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
 def _choose_v0_dialect(evidence: DialectEvidence, version_dialect: Dialect) -> Dialect:
     """Return the 0.x dialect of a call whose method is shared by several of them."""
     if evidence.body in _V0_DIALECTS:
-        # `kind` is common to 0.2 and 0.3: the card distinguishes them; without a card the later one is assumed.
-        return _v0_2_by_card(evidence) or Dialect.V0_3 if evidence.body is Dialect.V0_3 else evidence.body
+        # `kind` is common to 0.2 and 0.3: the card distinguishes them; without a card the later one
+        # is assumed.
+        return (
+            _v0_2_by_card(evidence) or Dialect.V0_3
+            if evidence.body is Dialect.V0_3
+            else evidence.body
+        )
     if version_dialect in _V0_DIALECTS:
         return version_dialect
     if evidence.sticky in _V0_DIALECTS:
@@ -101,7 +113,8 @@ _decode_request = msgspec.json.Decoder(_RequestEvidence).decode
 
 
 def dialect_of_request(params: bytes) -> Dialect:
-    """Return the dialect of a send's parameters: part discriminator, role spelling, `kind`. UNKNOWN for other calls."""
+    """Return the dialect of a send's parameters: part discriminator, role spelling, `kind`. UNKNOWN
+    for other calls."""
     try:
         message = _decode_request(params).message
     except UNREADABLE_ERRORS:
@@ -118,8 +131,13 @@ def dialect_of_request(params: bytes) -> Dialect:
 
 
 def dialect_of_result(result: ResultShape, method: str) -> Dialect:
-    """Return the dialect of a result or event, UNKNOWN if it fits several. `method` is the wire name."""
-    if result.task is not None or result.status_update is not None or result.artifact_update is not None:
+    """Return the dialect of a result or event, UNKNOWN if it fits several. `method` is the wire
+    name."""
+    if (
+        result.task is not None
+        or result.status_update is not None
+        or result.artifact_update is not None
+    ):
         return Dialect.V1_0
     if result.kind is not None:
         return Dialect.V0_3
@@ -131,13 +149,16 @@ def dialect_of_result(result: ResultShape, method: str) -> Dialect:
 
 
 def correct_guess(guess: Dialect, shown: Dialect) -> Dialect:
-    """Return the dialect after the response: `shown`, unless it fits the guess too (0.2 and 0.3 have the same
-    bodies)."""
-    if shown is Dialect.UNKNOWN or (shown is Dialect.V0_3 and guess in (Dialect.V0_2, Dialect.V0_3)):
+    """Return the dialect after the response: `shown`, unless it fits the guess too (0.2 and 0.3
+    have the same bodies)."""
+    if shown is Dialect.UNKNOWN or (
+        shown is Dialect.V0_3 and guess in (Dialect.V0_2, Dialect.V0_3)
+    ):
         return guess
     return guess if shown is Dialect.V1_0 and guess in _V1_DIALECTS else shown
 
 
 def dialect_with_generation(dialect: Dialect) -> Dialect:
-    """Return the dialect of a peer that uses the generation fields (manual/protocol.md "Classification")."""
+    """Return the dialect of a peer that uses the generation fields (manual/protocol.md
+    "Classification")."""
     return Dialect.V1_1 if dialect is Dialect.V1_0 else dialect

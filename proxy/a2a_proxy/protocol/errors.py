@@ -1,4 +1,5 @@
-"""Error names and payloads: the codes of A2A 1.0 section 5.4, and the error bodies of sections 9.5, 10.6 and 11.6.
+"""Error names and payloads: the codes of A2A 1.0 section 5.4, and the error bodies of sections 9.5,
+10.6 and 11.6.
 
 Only reads the errors of a peer; the rules judge them.
 """
@@ -73,20 +74,24 @@ AMBIGUOUS_CODES = frozenset({-32006, -32007, -32008, -32009, -32010})
 
 
 def message_with_generations(reason: str, message: str, details: object) -> str:
-    """Return the message of an error; for a TaskGenerationMismatchError with the expected and the actual generation, if
-    `details` (an ErrorInfo, a list of details, or a whole body with either) contains them."""
+    """Return the message of an error; for a TaskGenerationMismatchError with the expected and the
+    actual generation, if `details` (an ErrorInfo, a list of details, or a whole body with either)
+    contains them."""
     if reason != GENERATION_MISMATCH:
         return message
     numbers = _find_generations(details)
-    expected, current = (to_one_line(str(numbers.get(f"{name}Generation", "")), 20) for name in ("expected", "current"))
+    expected, current = (
+        to_one_line(str(numbers.get(f"{name}Generation", "")), 20)
+        for name in ("expected", "current")
+    )
     phrases = [f"expected generation {expected}"] if expected else []
     phrases += [f"it is {current}"] if current else []
     return f"{message} ({', '.join(phrases)})".strip() if phrases else message
 
 
 def _find_generations(details: object) -> dict[str, Any]:
-    """Return the object with the generations: the metadata of the ErrorInfo (manual/protocol.md "Error bodies"), or the
-    problem body itself."""
+    """Return the object with the generations: the metadata of the ErrorInfo (manual/protocol.md
+    "Error bodies"), or the problem body itself."""
     if isinstance(details, list):
         return next(filter(None, map(_find_generations, details)), {})
     if not isinstance(details, dict):
@@ -95,7 +100,12 @@ def _find_generations(details: object) -> dict[str, Any]:
         return details
     return next(
         filter(
-            None, (_find_generations(details[name]) for name in ("metadata", "error", "details") if name in details)
+            None,
+            (
+                _find_generations(details[name])
+                for name in ("metadata", "error", "details")
+                if name in details
+            ),
         ),
         {},
     )
@@ -108,12 +118,16 @@ def error_line(reason: str, code: int | str, message: str) -> str:
 
 
 def rpc_reason(code: int, data: object, dialect: Dialect) -> str:
-    """Return the name of a JSON-RPC error: from its ErrorInfo, else from its code; empty if neither names it."""
-    return reason_of(data) or (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(code, "")
+    """Return the name of a JSON-RPC error: from its ErrorInfo, else from its code; empty if neither
+    names it."""
+    return reason_of(data) or (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(
+        code, ""
+    )
 
 
 def reason_of(details: object) -> str:
-    """Return the reason in a list of error details (ErrorInfo in ProtoJSON form), or an empty string."""
+    """Return the reason in a list of error details (ErrorInfo in ProtoJSON form), or an empty
+    string."""
     if not isinstance(details, list):
         return ""
     reasons = (detail.get("reason") for detail in details if isinstance(detail, dict))
@@ -121,7 +135,8 @@ def reason_of(details: object) -> str:
 
 
 def parse_rest_error(body: object) -> tuple[str, str]:
-    """Return reason and message of a REST error body in any form (1.0, problem details, 0.3); empty if unknown."""
+    """Return reason and message of a REST error body in any form (1.0, problem details, 0.3); empty
+    if unknown."""
     if not isinstance(body, dict):
         return "", ""
     error = body.get("error")
@@ -129,7 +144,9 @@ def parse_rest_error(body: object) -> tuple[str, str]:
         reason = reason_of(error.get("details")) or error.get("status")
         return _str_or_empty(reason), _str_or_empty(error.get("message"))
     kind = _str_or_empty(body.get("type")).rpartition("/")[2]
-    reason = reason_of(body.get("details")) or ("" if kind == "about:blank" else kind.replace("-", "_").upper())
+    reason = reason_of(body.get("details")) or (
+        "" if kind == "about:blank" else kind.replace("-", "_").upper()
+    )
     return reason.removesuffix("_ERROR"), _str_or_empty(
         body.get("detail") or body.get("message") or body.get("title") or error
     )
@@ -148,17 +165,22 @@ def header_value(headers: Headers, name: bytes) -> bytes:
 
 
 class GrpcOutcome:
-    """Outcome of a gRPC call from its trailers: `status` (-1 if missing or invalid), `message`, `reason`."""
+    """Outcome of a gRPC call from its trailers: `status` (-1 if missing or invalid), `message`,
+    `reason`."""
 
     __slots__ = ("message", "reason", "status")
 
     def __init__(self, headers: Headers) -> None:
         status = header_value(headers, b"grpc-status").strip()
         self.status = int(status) if status.isdigit() and len(status) < 10 else -1
-        self.message = unquote_to_bytes(header_value(headers, b"grpc-message")).decode("utf-8", "replace")
+        self.message = unquote_to_bytes(header_value(headers, b"grpc-message")).decode(
+            "utf-8", "replace"
+        )
         self.reason = ""
         if self.status > 0:
-            self.reason, metadata = _read_error_info(header_value(headers, b"grpc-status-details-bin"))
+            self.reason, metadata = _read_error_info(
+                header_value(headers, b"grpc-status-details-bin")
+            )
             self.message = message_with_generations(self.reason, self.message, metadata)
 
     @property
@@ -166,16 +188,23 @@ class GrpcOutcome:
         """The error as one line; empty on success and without a status."""
         if self.status <= 0:
             return ""
-        name = GRPC_STATUS_NAMES[self.status] if self.status < len(GRPC_STATUS_NAMES) else str(self.status)
+        name = (
+            GRPC_STATUS_NAMES[self.status]
+            if self.status < len(GRPC_STATUS_NAMES)
+            else str(self.status)
+        )
         return error_line(self.reason, name, self.message)
 
 
 def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
-    """Return reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty if it cannot be read."""
+    """Return reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty if it
+    cannot be read."""
     if not value:
         return "", {}
     try:
-        status: Any = message_class("rpc", "google.rpc.Status").FromString(decode_binary_value(value))
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(
+            decode_binary_value(value)
+        )
         for detail in status.details:
             if detail.type_url.endswith("google.rpc.ErrorInfo"):
                 info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
@@ -186,8 +215,8 @@ def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
 
 
 def decode_binary_value(value: bytes) -> bytes:
-    """Return the bytes of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then
-    bytes)."""
+    """Return the bytes of a `-bin` metadata value: base64 with optional padding, or C-core's raw
+    form (NUL, then bytes)."""
     if value[:1] == b"\0":
         return value[1:]
     try:

@@ -1,6 +1,8 @@
-"""Payloads of any dialect as canonical 1.0 JSON and as typed events (manual/protocol.md "Canonical form").
+"""Payloads of any dialect as canonical 1.0 JSON and as typed events (manual/protocol.md "Canonical
+form").
 
-For display and export, not for the hot path. Known members are renamed and moved; unknown ones stay in place.
+For display and export, not for the hot path. Known members are renamed and moved; unknown ones stay
+in place.
 """
 
 from __future__ import annotations
@@ -23,11 +25,15 @@ from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.schema import JSON, MEDIA_SCHEMA_SET, is_protobuf, split_schema
 
 
-def normalise_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
-    """Return the event, answer or request in canonical 1.0 JSON form; empty if the payload cannot be read.
+def normalise_event(
+    payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind
+) -> Json:
+    """Return the event, answer or request in canonical 1.0 JSON form; empty if the payload cannot
+    be read.
 
-    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`. Callers must
-    not change the result: the next call with the same arguments returns the same object.
+    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are
+    `{"error": {...}}`. Callers must not change the result: the next call with the same arguments
+    returns the same object.
     """
     # 0.x without `kind` is the protobuf form, whose data parts hold their JSON one level deeper.
     wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
@@ -36,11 +42,18 @@ def normalise_event(payload: bytes, schema: str, dialect: Dialect, operation: st
     row = None if kind is FrameKind.REQUEST else OPERATION_BY_NAME.get(operation)
     expected = row.answer if row is not None else ResponseKind.STREAM
     return _normalise_cached(
-        payload, schema, wraps_data, operation if kind is FrameKind.REQUEST else None, expected, kind is FrameKind.EVENT
+        payload,
+        schema,
+        wraps_data,
+        operation if kind is FrameKind.REQUEST else None,
+        expected,
+        kind is FrameKind.EVENT,
     )
 
 
-@lru_cache(maxsize=1)  # a caller that shows a frame needs a one-line summary first, then the full payload
+@lru_cache(
+    maxsize=1
+)  # a caller that shows a frame needs a one-line summary first, then the full payload
 def _normalise_cached(
     payload: bytes,
     schema: str,
@@ -49,15 +62,28 @@ def _normalise_cached(
     expected: ResponseKind,
     streaming: bool,
 ) -> Json:
-    """Implement `normalise_event`; `request_operation` is the operation of a request, None for other frames."""
+    """Implement `normalise_event`; `request_operation` is the operation of a request, None for
+    other frames."""
     value = decode_payload(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):
             return {"error": value["error"]}
-        value = value["result"] if "result" in value else value.get("params", {}) if "method" in value else value
-    value = rename_to_camel(value) if schema != JSON or _SNAKE_CASE_MARK.search(payload) or b"\\u" in payload else value
+        value = (
+            value["result"]
+            if "result" in value
+            else value.get("params", {})
+            if "method" in value
+            else value
+        )
+    value = (
+        rename_to_camel(value)
+        if schema != JSON or _SNAKE_CASE_MARK.search(payload) or b"\\u" in payload
+        else value
+    )
     if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and isinstance(value, dict):
-        value = next((inner for name in _MEDIA_WRAPPERS if isinstance(inner := value.get(name), dict)), value)
+        value = next(
+            (inner for name in _MEDIA_WRAPPERS if isinstance(inner := value.get(name), dict)), value
+        )
     form = CanonicalForm(wraps_data)
     if request_operation is not None:
         return canonical_request(form, value, request_operation) if isinstance(value, dict) else {}
@@ -67,13 +93,15 @@ def _normalise_cached(
 _SNAKE_CASE_MARK = re.compile(rb"_[a-z]")
 """Mark of a payload with a member in snake_case, except where the name is written with `\\u`."""
 _MEDIA_WRAPPERS = ("event", "message")
-"""Members of the media proposal that wrap a 1.0 event and a request (manual/protocol.md "Fields of the live
-proposals")."""
+"""Members of the media proposal that wrap a 1.0 event and a request (manual/protocol.md "Fields of
+the live proposals")."""
 
 
-def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
-    """Return `normalise_event` as a typed event, without members of a wrong type; all unset if the payload is not an
-    event."""
+def to_event(
+    payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind
+) -> Event:
+    """Return `normalise_event` as a typed event, without members of a wrong type; all unset if the
+    payload is not an event."""
     return event_from_json(normalise_event(payload, schema, dialect, operation, kind))
 
 
@@ -90,7 +118,9 @@ def decode_payload(payload: bytes, schema: str) -> Any:
     return None
 
 
-def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool) -> Json:
+def canonical_answer(
+    form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool
+) -> Json:
     """Return one answer or event in canonical form; lists of 0.x become the objects of 1.0."""
     if expected is ResponseKind.TASKS:
         return _canonical_list(value, "tasks", partial(form.convert, "Task"))
@@ -100,18 +130,27 @@ def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, st
         return {}
     if expected is ResponseKind.PUSH_CONFIG:
         return form.push_config(value)
-    return value if expected in (ResponseKind.CARD, ResponseKind.EMPTY) else canonical_event(form, value, streaming)
+    return (
+        value
+        if expected in (ResponseKind.CARD, ResponseKind.EMPTY)
+        else canonical_event(form, value, streaming)
+    )
 
 
 def _canonical_list(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:
     around = value if isinstance(value, dict) else {}
     entries = around.get(name) if isinstance(value, dict) else value
-    made = [shape(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    made = (
+        [shape(entry) for entry in entries if isinstance(entry, dict)]
+        if isinstance(entries, list)
+        else []
+    )
     return {**around, name: made}
 
 
 def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
-    """Return one result or event in its wrapper. A value that is no A2A object is returned unchanged."""
+    """Return one result or event in its wrapper. A value that is no A2A object is returned
+    unchanged."""
     if not _BARE_EVENT_MEMBERS.isdisjoint(value):
         wrapper = EVENT_WRAPPERS.get(_kind_of_bare_event(value, streaming))
         if wrapper is None:
@@ -147,7 +186,8 @@ def event_from_json(value: Json) -> Event:
 
 
 def _remove_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Remove null members, because ProtoJSON null means unset (A2A 1.0 section 5.5), except in the peer's own data."""
+    """Remove null members, because ProtoJSON null means unset (A2A 1.0 section 5.5), except in the
+    peer's own data."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -156,11 +196,16 @@ def _remove_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
             for name, item in value.items()
             if item is not None or name == "data"
         }
-    return [_remove_nulls(item, depth - 1) for item in value if item is not None] if isinstance(value, list) else value
+    return (
+        [_remove_nulls(item, depth - 1) for item in value if item is not None]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def _remove_member(value: Any, path: str) -> bool:
-    """Remove the member that msgspec names as `.task.history[...].parts`; for a list with a wrong item, the whole list.
+    """Remove the member that msgspec names as `.task.history[...].parts`; for a list with a wrong
+    item, the whole list.
 
     Returns whether there was such a member.
     """

@@ -1,5 +1,5 @@
-"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of its decoding, and
-the table of its life.
+"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of
+its decoding, and the table of its life.
 
 A test compares the fields with the model's.
 """
@@ -20,7 +20,8 @@ MAX_STATES = 32
 HOW_FAULT = "cut by --fault"
 """How an exchange ends that the proxy ended on purpose (`Exchange.how`)."""
 HOW_SWITCHED = "switched to "
-"""Prefix of `Exchange.how` if the response made the connection leave HTTP/1; the protocol follows."""
+"""Prefix of `Exchange.how` if the response made the connection leave HTTP/1; the protocol
+follows."""
 
 
 class Life(StrEnum):
@@ -72,7 +73,10 @@ LIFE = TransitionTable(
         (Life.REQUEST_ENDED, LifeEvent.CLIENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
         (Life.REQUEST_ENDED, LifeEvent.AGENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
         (Life.ANSWERED, LifeEvent.REQUEST_END): (Life.OVER, LifeMeaning.LATE_REQUEST_END),
-        (Life.ANSWERED, LifeEvent.RESPONSE_END): (Life.ANSWERED, LifeMeaning.REST),  # of a second response
+        (Life.ANSWERED, LifeEvent.RESPONSE_END): (
+            Life.ANSWERED,
+            LifeMeaning.REST,
+        ),  # of a second response
         (Life.ANSWERED, LifeEvent.CLIENT_GONE): (Life.OVER, LifeMeaning.CLEAN_UP),
         (Life.ANSWERED, LifeEvent.CLIENT_CUT): (Life.OVER, LifeMeaning.CLEAN_UP),
         (Life.ANSWERED, LifeEvent.AGENT_CUT): (Life.ANSWERED, LifeMeaning.CLEAN_UP),
@@ -83,14 +87,15 @@ LIFE = TransitionTable(
         (Life.CLIENT_LEFT, LifeEvent.AGENT_CUT): (Life.OVER, LifeMeaning.REST),
     }
 )
-"""Life of an exchange that has an HTTP stream of its own; that of a call on a pipe is in `protocol.stream_life`. An
-exchange that the proxy refused is over when it closes. Undefined: a second end of the request, and anything when it is
-over, because the decoder of the stream is gone."""
+"""Life of an exchange that has an HTTP stream of its own; that of a call on a pipe is in
+`protocol.stream_life`. An exchange that the proxy refused is over when it closes. Undefined: a
+second end of the request, and anything when it is over, because the decoder of the stream is
+gone."""
 
 
 def life_of_ends(over: Collection[int], how: str) -> Life:
-    """Return the state of an exchange of which a version without this table saved the directions that are over and
-    `Exchange.how`."""
+    """Return the state of an exchange of which a version without this table saved the directions
+    that are over and `Exchange.how`."""
     if len(over) == 2 or how not in ("", "complete", "client gone"):
         return Life.OVER
     if how:
@@ -100,7 +105,8 @@ def life_of_ends(over: Collection[int], how: str) -> Life:
 
 @dataclass(slots=True)
 class ExchangeState:
-    """The model's fields in the same order (so a snapshot is one call), followed by fields of the decoder.
+    """The model's fields in the same order (so a snapshot is one call), followed by fields of the
+    decoder.
 
     Each frame sets several fields, and setting a field of a `Struct` takes ten times as long.
     """
@@ -160,7 +166,8 @@ class ExchangeState:
     response_ended: int = 0
     """Time at which the response was complete, ns; 0 before that."""
     client: str = ""
-    """Host of the client without its port, because streams and polls of one client use several connections."""
+    """Host of the client without its port, because streams and polls of one client use several
+    connections."""
     ends_by_fault: bool = False
     """Whether the proxy ends it on purpose, before the agent does for the client."""
     tenant: str = ""

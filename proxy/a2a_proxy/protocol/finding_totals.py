@@ -1,4 +1,5 @@
-"""Number of findings. Repetitions that a recording does not list are in the total of their kind, which is a row too."""
+"""Number of findings. Repetitions that a recording does not list are in the total of their kind,
+which is a row too."""
 
 from __future__ import annotations
 
@@ -20,20 +21,23 @@ class RuleTotal(msgspec.Struct, frozen=True):
 
 
 def is_total(finding: Finding) -> bool:
-    """Return whether the finding is the total of a kind, made at the end of a session, and not a finding by itself."""
+    """Return whether the finding is the total of a kind, made at the end of a session, and not a
+    finding by itself."""
     counts = (finding.evidence.get(name, "") for name in ("count", "listed"))
     return not finding.exchange and "agent" in finding.evidence and all(map(str.isdecimal, counts))
 
 
 def count_occurrences(finding: Finding) -> int:
-    """Return how many findings the row stands for: 1, and for a total those that are not listed individually."""
+    """Return how many findings the row stands for: 1, and for a total those that are not listed
+    individually."""
     if not is_total(finding):
         return 1
     return max(int(finding.evidence["count"]) - int(finding.evidence["listed"]), 0)
 
 
 def rule_totals(findings: Iterable[Finding]) -> list[RuleTotal]:
-    """Return the findings grouped by rule and severity: the most severe first, of these the most frequent."""
+    """Return the findings grouped by rule and severity: the most severe first, of these the most
+    frequent."""
     counts: dict[tuple[str, Severity], int] = {}
     first: dict[tuple[str, Severity], Finding] = {}
     for finding in findings:

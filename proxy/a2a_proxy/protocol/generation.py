@@ -1,16 +1,18 @@
-"""Generations of one task: the numbers received, the gaps of each stream, and the reason for each missing number.
+"""Generations of one task: the numbers received, the gaps of each stream, and the reason for each
+missing number.
 
-An event carries the generation of the change that it reports. A snapshot (Task) carries the generation of the state
-that it shows and is not an event. Each stream has a cursor of its own: its first number is a baseline, and the same
-number on two streams is one event sent twice. A gap is a run of numbers that a stream leaves out. It is closed for its
-client by a snapshot of the task that is at least as new, or by the missing events, late or on another stream.
+An event carries the generation of the change that it reports. A snapshot (Task) carries the
+generation of the state that it shows and is not an event. Each stream has a cursor of its own: its
+first number is a baseline, and the same number on two streams is one event sent twice. A gap is a
+run of numbers that a stream leaves out. It is closed for its client by a snapshot of the task that
+is at least as new, or by the missing events, late or on another stream.
 
-A missing number is lost if another stream or a push notification carried it, or a timeline shows that it was an event.
-It is explained if a timeline shows that it was a client's message, or if a client's message can have it. Otherwise its
-reason is unknown.
+A missing number is lost if another stream or a push notification carried it, or a timeline shows
+that it was an event. It is explained if a timeline shows that it was a client's message, or if a
+client's message can have it. Otherwise its reason is unknown.
 
-The tracker of tasks and the rules use this module; the algorithm is described in manual/protocol.md "Generation
-tracking".
+The tracker of tasks and the rules use this module; the algorithm is described in manual/protocol.md
+"Generation tracking".
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ MAX_CURSORS = 64
 """Streams of a task; the first to begin is forgotten first."""
 MAX_CLIENTS = 16
 MAX_KNOWN_EVENTS = 256
-"""Events of a stream, and of a task, that are recognised if repeated; timeline entries that are remembered."""
+"""Events of a stream, and of a task, that are recognised if repeated; timeline entries that are
+remembered."""
 MAX_EXAMINED = 64
 """Numbers of a gap whose reason is examined, and snapshots that are remembered."""
 
@@ -50,7 +53,9 @@ class GenerationFault(Enum):
     LOST = "a generation that seemed explained or uncertain was an event"
     REPEAT = "another event with the last generation"
     AGAIN = "the same event again"
-    PROGRESS = "a progress update with the last generation, from an agent that has shown no timeline"
+    PROGRESS = (
+        "a progress update with the last generation, from an agent that has shown no timeline"
+    )
     REGRESS = "a generation lower than the last one"
     LATE = "an event that fills a gap"
     ZERO = "no generation, although the task had one"
@@ -70,7 +75,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     final: int = 0
     """First and last missing generation."""
     lost: tuple[int, ...] = ()
-    """Missing generations that were events: another stream, a push notification or a timeline shows it."""
+    """Missing generations that were events: another stream, a push notification or a timeline shows
+    it."""
     explained: tuple[int, ...] = ()
     """Missing generations that were client messages, probably or by a timeline."""
     messages: tuple[int, ...] = ()
@@ -99,7 +105,8 @@ class _Cursor(msgspec.Struct, gc=False):
     again: int = 0
     """Number below the last one from which the agent counts again; 0 if it does not."""
     blank: int = 0
-    """Events since the last number that had no readable number but may have had one of their own."""
+    """Events since the last number that had no readable number but may have had one of their
+    own."""
     off: bool = False
     """Whether the stream's numbers are ignored from now on, because an event has none."""
 
@@ -112,7 +119,8 @@ class _Event(msgspec.Struct, gc=False, array_like=True):
     event: int
     state: int
     is_change: bool
-    """Whether the event is known to be a counted change: an artifact, or a state other than the previous one."""
+    """Whether the event is known to be a counted change: an artifact, or a state other than the
+    previous one."""
     artifact_id: str = ""
     """The artifact of an artifact update."""
 
@@ -136,7 +144,8 @@ class _Gap(msgspec.Struct):
 
     @classmethod
     def from_recording(cls, known: MissedGenerations) -> _Gap:
-        """Return a gap from a recording. The client of its stream is not recorded, so any client can close it."""
+        """Return a gap from a recording. The client of its stream is not recorded, so any client
+        can close it."""
         left = [] if known.healed else [[known.first, known.last]]
         closed = (known.healed, known.by, known.generation, known.reason, known.message)
         return cls(known.first, known.last, known.at, known.exchange, "", left, *closed)
@@ -160,7 +169,8 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     digest: str = ""
     """Digest of an event's payload, or of a snapshot's artifacts; empty if unknown."""
     content: str = ""
-    """Digest of an event's content, equal on all bindings; empty if events of different streams are not compared."""
+    """Digest of an event's content, equal on all bindings; empty if events of different streams are
+    not compared."""
     state: int = 0
     artifact_id: str = ""
     audience: str = ""
@@ -168,7 +178,8 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     progress: bool = False
     """Whether it is a status update in the state that its stream has shown last."""
     change: bool = True
-    """Whether it is known to be a counted change: an artifact, or a state other than the previous one."""
+    """Whether it is known to be a counted change: an artifact, or a state other than the previous
+    one."""
     repeat: bool = False
     """Whether its payload is known to be that of an earlier event."""
     unreadable: bool = False
@@ -176,7 +187,8 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     returns: bool = False
     """Whether the stream joins a task that a client has received before."""
     alone: bool = True
-    """Whether no other stream of the task is open, so that the numbers before the first event can be judged."""
+    """Whether no other stream of the task is open, so that the numbers before the first event can
+    be judged."""
 
 
 def has_unreadable_number(payload: bytes) -> bool:
@@ -207,7 +219,8 @@ class TaskGenerations(msgspec.Struct):
     artifact_changes: list[int] = []
     """Generations that a timeline proves to be artifact updates."""
     has_timeline: bool = False
-    """Whether a Task of this task had a timeline: the agent counts client messages and progress updates."""
+    """Whether a Task of this task had a timeline: the agent counts client messages and progress
+    updates."""
     has_other_route: bool = False
     """Whether the task has a client message that did not pass here."""
     messages: ClientMessages = msgspec.field(default_factory=ClientMessages)
@@ -220,8 +233,8 @@ class TaskGenerations(msgspec.Struct):
 
     @classmethod
     def from_task(cls, task: Task) -> TaskGenerations | None:
-        """Return the generations of a recorded task, or None if it has none; its streams continue from their next
-        number."""
+        """Return the generations of a recorded task, or None if it has none; its streams continue
+        from their next number."""
         if not task.generation:
             return None
         gaps = [_Gap.from_recording(each) for each in task.missed]
@@ -229,10 +242,11 @@ class TaskGenerations(msgspec.Struct):
         unhealed = sum(not each.healed for each in gaps)
         return cls(task.generation, seen, gaps=gaps, open=unhealed, support=task.support)
 
-    # --- client messages and timelines --------------------------------------------------------------------------
+    # --- client messages and timelines
 
     def add_client_message(self, message_id: str, exchange: int, position: int) -> None:
-        """Add a message that a client has sent to the task; `position` is its place among those of the exchange."""
+        """Add a message that a client has sent to the task; `position` is its place among those of
+        the exchange."""
         self.messages.add_message(message_id, exchange, position, self.highest)
 
     def refuse_messages(self, exchange: int) -> Sequence[Verdict]:
@@ -240,7 +254,8 @@ class TaskGenerations(msgspec.Struct):
         return self._doubt_numbers(self.messages.refuse_exchange(exchange))
 
     def apply_timeline(self, timeline: Timeline) -> Sequence[Verdict]:
-        """Apply the timeline and the history of a Task. Call it after `apply_report` of the Task."""
+        """Apply the timeline and the history of a Task. Call it after `apply_report` of the
+        Task."""
         found: list[Verdict] = []
         doubtful: list[int] = []
         for ident in timeline.history_ids:
@@ -264,7 +279,11 @@ class TaskGenerations(msgspec.Struct):
         return [*found, *self._doubt_numbers(doubtful)]
 
     def _note_route(self, message_id: str) -> None:
-        if message_id and message_key(message_id) != self.creator and not self.messages.is_known(message_id):
+        if (
+            message_id
+            and message_key(message_id) != self.creator
+            and not self.messages.is_known(message_id)
+        ):
             self.has_other_route = True
 
     def _settle_lost(self, number: int) -> list[Verdict]:
@@ -273,27 +292,44 @@ class TaskGenerations(msgspec.Struct):
         if number in self.certain:
             return []
         self.certain = [*self.certain, number][-MAX_EXAMINED:]
-        lost = Verdict(GenerationFault.LOST, first=number, final=number, lost=(number,), is_sure=True)
-        return [msgspec.structs.replace(lost, other=exchange) for exchange in self._streams_without(number)]
+        lost = Verdict(
+            GenerationFault.LOST, first=number, final=number, lost=(number,), is_sure=True
+        )
+        return [
+            msgspec.structs.replace(lost, other=exchange)
+            for exchange in self._streams_without(number)
+        ]
 
     def _doubt_numbers(self, numbers: list[int]) -> list[Verdict]:
-        """Return a verdict for each stream that lacks one of the numbers, which client messages explain no more."""
+        """Return a verdict for each stream that lacks one of the numbers, which client messages
+        explain no more."""
         found = []
         for number in numbers:
             if number in self.messages.missing and number not in self.messages.matches:
-                lost = Verdict(GenerationFault.LOST, first=number, final=number, unknown=1, is_sure=self.is_followed)
-                found += [msgspec.structs.replace(lost, other=exchange) for exchange in self._streams_without(number)]
+                lost = Verdict(
+                    GenerationFault.LOST,
+                    first=number,
+                    final=number,
+                    unknown=1,
+                    is_sure=self.is_followed,
+                )
+                found += [
+                    msgspec.structs.replace(lost, other=exchange)
+                    for exchange in self._streams_without(number)
+                ]
                 if lost.is_sure:
                     self.certain = [*self.certain, number][-MAX_EXAMINED:]
         return found
 
     def _streams_without(self, number: int) -> list[int]:
         """Return the streams with a gap that still lacks the number."""
-        lacking = dict.fromkeys(gap.exchange for gap in self.gaps if gap.first <= number <= gap.last)
+        lacking = dict.fromkeys(
+            gap.exchange for gap in self.gaps if gap.first <= number <= gap.last
+        )
         late = {exchange for exchange, cursor in self.cursors.items() if number in cursor.digests}
         return [exchange for exchange in lacking if exchange not in late]
 
-    # --- frames -------------------------------------------------------------------------------------------------
+    # --- frames
 
     def apply_report(self, report: GenerationReport) -> Sequence[Verdict]:
         """Apply one frame of the agent and return its verdicts."""
@@ -339,7 +375,9 @@ class TaskGenerations(msgspec.Struct):
             last = cursor.last or last
         if report.audience not in self.audiences:
             return _NONE
-        return (Verdict(GenerationFault.REGRESS if report.unreadable else GenerationFault.ZERO, last),)
+        return (
+            Verdict(GenerationFault.REGRESS if report.unreadable else GenerationFault.ZERO, last),
+        )
 
     def _apply_snapshot(
         self, report: GenerationReport, cursor: _Cursor | None, before: int, found: list[Verdict]
@@ -368,16 +406,21 @@ class TaskGenerations(msgspec.Struct):
         self._compare_snapshot(report, found)
 
     def _compare_snapshot(self, report: GenerationReport, found: list[Verdict]) -> None:
-        """Compare the snapshot with an earlier one of the same generation. Either may lack artifacts."""
+        """Compare the snapshot with an earlier one of the same generation. Either may lack
+        artifacts."""
         known = self.snapshots.get(report.number)
         if known is None:
             _put_bounded(self.snapshots, report.number, (report.state, report.digest), MAX_EXAMINED)
             return
         state, digest = known
-        if (report.state and state and report.state != state) or (report.digest and digest and report.digest != digest):
+        if (report.state and state and report.state != state) or (
+            report.digest and digest and report.digest != digest
+        ):
             found.append(Verdict(GenerationFault.SAME, report.number, other=state, snapshot=True))
 
-    def _apply_event(self, report: GenerationReport, cursor: _Cursor | None, before: int, found: list[Verdict]) -> None:
+    def _apply_event(
+        self, report: GenerationReport, cursor: _Cursor | None, before: int, found: list[Verdict]
+    ) -> None:
         number = report.number
         if cursor is not None:
             if self._apply_to_stream(report, cursor, before, found):
@@ -391,8 +434,11 @@ class TaskGenerations(msgspec.Struct):
             self._fill_gaps(report, found)
         add_number(self._ranges_of_client(report.client), number)
 
-    def _apply_to_stream(self, report: GenerationReport, cursor: _Cursor, before: int, found: list[Verdict]) -> bool:
-        """Apply an event to its stream; return whether its number must not be taken for that of a change."""
+    def _apply_to_stream(
+        self, report: GenerationReport, cursor: _Cursor, before: int, found: list[Verdict]
+    ) -> bool:
+        """Apply an event to its stream; return whether its number must not be taken for that of a
+        change."""
         number, last = report.number, cursor.last
         if not last:
             cursor.last = number
@@ -419,14 +465,19 @@ class TaskGenerations(msgspec.Struct):
             found.append(Verdict(GenerationFault.REGRESS, last))
         return False
 
-    def _apply_equal_number(self, report: GenerationReport, cursor: _Cursor, found: list[Verdict]) -> bool:
-        """Apply an event with the last number: a snapshot before it may have the same one, another event may not."""
+    def _apply_equal_number(
+        self, report: GenerationReport, cursor: _Cursor, found: list[Verdict]
+    ) -> bool:
+        """Apply an event with the last number: a snapshot before it may have the same one, another
+        event may not."""
         if report.repeat or _is_repeated(report, cursor):
             found.append(Verdict(GenerationFault.AGAIN, cursor.last))
             return False
         if report.number not in cursor.digests:
             return False
-        if report.progress and not self.has_timeline:  # without a timeline the older text of the draft may apply
+        if (
+            report.progress and not self.has_timeline
+        ):  # without a timeline the older text of the draft may apply
             found.append(Verdict(GenerationFault.PROGRESS, cursor.last))
         else:
             self.support = Support.NO
@@ -441,24 +492,36 @@ class TaskGenerations(msgspec.Struct):
         )
 
     def _compare_event(self, report: GenerationReport, found: list[Verdict]) -> None:
-        """Remember the event, and compare it with the event of the same number in another exchange."""
+        """Remember the event, and compare it with the event of the same number in another
+        exchange."""
         here = _Event(
-            report.content, report.exchange, int(report.event), report.state, report.change, report.artifact_id
+            report.content,
+            report.exchange,
+            int(report.event),
+            report.state,
+            report.change,
+            report.artifact_id,
         )
         known = self.events.get(report.number)
         if known is None or (here.is_change and not known.is_change):
             _put_bounded(self.events, report.number, here, MAX_KNOWN_EVENTS)
-        if known is not None and known.exchange != here.exchange and _are_contradictory(known, here):
+        if (
+            known is not None
+            and known.exchange != here.exchange
+            and _are_contradictory(known, here)
+        ):
             found.append(Verdict(GenerationFault.DIFFERS, other=known.exchange))
 
-    # --- gaps ---------------------------------------------------------------------------------------------------
+    # --- gaps
 
     def missed_runs(self) -> tuple[MissedGenerations, ...]:
-        """Return the gaps of all streams, in the order of detection, each run of numbers with its reason."""
+        """Return the gaps of all streams, in the order of detection, each run of numbers with its
+        reason."""
         return tuple(run for gap in self.gaps for run in self._runs_of_gap(gap))
 
     def open_gaps(self, exchange: int) -> list[tuple[int, int]]:
-        """Return the gaps of a stream that are not closed and that client messages do not explain."""
+        """Return the gaps of a stream that are not closed and that client messages do not
+        explain."""
         return [
             (gap.first, gap.last)
             for gap in self.gaps
@@ -466,7 +529,8 @@ class TaskGenerations(msgspec.Struct):
         ]
 
     def reason_of(self, number: int) -> tuple[MissedReason, int]:
-        """Return why a number is missing, and the exchange with the client's message that has it (0 if unknown)."""
+        """Return why a number is missing, and the exchange with the client's message that has it (0
+        if unknown)."""
         kind = self.entries.get(number)
         if kind is not None and kind != EntryKind.STATUS:
             return MissedReason.SHOWN_MESSAGE, self.messages.exchange_at(number)
@@ -477,13 +541,19 @@ class TaskGenerations(msgspec.Struct):
         ):
             return MissedReason.EVENT, 0
         message = self.messages.explanation_of(number)
-        return (MissedReason.UNKNOWN, 0) if message is None else (MissedReason.MESSAGE, message.exchanges[0])
+        return (
+            (MissedReason.UNKNOWN, 0)
+            if message is None
+            else (MissedReason.MESSAGE, message.exchanges[0])
+        )
 
     def _is_explained(self, gap: _Gap) -> bool:
         return (
             gap.reason is not MissedReason.DROPPED
             and gap.last - gap.first < MAX_EXAMINED
-            and all(self.reason_of(number)[0] in _EXPLAINED for number in range(gap.first, gap.last + 1))
+            and all(
+                self.reason_of(number)[0] in _EXPLAINED for number in range(gap.first, gap.last + 1)
+            )
         )
 
     def _runs_of_gap(self, gap: _Gap) -> Iterator[MissedGenerations]:
@@ -501,7 +571,15 @@ class TaskGenerations(msgspec.Struct):
             if last == final:
                 last = gap.last
             yield MissedGenerations(
-                first, last, gap.at, gap.exchange, gap.healed, gap.by, gap.generation, reason, message
+                first,
+                last,
+                gap.at,
+                gap.exchange,
+                gap.healed,
+                gap.by,
+                gap.generation,
+                reason,
+                message,
             )
             first = last + 1
 
@@ -514,7 +592,8 @@ class TaskGenerations(msgspec.Struct):
     def _judge_first_number(
         self, report: GenerationReport, first: int, final: int, last: int, found: list[Verdict]
     ) -> None:
-        """Judge the numbers between the task's last one and the first one of a stream: they are no loss."""
+        """Judge the numbers between the task's last one and the first one of a stream: they are no
+        loss."""
         if not report.alone or first > final:
             return
         if not last and not self.from_start:
@@ -527,7 +606,10 @@ class TaskGenerations(msgspec.Struct):
         if verdict.unknown:
             found.append(
                 msgspec.structs.replace(
-                    verdict, fault=GenerationFault.FIRST_GAP, last=last, snapshot=report.event is EventKind.TASK
+                    verdict,
+                    fault=GenerationFault.FIRST_GAP,
+                    last=last,
+                    snapshot=report.event is EventKind.TASK,
                 )
             )
 
@@ -540,14 +622,19 @@ class TaskGenerations(msgspec.Struct):
         return msgspec.structs.replace(verdict, last=last, snapshot=snapshot)
 
     def _judge_numbers(self, first: int, final: int) -> Verdict:
-        """Return the reasons of a run of missing numbers; those without a reason are matched with messages."""
+        """Return the reasons of a run of missing numbers; those without a reason are matched with
+        messages."""
         examined = range(first, min(final, first + MAX_EXAMINED - 1) + 1)
         self.messages.add_generations(
             number for number in examined if self.reason_of(number)[0] is MissedReason.UNKNOWN
         )
         reasons = {number: self.reason_of(number) for number in examined}
-        lost = tuple(number for number, (reason, _) in reasons.items() if reason is MissedReason.EVENT)
-        explained = {number: message for number, (reason, message) in reasons.items() if reason in _EXPLAINED}
+        lost = tuple(
+            number for number, (reason, _) in reasons.items() if reason is MissedReason.EVENT
+        )
+        explained = {
+            number: message for number, (reason, message) in reasons.items() if reason in _EXPLAINED
+        }
         unknown = final - first + 1 - len(lost) - len(explained)
         doubtful = self._is_creation_possible(first) and not lost and unknown == 1
         return Verdict(
@@ -564,15 +651,18 @@ class TaskGenerations(msgspec.Struct):
 
     @property
     def is_followed(self) -> bool:
-        """Whether every message to the task is known: the session has its beginning, and no other route is known."""
+        """Whether every message to the task is known: the session has its beginning, and no other
+        route is known."""
         return self.from_start and not self.has_other_route
 
     def _is_creation_possible(self, number: int) -> bool:
-        """Whether the number may be that of the message that created the task: an agent may count it after creation."""
+        """Whether the number may be that of the message that created the task: an agent may count
+        it after creation."""
         return number == 2
 
     def _remove_received(self, gap: _Gap, report: GenerationReport, found: list[Verdict]) -> None:
-        """Remove the numbers that this client has already received on another stream from the gap."""
+        """Remove the numbers that this client has already received on another stream from the
+        gap."""
         for first, last in self.received.get(gap.client, ()):
             remove_range(gap.left, first, last)
         if not gap.left:
@@ -582,7 +672,11 @@ class TaskGenerations(msgspec.Struct):
     def _fill_gaps(self, report: GenerationReport, found: list[Verdict]) -> None:
         number = report.number
         for gap in self.gaps:
-            if not gap.healed and gap.first <= number <= gap.last and gap.is_of_client(report.client):
+            if (
+                not gap.healed
+                and gap.first <= number <= gap.last
+                and gap.is_of_client(report.client)
+            ):
                 remove_range(gap.left, number, number)
                 if not gap.left:
                     self._heal_gap(gap, report, found)
@@ -609,7 +703,7 @@ class TaskGenerations(msgspec.Struct):
             )
             found.append(Verdict(GenerationFault.HEALED, gap=closed))
 
-    # --- cursors and clients ------------------------------------------------------------------------------------
+    # --- cursors and clients
 
     def _cursor_of(self, exchange: int) -> _Cursor:
         cursor = self.cursors.get(exchange)
@@ -643,11 +737,14 @@ def _is_repeated(report: GenerationReport, cursor: _Cursor) -> bool:
 
 
 def _are_contradictory(one: _Event, two: _Event) -> bool:
-    """Whether two events of one number exclude each other. Progress updates may share it with another event."""
+    """Whether two events of one number exclude each other. Progress updates may share it with
+    another event."""
     if one.digest == two.digest:
         return False
     status = int(EventKind.STATUS)
-    return (one.event == two.event == status and one.state != two.state) or (one.is_change and two.is_change)
+    return (one.event == two.event == status and one.state != two.state) or (
+        one.is_change and two.is_change
+    )
 
 
 def is_progress(state: int, before: int) -> bool:
@@ -656,7 +753,8 @@ def is_progress(state: int, before: int) -> bool:
 
 
 def _put_bounded(table: dict[int, Any], number: int, value: Any, room: int) -> None:
-    """Put a value under its number, and delete the oldest entry if the table has more than `room`."""
+    """Put a value under its number, and delete the oldest entry if the table has more than
+    `room`."""
     table[number] = value
     if len(table) > room:
         del table[next(iter(table))]

@@ -49,7 +49,9 @@ def has_number(ranges: list[NumberRange], number: int) -> bool:
     return any(first <= number <= last for first, last in ranges)
 
 
-def union_of_ranges(one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def union_of_ranges(
+    one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
     """Return the union as ascending ranges that do not touch; at most the `MAX_RANGES` highest."""
     union: list[NumberRange] = []
     for first, last in sorted((*one, *two)):

@@ -1,6 +1,7 @@
 """Typed, partial JSON: only the members that a summary needs, for all dialects at once.
 
-Every member may be absent or null. A member of an unexpected type is left to `json_summary`'s slow path.
+Every member may be absent or null. A member of an unexpected type is left to `json_summary`'s slow
+path.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Exceptions that a decoder raises on a peer's bytes: invalid JSON, another shape, invalid UTF-8, nested too deeply."""
+"""Exceptions that a decoder raises on a peer's bytes: invalid JSON, another shape, invalid UTF-8,
+nested too deeply."""
 
 _NumberForm = int | str | None
 """An int64 in ProtoJSON: a decimal string or a number (Q-31)."""
@@ -66,8 +68,8 @@ class UpdateShape(_JsonShape):
 
 
 class ResultShape(_JsonShape):
-    """Any result or event of an agent: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one without (0.1,
-    vendor)."""
+    """Any result or event of an agent: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one
+    without (0.1, vendor)."""
 
     task: TaskShape | None = None
     message: MessageShape | None = None

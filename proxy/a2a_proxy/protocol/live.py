@@ -1,9 +1,10 @@
 """Detection of the payload of a SendLiveMessage stream, one of three, while its messages arrive
 (manual/protocol.md "Live payload detection").
 
-All three share a path. A field that only one of them has is proof, for the direction of the message. A BIDI message is
-often valid as `2153` as well: such a stream counts as BIDI until a later message of either side proves the other.
-Frames emitted before that keep their schema, because their bytes have the same meaning in both.
+All three share a path. A field that only one of them has is proof, for the direction of the
+message. A BIDI message is often valid as `2153` as well: such a stream counts as BIDI until a later
+message of either side proves the other. Frames emitted before that keep their schema, because their
+bytes have the same meaning in both.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _MESSAGES_OF_PAYLOAD = {
     "2153": ("live-2153", "StreamRequest", "StreamResponse"),
 }
 _DISTINCTIVE_BYTES = (b"\x0a", b"\x2a")
-"""First bytes of an agent's messages that can show `2153`: a Task (its elicitations), a message update."""
+"""First bytes of an agent's messages that can show `2153`: a Task (its elicitations), a message
+update."""
 
 
 def live_schema(payload: LivePayload, direction: Direction) -> str:
@@ -46,7 +48,8 @@ class LiveReading:
         """By direction: whether the payload is proved."""
 
     def payload_for(self, direction: Direction) -> LivePayload:
-        """Return the payload as which messages of this direction are read now; empty before the first message."""
+        """Return the payload as which messages of this direction are read now; empty before the
+        first message."""
         if self.fixed_payload:
             return self.fixed_payload
         mine, other = self._detected[direction], self._detected[1 - direction]
@@ -54,7 +57,8 @@ class LiveReading:
         return other if weaker else mine
 
     def learn_from(self, direction: Direction, data: bytes) -> bool:
-        """Update the detection from one message; return whether later messages may be read differently."""
+        """Update the detection from one message; return whether later messages may be read
+        differently."""
         if self.fixed_payload or self._is_proved[direction]:
             return False
         before = self._detected[direction]
@@ -70,7 +74,11 @@ class LiveReading:
 
     def save(self) -> dict[str, Any]:
         """Return plain values for `restore`."""
-        return {"forced": self.fixed_payload, "seen": list(self._detected), "proved": list(self._is_proved)}
+        return {
+            "forced": self.fixed_payload,
+            "seen": list(self._detected),
+            "proved": list(self._is_proved),
+        }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> LiveReading:

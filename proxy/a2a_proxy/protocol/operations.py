@@ -1,4 +1,5 @@
-"""The operation table: operation x dialect x binding (manual/protocol.md "Operations"). Reads no payloads.
+"""The operation table: operation x dialect x binding (manual/protocol.md "Operations"). Reads no
+payloads.
 
 Every operation is identified by its 1.0 name. REST paths are in `rest_path`.
 """
@@ -34,11 +35,14 @@ class Operation(msgspec.Struct, frozen=True):
     """The 1.0 name; also the JSON-RPC 1.0 and gRPC 1.0 method."""
     answer: ResponseKind
     rpc_v0: tuple[tuple[str, Dialect], ...] = ()
-    """JSON-RPC methods before 1.0, each with the only dialect that has it, or UNKNOWN if several have it."""
+    """JSON-RPC methods before 1.0, each with the only dialect that has it, or UNKNOWN if several
+    have it."""
     grpc_v0: tuple[tuple[str, Dialect], ...] = ()
-    """gRPC methods of the package `a2a.v1`, each with the dialect it proves, or UNKNOWN if 0.3 and rc share it."""
+    """gRPC methods of the package `a2a.v1`, each with the dialect it proves, or UNKNOWN if 0.3 and
+    rc share it."""
     request: str = ""
-    """Protobuf request message in 1.0, without package; `OLD_MESSAGES` has the names that differ in older dialects."""
+    """Protobuf request message in 1.0, without package; `OLD_MESSAGES` has the names that differ in
+    older dialects."""
     response: str = ""
 
     @property
@@ -67,7 +71,14 @@ OPERATIONS: tuple[Operation, ...] = (
         "SendMessageRequest",
         "StreamResponse",
     ),
-    Operation("GetTask", ResponseKind.TASK, (("tasks/get", _ANY),), (("GetTask", _ANY),), "GetTaskRequest", "Task"),
+    Operation(
+        "GetTask",
+        ResponseKind.TASK,
+        (("tasks/get", _ANY),),
+        (("GetTask", _ANY),),
+        "GetTaskRequest",
+        "Task",
+    ),
     Operation(
         "ListTasks",
         ResponseKind.TASKS,
@@ -77,7 +88,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "ListTasksResponse",
     ),
     Operation(
-        "CancelTask", ResponseKind.TASK, (("tasks/cancel", _ANY),), (("CancelTask", _ANY),), "CancelTaskRequest", "Task"
+        "CancelTask",
+        ResponseKind.TASK,
+        (("tasks/cancel", _ANY),),
+        (("CancelTask", _ANY),),
+        "CancelTaskRequest",
+        "Task",
     ),
     Operation(
         "SubscribeToTask",
@@ -127,8 +143,18 @@ OPERATIONS: tuple[Operation, ...] = (
         "GetExtendedAgentCardRequest",
         "AgentCard",
     ),
-    Operation("SendLiveMessage", ResponseKind.STREAM, request="SendMessageRequest", response="StreamResponse"),
-    Operation("ReconnectToTask", ResponseKind.STREAM, request="SendMessageRequest", response="StreamResponse"),
+    Operation(
+        "SendLiveMessage",
+        ResponseKind.STREAM,
+        request="SendMessageRequest",
+        response="StreamResponse",
+    ),
+    Operation(
+        "ReconnectToTask",
+        ResponseKind.STREAM,
+        request="SendMessageRequest",
+        response="StreamResponse",
+    ),
 )
 
 CARD_OPERATION = Operation("GetAgentCard", ResponseKind.CARD)
@@ -138,9 +164,13 @@ STREAMING_OPERATIONS = frozenset(each.name for each in OPERATIONS if each.is_str
 """Operations whose response is a stream of events."""
 SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 """Operations by which a client sends a message to an agent."""
-CARD_OPERATIONS = tuple(each.name for each in (CARD_OPERATION, *OPERATIONS) if each.answer is ResponseKind.CARD)
+CARD_OPERATIONS = tuple(
+    each.name for each in (CARD_OPERATION, *OPERATIONS) if each.answer is ResponseKind.CARD
+)
 """Operations that return an agent card."""
-OPERATION_BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD_OPERATION)}
+OPERATION_BY_NAME: dict[str, Operation] = {
+    operation.name: operation for operation in (*OPERATIONS, CARD_OPERATION)
+}
 
 _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}
 
@@ -160,8 +190,14 @@ GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
 
 OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),
-    ("CreateTaskPushNotificationConfig", _0_3): ("CreateTaskPushNotificationConfigRequest", _PUSH_CONFIG_NAME),
-    ("CreateTaskPushNotificationConfig", _RC): ("CreateTaskPushNotificationConfigRequest", _PUSH_CONFIG_NAME),
+    ("CreateTaskPushNotificationConfig", _0_3): (
+        "CreateTaskPushNotificationConfigRequest",
+        _PUSH_CONFIG_NAME,
+    ),
+    ("CreateTaskPushNotificationConfig", _RC): (
+        "CreateTaskPushNotificationConfigRequest",
+        _PUSH_CONFIG_NAME,
+    ),
     ("ListTaskPushNotificationConfigs", _0_3): (
         "ListTaskPushNotificationConfigRequest",
         "ListTaskPushNotificationConfigResponse",

@@ -18,8 +18,8 @@ _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 
 
 def bare_id(name: str) -> str:
-    """Return the task id in a 0.3 resource name (`tasks/{id}`, `tasks/{id}/pushNotificationConfigs/{cid}`); any other
-    name is returned unchanged."""
+    """Return the task id in a 0.3 resource name (`tasks/{id}`,
+    `tasks/{id}/pushNotificationConfigs/{cid}`); any other name is returned unchanged."""
     return name[6:].partition("/pushNotificationConfigs")[0] if name.startswith("tasks/") else name
 
 
@@ -38,7 +38,8 @@ def reader_for(cls: Any) -> Reader:
 
 
 def _status_message_field(status_type: Any) -> str:
-    """Return the field of the status message, which 0.3 calls `update` (manual/protocol.md "Fields of 0.3")."""
+    """Return the field of the status message, which 0.3 calls `update` (manual/protocol.md "Fields
+    of 0.3")."""
     return "message" if "message" in status_type.fields_by_name else "update"
 
 
@@ -48,19 +49,35 @@ def _task_reader(task_type: Any) -> Reader:
 
     def read(task: Any) -> Summary:
         status = task.status
-        message_id = getattr(status, message_field).message_id if status.HasField(message_field) else ""
+        message_id = (
+            getattr(status, message_field).message_id if status.HasField(message_field) else ""
+        )
         generation = task.generation if counts else 0
-        return (_TASK, task.id, task.context_id, message_id, "", status.state, generation, False, False, False)
+        return (
+            _TASK,
+            task.id,
+            task.context_id,
+            message_id,
+            "",
+            status.state,
+            generation,
+            False,
+            False,
+            False,
+        )
 
     return read
 
 
 def _response_reader(response_type: Any) -> Reader:
-    """Return the reader of StreamResponse or SendMessageResponse, whose oneof determines the event."""
+    """Return the reader of StreamResponse or SendMessageResponse, whose oneof determines the
+    event."""
     fields = response_type.fields_by_name
     read_task = _task_reader(fields["task"].message_type)
     v0_3 = "msg" in fields
-    update = fields["status_update"].message_type.fields_by_name if "status_update" in fields else {}
+    update = (
+        fields["status_update"].message_type.fields_by_name if "status_update" in fields else {}
+    )
     counts, finals = "generation" in update, "final" in update
     message_field = _status_message_field(update["status"].message_type) if update else ""
 
@@ -69,7 +86,9 @@ def _response_reader(response_type: Any) -> Reader:
         if which == "status_update":
             event = response.status_update
             status = event.status
-            message_id = getattr(status, message_field).message_id if status.HasField(message_field) else ""
+            message_id = (
+                getattr(status, message_field).message_id if status.HasField(message_field) else ""
+            )
             return (
                 _STATUS,
                 event.task_id,
@@ -108,11 +127,24 @@ def _response_reader(response_type: Any) -> Reader:
 
 
 def _summarise_message(message: Any) -> Summary:
-    return (_MESSAGE, message.task_id, message.context_id, message.message_id, "", 0, 0, False, False, False)
+    return (
+        _MESSAGE,
+        message.task_id,
+        message.context_id,
+        message.message_id,
+        "",
+        0,
+        0,
+        False,
+        False,
+        False,
+    )
 
 
 def _summarise_message_update(event: Any) -> Summary:
-    return make_summary(_MESSAGE, event.task_id, event.context_id, event.message.message_id, event.generation)
+    return make_summary(
+        _MESSAGE, event.task_id, event.context_id, event.message.message_id, event.generation
+    )
 
 
 def _live_response_reader(live_type: Any) -> Reader:
@@ -120,7 +152,13 @@ def _live_response_reader(live_type: Any) -> Reader:
 
     def read(response: Any) -> Summary:
         which = response.WhichOneof("payload")
-        return read_event(response.event) if which == "event" else UNKNOWN_SUMMARY if which is None else NO_SUMMARY
+        return (
+            read_event(response.event)
+            if which == "event"
+            else UNKNOWN_SUMMARY
+            if which is None
+            else NO_SUMMARY
+        )
 
     return read
 
@@ -132,18 +170,28 @@ def _summarise_live_request(request: Any) -> Summary:
 def _summarise_send(request: Any) -> Summary:
     message = request.request if "request" in request.DESCRIPTOR.fields_by_name else request.message
     generation = getattr(request.configuration, "if_generation_match", 0)
-    return make_summary(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
+    return make_summary(
+        _MESSAGE, message.task_id, message.context_id, message.message_id, generation
+    )
 
 
 def expected_generations(request: Any) -> tuple[int | None, int | None]:
-    """Return `current_generation` and `if_generation_match` of a request, each None if not set or not in this
-    schema."""
-    configuration = request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
-    return _number_if_set(request, "current_generation"), _number_if_set(configuration, "if_generation_match")
+    """Return `current_generation` and `if_generation_match` of a request, each None if not set or
+    not in this schema."""
+    configuration = (
+        request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
+    )
+    return _number_if_set(request, "current_generation"), _number_if_set(
+        configuration, "if_generation_match"
+    )
 
 
 def _number_if_set(message: Any, name: str) -> int | None:
-    if message is None or name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
+    if (
+        message is None
+        or name not in message.DESCRIPTOR.fields_by_name
+        or not message.HasField(name)
+    ):
         return None
     number: int = getattr(message, name)
     return number
@@ -153,7 +201,16 @@ def _summarise_live_2153(request: Any) -> Summary:
     if request.WhichOneof("payload") == "artifact_update":
         event = request.artifact_update
         flags = (event.append, event.last_chunk, False)
-        return (_ARTIFACT, event.task_id, event.context_id, "", event.artifact.artifact_id, 0, event.generation, *flags)
+        return (
+            _ARTIFACT,
+            event.task_id,
+            event.context_id,
+            "",
+            event.artifact.artifact_id,
+            0,
+            event.generation,
+            *flags,
+        )
     return _summarise_message(request.message)
 
 

@@ -8,7 +8,9 @@ from a2a_proxy.protocol.canonical import CanonicalForm, Json
 from a2a_proxy.protocol.proto_summary import bare_id
 
 _PUSH_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
-_CONFIG_OPERATIONS = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
+_CONFIG_OPERATIONS = frozenset(
+    {"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"}
+)
 
 
 def canonical_request(form: CanonicalForm, value: Json, operation: str) -> Json:
@@ -37,7 +39,9 @@ def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Js
             message.setdefault(inner, made.pop(outer))
     given = value.get("configuration")
     configuration: Json = dict(given) if isinstance(given, dict) else {}
-    configuration |= {name: value[name] for name in ("historyLength", "pushNotification") if name in value}
+    configuration |= {
+        name: value[name] for name in ("historyLength", "pushNotification") if name in value
+    }
     made["message"] = message
     if configuration:
         made["configuration"] = _canonical_configuration(form, configuration)
@@ -45,7 +49,9 @@ def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Js
 
 
 def _canonical_configuration(form: CanonicalForm, value: Json) -> Json:
-    made: Json = {name: item for name, item in value.items() if name not in (*_PUSH_NAMES, "blocking")}
+    made: Json = {
+        name: item for name, item in value.items() if name not in (*_PUSH_NAMES, "blocking")
+    }
     if isinstance(value.get("blocking"), bool):
         made["returnImmediately"] = not value["blocking"]
     push = next((value[name] for name in _PUSH_NAMES if isinstance(value.get(name), dict)), None)
@@ -63,7 +69,8 @@ def _canonical_task_reference(value: Json) -> Json:
 
 
 def _canonical_push_reference(value: Json, keeps_id: bool) -> Json:
-    """Convert a reference to a task and one of its configurations: 0.x calls the task `id`, or has a resource name."""
+    """Convert a reference to a task and one of its configurations: 0.x calls the task `id`, or has
+    a resource name."""
     made: dict[str, Any] = dict(value)
     name = made.pop("name", None) or made.pop("parent", None)
     if isinstance(name, str):

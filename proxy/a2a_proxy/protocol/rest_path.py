@@ -1,7 +1,7 @@
 """Map REST paths to operations and ids: A2A 1.0 section 11.3, matched at the end of the path.
 
-An interface URL may end in anything, also in `/v1`, and a tenant may precede the suffix, so only the end of the path is
-matched; the part before it is returned as `prefix`.
+An interface URL may end in anything, also in `/v1`, and a tenant may precede the suffix, so only
+the end of the path is matched; the part before it is returned as `prefix`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,15 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Verb after the last colon of `tasks/{id}:verb` -> operation and HTTP methods."""
 
-CONFIG_METHODS = {"GET": "GetTaskPushNotificationConfig", "DELETE": "DeleteTaskPushNotificationConfig"}
+CONFIG_METHODS = {
+    "GET": "GetTaskPushNotificationConfig",
+    "DELETE": "DeleteTaskPushNotificationConfig",
+}
 """HTTP method of `tasks/{id}/pushNotificationConfigs/{id}` -> operation."""
-CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTaskPushNotificationConfig"}
+CONFIGS_METHODS = {
+    "GET": "ListTaskPushNotificationConfigs",
+    "POST": "CreateTaskPushNotificationConfig",
+}
 """HTTP method of `tasks/{id}/pushNotificationConfigs` -> operation."""
 
 
@@ -60,16 +66,21 @@ def match_request_line(method: str, target: bytes) -> RestMatch | None:
     path, _, query = target.partition(b"?")
     segments = path.decode("latin-1").split("/")
     found = (
-        _match_push_configs(method, segments) or _match_task(method, segments) or _match_last_segment(method, segments)
+        _match_push_configs(method, segments)
+        or _match_task(method, segments)
+        or _match_last_segment(method, segments)
     )
     if found is None:
         return None
     name, keep, task_id, config_id = found
-    return RestMatch(OPERATION_BY_NAME[name], "/".join(segments[:keep]), task_id, config_id, parse_query(query))
+    return RestMatch(
+        OPERATION_BY_NAME[name], "/".join(segments[:keep]), task_id, config_id, parse_query(query)
+    )
 
 
 def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
-    """Split a query string; percent-escapes and `+` are undone, bytes that are not UTF-8 are replaced."""
+    """Split a query string; percent-escapes and `+` are undone, bytes that are not UTF-8 are
+    replaced."""
     pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
     return tuple(
         (unescape_percent(key.replace(b"+", b" ")), unescape_percent(value.replace(b"+", b" ")))
@@ -78,8 +89,11 @@ def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def query_parameter(target: str, name: str) -> str:
-    """Return the first query parameter of this name in a request target, ignoring case, or an empty string."""
-    return _first_parameter(parse_query(target.partition("?")[2].encode("latin-1", "replace")), name)
+    """Return the first query parameter of this name in a request target, ignoring case, or an empty
+    string."""
+    return _first_parameter(
+        parse_query(target.partition("?")[2].encode("latin-1", "replace")), name
+    )
 
 
 def _first_parameter(query: tuple[tuple[str, str], ...], name: str) -> str:
@@ -99,9 +113,15 @@ _PathMatch = tuple[str, int, str, str]
 def _match_push_configs(method: str, segments: list[str]) -> _PathMatch | None:
     if len(segments) >= 4 and segments[-2] == "pushNotificationConfigs" and segments[-4] == "tasks":
         name = CONFIG_METHODS.get(method)
-        # The last segment may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
+        # The last segment may be empty: `.../pushNotificationConfigs/` is the list with a stray
+        # slash.
         if name and segments[-1]:
-            return name, len(segments) - 4, unescape_percent(segments[-3]), unescape_percent(segments[-1])
+            return (
+                name,
+                len(segments) - 4,
+                unescape_percent(segments[-3]),
+                unescape_percent(segments[-1]),
+            )
     if len(segments) >= 3 and segments[-1] == "pushNotificationConfigs" and segments[-3] == "tasks":
         name = CONFIGS_METHODS.get(method)
         if name:
@@ -129,4 +149,8 @@ def _match_last_segment(method: str, segments: list[str]) -> _PathMatch | None:
             return None
         return name, keep, "", ""
     # 0.3 only: /v1/card.
-    return ("GetExtendedAgentCard", keep, "", "") if (method, segments[-2:]) == ("GET", ["v1", "card"]) else None
+    return (
+        ("GetExtendedAgentCard", keep, "", "")
+        if (method, segments[-2:]) == ("GET", ["v1", "card"])
+        else None
+    )

@@ -1,8 +1,8 @@
 """The protobuf class of a frame's payload.
 
-A frame's `schema` is the full name of the message. Some schema sets share a package with another one (the release
-candidate with 0.3, the live proposals with 1.0); their frames name the set too: `a2a.v1.Task@rc`. Therefore each frame
-can be decoded on its own.
+A frame's `schema` is the full name of the message. Some schema sets share a package with another
+one (the release candidate with 0.3, the live proposals with 1.0); their frames name the set too:
+`a2a.v1.Task@rc`. Therefore each frame can be decoded on its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ _SETS_WITH_SHARED_PACKAGE = frozenset({"rc", "live-1975", "live-2153"})
 def schema_of(schema_set: str, name: str) -> str:
     """Return the `schema` of message `name` (without package) in one schema set."""
     full = name if "." in name else _PACKAGE_OF_SET[schema_set] + name
-    return f"{full}@{schema_set}" if schema_set in _SETS_WITH_SHARED_PACKAGE and "." not in name else full
+    return (
+        f"{full}@{schema_set}"
+        if schema_set in _SETS_WITH_SHARED_PACKAGE and "." not in name
+        else full
+    )
 
 
 def is_protobuf(schema: str) -> bool:
@@ -41,7 +45,8 @@ def is_protobuf(schema: str) -> bool:
 
 
 def split_schema(schema: str) -> tuple[str, str]:
-    """Return schema set and full message name of a protobuf `schema`, as `a2a_proto` expects them."""
+    """Return schema set and full message name of a protobuf `schema`, as `a2a_proto` expects
+    them."""
     full, _, schema_set = schema.partition("@")
     return schema_set or ("0.3" if full.startswith("a2a.v1.") else "1.0"), full
 
@@ -54,7 +59,8 @@ def schema_set_of(dialect: Dialect) -> str:
 
 
 class MessageDecoder:
-    """Decoder of one message type: `parse(bytes)` raises DecodeError, `summarise(message)` does not raise."""
+    """Decoder of one message type: `parse(bytes)` raises DecodeError, `summarise(message)` does not
+    raise."""
 
     __slots__ = ("parse", "schema", "summarise")
 

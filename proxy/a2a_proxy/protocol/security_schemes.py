@@ -1,5 +1,5 @@
-"""The two forms of a security scheme in an agent card: an object with `type` in JSON before 1.0, and an object with one
-wrapper member in 1.0 and in protobuf (manual/protocol.md "Agent cards").
+"""The two forms of a security scheme in an agent card: an object with `type` in JSON before 1.0,
+and an object with one wrapper member in 1.0 and in protobuf (manual/protocol.md "Agent cards").
 """
 
 from __future__ import annotations

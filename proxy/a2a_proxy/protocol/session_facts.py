@@ -1,4 +1,5 @@
-"""Facts that the connections of a session share: exchange numbers, agents, their cards and dialects, push URLs.
+"""Facts that the connections of a session share: exchange numbers, agents, their cards and
+dialects, push URLs.
 
 Deterministic: exchanges are numbered in wire order, so the same bytes get the same numbers again.
 """
@@ -15,7 +16,8 @@ from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
 MAX_PLACES = 10_000
-"""Base paths and addresses with an agent of their own; calls at further ones are calls of the upstream."""
+"""Base paths and addresses with an agent of their own; calls at further ones are calls of the
+upstream."""
 _MAX_CARD_PLACES = 64
 """Interfaces of one card that are places of its agent."""
 _MAX_BASE_PATH = 256
@@ -45,12 +47,14 @@ class CardFacts(msgspec.Struct, frozen=True):
 
     name: str = ""
     version: str = ""
-    """Protocol version of a card before 1.0; `0.1` if the card has none but has the old authentication member."""
+    """Protocol version of a card before 1.0; `0.1` if the card has none but has the old
+    authentication member."""
     interfaces: tuple[Interface, ...] = ()
 
 
 class AgentFacts:
-    """What cards and calls have shown of the agents of a session, by the name of the agent (`Exchange.agent`)."""
+    """What cards and calls have shown of the agents of a session, by the name of the agent
+    (`Exchange.agent`)."""
 
     def __init__(self) -> None:
         self._cards: dict[str, CardFacts] = {}
@@ -76,7 +80,8 @@ class AgentFacts:
         return self._dialects.get(agent, Dialect.UNKNOWN)
 
     def tenant_of(self, agent: str, prefix: str) -> str:
-        """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or an empty string."""
+        """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or
+        an empty string."""
         paths = {interface.path for interface in self.get_card(agent).interfaces}
         for path in sorted(paths, key=len, reverse=True):
             rest = prefix[len(path) :].strip("/") if prefix.startswith(path) else ""
@@ -109,7 +114,8 @@ class SessionContext(AgentFacts):
         self._receivers: dict[str, None] = {}
         self._new_receivers: list[str] = []
         self._places: dict[str, dict[str, str]] = {}
-        """Address -> base path -> agent. A card is at a base path too, with its query if it was fetched with one."""
+        """Address -> base path -> agent. A card is at a base path too, with its query if it was
+        fetched with one."""
         self._place_count = 0
 
     def next_exchange(self) -> int:
@@ -121,11 +127,11 @@ class SessionContext(AgentFacts):
         """Continue numbering after `number`, because earlier exchanges are already known."""
         self._last_exchange = max(self._last_exchange, number)
 
-    # --- agents ---------------------------------------------------------------------------------------------------
+    # --- agents
 
     def agent_at(self, upstream: str, path: str) -> str:
-        """Return the agent that an A2A call at this base path of an upstream reaches: that of `find_agent`, else one
-        that is named by the place, now and later."""
+        """Return the agent that an A2A call at this base path of an upstream reaches: that of
+        `find_agent`, else an agent named by the place, now and later."""
         address, path = address_of(upstream), path[:_MAX_BASE_PATH]
         agent = self._agent_above(address, path) or ("" if path else self._only_agent(address))
         if not agent:
@@ -135,14 +141,18 @@ class SessionContext(AgentFacts):
         return agent
 
     def find_agent(self, upstream: str, path: str) -> str:
-        """Return the agent at this path of an upstream: that whose card has the longest base path above it, else the
-        only one of the origin, else the upstream."""
+        """Return the agent at this path of an upstream: that whose card has the longest base path
+        above it, else the only one of the origin, else the upstream."""
         address = address_of(upstream)
-        return self._agent_above(address, path[:_MAX_BASE_PATH]) or self._only_agent(address) or upstream
+        return (
+            self._agent_above(address, path[:_MAX_BASE_PATH])
+            or self._only_agent(address)
+            or upstream
+        )
 
     def _agent_above(self, address: str, path: str) -> str:
-        """Return the agent at this path, or that whose card has the longest base path above it; empty if there is
-        none."""
+        """Return the agent at this path, or that whose card has the longest base path above it;
+        empty if there is none."""
         places = self._places.get(address, {})
         agent, above = places.get(path, ""), path
         while not agent and above:
@@ -158,8 +168,8 @@ class SessionContext(AgentFacts):
         return first if all(each == first for each in agents) else ""
 
     def _claim_place(self, address: str, path: str, agent: str) -> bool:
-        """Make a place that of `agent`, unless it is that of an agent whose card is known; return whether it is known
-        now."""
+        """Make a place that of `agent`, unless it is that of an agent whose card is known; return
+        whether it is known now."""
         places = self._places.setdefault(address, {})
         if path not in places:
             if self._place_count >= MAX_PLACES:
@@ -169,12 +179,15 @@ class SessionContext(AgentFacts):
             places[path] = agent
         return True
 
-    def agent_of_card(self, upstream: str, place: str, card: dict[str, Any], *, names: bool = True) -> str:
-        """Return the agent of a card that was fetched at this place of an upstream. `names`: whether the place is its
-        base path; otherwise an interface names it.
+    def agent_of_card(
+        self, upstream: str, place: str, card: dict[str, Any], *, names: bool = True
+    ) -> str:
+        """Return the agent of a card that was fetched at this place of an upstream. `names`:
+        whether the place is its base path; otherwise an interface names it.
 
-        The first name of one of its places wins, so that an agent with several ports and bindings is one. Another agent
-        that has claimed the URL of an interface is not it, if its card has another name.
+        The first name of one of its places wins, so that an agent with several ports and bindings
+        is one. Another agent that has claimed the URL of an interface is not it, if its card has
+        another name.
         """
         address, facts = address_of(upstream), card_facts(card)
         places, place = _places_of(address, facts), place[:_MAX_BASE_PATH]
@@ -182,15 +195,21 @@ class SessionContext(AgentFacts):
         for where, path in places:
             if not agent:
                 agent = self._places.get(where, {}).get(path, "")
-                agent = agent if agent not in self._cards or self._cards[agent].name == facts.name else ""
+                agent = (
+                    agent
+                    if agent not in self._cards or self._cards[agent].name == facts.name
+                    else ""
+                )
         base = place if names else next((path for where, path in places if where == address), "")
         agent = agent or f"{upstream.rstrip('/')}{base}"
         return agent if self._claim_place(address, place, agent) else upstream
 
-    def learn_card(self, agent: str, card: object, upstream: str = "", place: str | None = None) -> CardFacts:
-        """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces reach, and return
-        them. Behind a gateway at `upstream` the interfaces have public names, but often the same paths. `place`: where
-        the card was fetched, if not by a call."""
+    def learn_card(
+        self, agent: str, card: object, upstream: str = "", place: str | None = None
+    ) -> CardFacts:
+        """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces
+        reach, and return them. Behind a gateway at `upstream` the interfaces have public names, but
+        often the same paths. `place`: where the card was fetched, if not by a call."""
         address, facts = address_of(upstream), super().learn_card(agent, card)
         if place is not None:
             self._claim_place(address, place[:_MAX_BASE_PATH], agent)
@@ -198,19 +217,24 @@ class SessionContext(AgentFacts):
             self._claim_place(where, path, agent)
         return facts
 
-    # --- push notifications -----------------------------------------------------------------------------------------
+    # --- push notifications
 
     def learn_push_url(self, url: str) -> None:
         """Store a URL from a push configuration."""
         if url and url not in self._push_urls and len(self._push_urls) < _MAX_PUSH_URLS:
             self._push_urls[url] = None
             receiver = origin_of(url)
-            if receiver and receiver not in self._receivers and len(self._receivers) < _MAX_RECEIVERS:
+            if (
+                receiver
+                and receiver not in self._receivers
+                and len(self._receivers) < _MAX_RECEIVERS
+            ):
                 self._receivers[receiver] = None
                 self._new_receivers.append(receiver)
 
     def pop_new_receivers(self) -> list[str]:
-        """Return the receivers of push notifications, as `http://host:port`, that were learned since the last call."""
+        """Return the receivers of push notifications, as `http://host:port`, that were learned
+        since the last call."""
         found, self._new_receivers = self._new_receivers, []
         return found
 
@@ -221,7 +245,11 @@ class SessionContext(AgentFacts):
         absolute = "://" in target.partition("?")[0]
         return any(
             candidate in self._push_urls
-            for candidate in ([target] if absolute else [f"http://{authority}{target}", f"https://{authority}{target}"])
+            for candidate in (
+                [target]
+                if absolute
+                else [f"http://{authority}{target}", f"https://{authority}{target}"]
+            )
         )
 
     def save(self) -> dict[str, Any]:
@@ -243,7 +271,9 @@ class SessionContext(AgentFacts):
         shared._places = state["places"]
         shared._place_count = sum(map(len, shared._places.values()))
         shared._push_urls = dict.fromkeys(state["push_urls"])
-        shared._receivers = dict.fromkeys(list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS])
+        shared._receivers = dict.fromkeys(
+            list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS]
+        )
         return shared
 
 
@@ -253,7 +283,8 @@ _LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "0.0.0.0", "::"})
 
 @lru_cache(1024)
 def address_of(url: str) -> str:
-    """Return `host:port` of a URL or address, with `localhost` for every name of this machine; empty if invalid."""
+    """Return `host:port` of a URL or address, with `localhost` for every name of this machine;
+    empty if invalid."""
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         host, port = parts.hostname, parts.port
@@ -261,17 +292,20 @@ def address_of(url: str) -> str:
         return ""
     if not host:
         return ""
-    return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port or (443 if parts.scheme == 'https' else 80)}"
+    port = port or (443 if parts.scheme == "https" else 80)
+    return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port}"
 
 
 def path_of(target: str) -> str:
-    """Return the path of a request target, in origin or absolute form, without query and closing slash."""
+    """Return the path of a request target, in origin or absolute form, without query and closing
+    slash."""
     path = target.partition("?")[0]
     return (f"/{path.partition('://')[2].partition('/')[2]}" if "://" in path else path).rstrip("/")
 
 
 def _places_of(upstream: str, facts: CardFacts) -> list[tuple[str, str]]:
-    """Return address and base path of the interfaces of a card, and the same paths at the address of the upstream."""
+    """Return address and base path of the interfaces of a card, and the same paths at the address
+    of the upstream."""
     places: dict[tuple[str, str], None] = {}
     for interface in facts.interfaces[:_MAX_CARD_PLACES]:
         path = interface.path[:_MAX_BASE_PATH]
@@ -282,17 +316,23 @@ def _places_of(upstream: str, facts: CardFacts) -> list[tuple[str, str]]:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an HTTP URL, without user information; empty if it is invalid."""
+    """Return scheme, host and port of an HTTP URL, without user information; empty if it is
+    invalid."""
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{place}" if parts.scheme in ("http", "https") and parts.hostname else ""
+        return (
+            f"{parts.scheme}://{place}"
+            if parts.scheme in ("http", "https") and parts.hostname
+            else ""
+        )
     except ValueError:
         return ""
 
 
 def card_facts(card: dict[str, Any]) -> CardFacts:
-    """Read a card of any dialect, ignoring members of a wrong type. `supportedInterfaces` takes precedence."""
+    """Read a card of any dialect, ignoring members of a wrong type. `supportedInterfaces` takes
+    precedence."""
     interfaces = [
         Interface(
             entry["url"],
@@ -306,9 +346,15 @@ def card_facts(card: dict[str, Any]) -> CardFacts:
     if not interfaces:
         version = version or ("0.1" if "authentication" in card else "0.2" if "url" in card else "")
         main = _text_member(card, "url")
-        interfaces = [Interface(main, _text_member(card, "preferredTransport") or "JSONRPC", version)] if main else []
+        interfaces = (
+            [Interface(main, _text_member(card, "preferredTransport") or "JSONRPC", version)]
+            if main
+            else []
+        )
         extra = _interface_entries(card, "additionalInterfaces")
-        interfaces += [Interface(entry["url"], _text_member(entry, "transport"), version) for entry in extra]
+        interfaces += [
+            Interface(entry["url"], _text_member(entry, "transport"), version) for entry in extra
+        ]
     return CardFacts(_text_member(card, "name"), version, tuple(interfaces))
 
 
@@ -316,7 +362,9 @@ def _interface_entries(card: dict[str, Any], name: str) -> list[dict[str, Any]]:
     entries = card.get(name)
     if not isinstance(entries, list):
         return []
-    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("url"), str)]
+    return [
+        entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("url"), str)
+    ]
 
 
 def _text_member(entry: dict[str, Any], name: str) -> str:

@@ -1,4 +1,5 @@
-"""The life of a call on a pipe, where no message marks the end of a stream (manual/protocol.md "Stdio streams", Q-19).
+"""The life of a call on a pipe, where no message marks the end of a stream (manual/protocol.md
+"Stdio streams", Q-19).
 
 A stream that shows an interrupted state rests: agents may end it there or continue it (Q-01).
 """
@@ -83,14 +84,16 @@ PIPE_LIFE = TransitionTable(
         }.items()
     }
 )
-"""Life of a call on a pipe. Undefined: anything when it is over, because later messages belong to no call."""
+"""Life of a call on a pipe. Undefined: anything when it is over, because later messages belong to
+no call."""
 
 _INTERRUPTED_STATES = frozenset(int(state) for state in TaskState if state.interrupted)
 _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 
 
 def pipe_event_of(frame: object, *, notified: bool) -> PipeEvent:
-    """Return the event of an agent's frame in a stream, which is a stream of notifications if `notified`."""
+    """Return the event of an agent's frame in a stream, which is a stream of notifications if
+    `notified`."""
     if not isinstance(frame, Frame):
         return PipeEvent.STATELESS
     state = frame.state

@@ -1,7 +1,7 @@
 """Summaries of frames: the ids, state and flags that the index of a recording needs.
 
-A summary is a plain tuple in the order of `Frame`'s fields from `event` to `final`, so the hot path creates only one
-object.
+A summary is a plain tuple in the order of `Frame`'s fields from `event` to `final`, so the hot path
+creates only one object.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 
 Summary = tuple[EventKind, str, str, str, str, int, int, bool, bool, bool]
-"""event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final."""
+"""event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk,
+final."""
 
 NO_SUMMARY: Summary = (EventKind.NONE, "", "", "", "", 0, 0, False, False, False)
 UNKNOWN_SUMMARY: Summary = (EventKind.UNKNOWN, "", "", "", "", 0, 0, False, False, False)
@@ -37,7 +38,8 @@ STATE_LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
 
 
 def state_number(value: object) -> int:
-    """Return the number of a state in any spelling, also as a number or in another case; 0 if it is not a state."""
+    """Return the number of a state in any spelling, also as a number or in another case; 0 if it is
+    not a state."""
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, str):
@@ -50,13 +52,20 @@ def state_number(value: object) -> int:
 
 
 def generation_number(value: object) -> int:
-    """Return an int64 in ProtoJSON form (decimal string or number, Q-31) as a number; 0 if it is not an int64."""
+    """Return an int64 in ProtoJSON form (decimal string or number, Q-31) as a number; 0 if it is
+    not an int64."""
     return generation_or_none(value) or 0
 
 
 def generation_or_none(value: object) -> int | None:
-    """Return an int64 in ProtoJSON form as a number, so that 0 is valid; None if it is absent, null or not an int64."""
-    if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
+    """Return an int64 in ProtoJSON form as a number, so that 0 is valid; None if it is absent, null
+    or not an int64."""
+    if (
+        isinstance(value, str)
+        and value.isascii()
+        and value.removeprefix("-").isdigit()
+        and len(value) <= 20
+    ):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return None

@@ -1,7 +1,8 @@
-"""Tasks joined over connections, bindings, streams and pushes: their states, artifacts, messages and generations.
+"""Tasks joined over connections, bindings, streams and pushes: their states, artifacts, messages
+and generations.
 
-An event is sent to every stream of a task (A2A 1.0 section 3.5.2), so an event that another stream has already shown is
-not counted again. Only records; the rules judge.
+An event is sent to every stream of a task (A2A 1.0 section 3.5.2), so an event that another stream
+has already shown is not counted again. Only records; the rules judge.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from a2a_proxy.protocol.timeline import HISTORY_MARKS, read_timeline
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 2000
-"""Tasks in a final state that are still followed, because the streams of a task end together. An event of an older task
-creates a new record without the earlier facts."""
+"""Tasks in a final state that are still followed, because the streams of a task end together. An
+event of an older task creates a new record without the earlier facts."""
 MAX_OWNERS = 10_000
 """Tasks no longer followed whose agent is still known, for webhooks."""
 MAX_SAVED = 1000
@@ -41,12 +42,16 @@ MAX_SAVED = 1000
 MAX_STATES = 64
 MAX_EXCHANGES = 256
 MANY = 64
-"""Number of artifacts of a task above which a snapshot reuses the unchanged objects of the previous snapshot."""
+"""Number of artifacts of a task above which a snapshot reuses the unchanged objects of the previous
+snapshot."""
 MAX_KNOWN_CHUNKS = 10_000
-"""Limit of remembered hashes: of an artifact's chunks and a task's message ids, to recognise repeats on other streams.
+"""Limit of remembered hashes: of an artifact's chunks and a task's message ids, to recognise
+repeats on other streams.
 """
 
-_SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
+_SENDING_OPERATIONS = frozenset(
+    {"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"}
+)
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 _NO_EVENT, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
 _STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEBHOOK
@@ -85,17 +90,26 @@ class _TrackedArtifact(msgspec.Struct, gc=False):
     first: int = 0
     last: int = 0
     shown: dict[int, int] = {}
-    """Hash of a content -> the highest count of it on one exchange; hash of content and exchange -> the count on that
-    exchange."""
+    """Hash of a content -> the highest count of it on one exchange; hash of content and exchange ->
+    the count on that exchange."""
     told: ArtifactState | None = None
     """The artifact in the last snapshot, if the task has many; None if it has changed since."""
 
     def snapshot(self, name: str, *, many: bool) -> ArtifactState:
-        """Return the current artifact. For a task with many artifacts, unchanged ones are the objects of the last
-        snapshot, so the reader of the snapshot has to compare only the others."""
+        """Return the current artifact. For a task with many artifacts, unchanged ones are the
+        objects of the last snapshot, so the reader of the snapshot has to compare only the
+        others."""
         if self.told is not None:
             return self.told
-        numbers = (self.name, self.chunks, self.parts, self.size, self.complete, self.first, self.last)
+        numbers = (
+            self.name,
+            self.chunks,
+            self.parts,
+            self.size,
+            self.complete,
+            self.first,
+            self.last,
+        )
         made = ArtifactState(name, *numbers)
         self.told = made if many else None
         return made
@@ -137,14 +151,15 @@ class _TaskRecord(msgspec.Struct, gc=False):
     """Whether the record is among the changes that have not been reported."""
 
     def artifact(self, name: str, at: int) -> _TrackedArtifact:
-        """Return the artifact of this name; a new one that begins at `at` (ns) if the task has none."""
+        """Return the artifact of this name; a new one that begins at `at` (ns) if the task has
+        none."""
         if self.artifacts is _NO_ARTIFACTS:
             self.artifacts = {}
         return self.artifacts.setdefault(name, _TrackedArtifact(first=at))
 
     def count_shown(self, exchange: int) -> int | None:
-        """Return the number of states up to which an exchange has shown the task, -1 if it has shown none, None if it
-        has not touched the task."""
+        """Return the number of states up to which an exchange has shown the task, -1 if it has
+        shown none, None if it has not touched the task."""
         if exchange == self.exchange:
             return self.shown
         return self.later.get(exchange) if self.later is not None else None
@@ -159,7 +174,8 @@ class _TaskRecord(msgspec.Struct, gc=False):
             self.later[exchange] = count
 
     def drop_oldest_exchange(self) -> int | None:
-        """Drop the first exchange and return its number, if the task has more than `MAX_EXCHANGES`."""
+        """Drop the first exchange and return its number, if the task has more than
+        `MAX_EXCHANGES`."""
         if self.later is None or len(self.later) < MAX_EXCHANGES:
             return None
         oldest, following = self.exchange, next(iter(self.later))
@@ -169,7 +185,9 @@ class _TaskRecord(msgspec.Struct, gc=False):
     def snapshot(self) -> Task:
         """Return the current task."""
         many = len(self.artifacts) > MANY
-        artifacts = tuple([each.told or each.snapshot(name, many=many) for name, each in self.artifacts.items()])
+        artifacts = tuple(
+            [each.told or each.snapshot(name, many=many) for name, each in self.artifacts.items()]
+        )
         numbers = self.numbers
         return Task(
             self.agent,
@@ -195,8 +213,8 @@ _SteadyTask = tuple[_TaskRecord, tuple[tuple[int, int], ...]]
 
 
 class TaskTracker:
-    """All tasks of a session, up to `max_tasks`, of them at most `max_finished` finished ones; beyond that, the task
-    that was idle longest is dropped."""
+    """All tasks of a session, up to `max_tasks`, of them at most `max_finished` finished ones;
+    beyond that, the task that was idle longest is dropped."""
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks
@@ -212,8 +230,8 @@ class TaskTracker:
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
         self._steady: dict[int, _SteadyTask] = {}
-        """Exchanges whose last event was a status update of the current state of its task; until their changes are
-        reported, because that resets records."""
+        """Exchanges whose last event was a status update of the current state of its task; until
+        their changes are reported, because that resets records."""
 
     def apply_frame(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """Update the records from one frame. Called for every frame; most calls return at once."""
@@ -225,7 +243,9 @@ class TaskTracker:
                 self._note_steady(frame, exchange)
         elif kind is _REQUEST:
             self._apply_request(frame, exchange)
-        elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NO_EVENT:
+        elif (
+            (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NO_EVENT
+        ):
             self._apply_response(frame, exchange)
         elif frame.event is _TASKS:
             for each in split_task_list(frame):
@@ -233,9 +253,11 @@ class TaskTracker:
         elif frame.error_code and not exchange.events:
             self._apply_refusal(exchange)
 
-    def _apply_steady_status(self, steady: _SteadyTask, frame: Frame, exchange: TaskExchangeView) -> bool:
-        """Apply a status update that repeats task and state of its exchange, as `_apply_response` would; return False
-        if it does more."""
+    def _apply_steady_status(
+        self, steady: _SteadyTask, frame: Frame, exchange: TaskExchangeView
+    ) -> bool:
+        """Apply a status update that repeats task and state of its exchange, as `_apply_response`
+        would; return False if it does more."""
         record, states = steady
         if (
             record.states is not states
@@ -254,8 +276,8 @@ class TaskTracker:
         return True
 
     def _note_steady(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Remember the task of the exchange if a further status update of the same state changes only its time and its
-        messages."""
+        """Remember the task of the exchange if a further status update of the same state changes
+        only its time and its messages."""
         record = self._records.get((exchange.agent, frame.task_id))
         if (
             record is not None
@@ -268,8 +290,8 @@ class TaskTracker:
             self._steady[exchange.id] = record, record.states
 
     def pop_changed_tasks(self) -> list[Task]:
-        """Return snapshots of the tasks that changed since the last call; the finished ones may be forgotten
-        afterwards."""
+        """Return snapshots of the tasks that changed since the last call; the finished ones may be
+        forgotten afterwards."""
         tasks = [track.snapshot() for track in self._changed.values()]
         for key, record in self._changed.items():
             record.is_changed = False
@@ -279,7 +301,8 @@ class TaskTracker:
         return tasks
 
     def pop_healed_gaps(self) -> list[tuple[str, MissedGenerations]]:
-        """Return task id and gap for each gap in generations that was closed since the last call."""
+        """Return task id and gap for each gap in generations that was closed since the last
+        call."""
         found, self._healed = self._healed, []
         return found
 
@@ -290,8 +313,8 @@ class TaskTracker:
             record.is_changed = True
 
     def load(self, tasks: Iterable[Task]) -> None:
-        """Load the tasks of an earlier run, the longest idle first; tasks that were followed from their start are
-        kept."""
+        """Load the tasks of an earlier run, the longest idle first; tasks that were followed from
+        their start are kept."""
         known, self._records, self._finished = self._records, {}, {}
         self._steady.clear()
         for task in tasks:
@@ -299,7 +322,9 @@ class TaskTracker:
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            record = _TaskRecord(task.agent, task.task_id, task.context_id, task.tenant, task.states)
+            record = _TaskRecord(
+                task.agent, task.task_id, task.context_id, task.tenant, task.states
+            )
             record.first, record.last = task.first, task.last
             record.numbers, record.support = TaskGenerations.from_task(task), task.support
             record.messages = task.messages
@@ -307,7 +332,15 @@ class TaskTracker:
                 record.set_shown(number, -1)
             loaded: dict[str, _TrackedArtifact] = {}
             for each in task.artifacts:
-                numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
+                numbers = (
+                    each.name,
+                    each.chunks,
+                    each.parts,
+                    each.size,
+                    each.complete,
+                    each.first,
+                    each.last,
+                )
                 loaded[each.artifact_id] = _TrackedArtifact(*numbers)
             if loaded:
                 record.artifacts = loaded
@@ -321,7 +354,8 @@ class TaskTracker:
     def save(self) -> list[dict[str, Any]]:
         """Return plain values of the most recently touched tasks, the longest idle first.
 
-        They contain hashes of Python strings and bytes, so only a process with the same hash seed can restore them.
+        They contain hashes of Python strings and bytes, so only a process with the same hash seed
+        can restore them.
         """
         return [msgspec.to_builtins(record) for record in list(self._records.values())[-MAX_SAVED:]]
 
@@ -335,10 +369,11 @@ class TaskTracker:
             tracker._store_record((record.agent, record.task_id), record)
         return tracker
 
-    # --- from frames --------------------------------------------------------------------------------------------
+    # --- from frames
 
     def _apply_request(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Update a known task from a client's request; an unknown task is not created, because the id may be wrong."""
+        """Update a known task from a client's request; an unknown task is not created, because the
+        id may be wrong."""
         task_id = frame.task_id or exchange.task_id
         record = self._records.get((exchange.agent, task_id)) if task_id else None
         if record is None:
@@ -353,14 +388,17 @@ class TaskTracker:
             record.numbers.add_client_message(frame.message_id, exchange.id, frame.seq)
 
     def _apply_refusal(self, exchange: TaskExchangeView) -> None:
-        """Apply an error that answers a message to a known task: the agent has not added the message."""
+        """Apply an error that answers a message to a known task: the agent has not added the
+        message."""
         record = self._records.get((exchange.agent, exchange.task_id)) if exchange.task_id else None
         if record is not None and record.numbers is not None:
             record.numbers.refuse_messages(exchange.id)
 
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
-        if exchange.binding is _WEBHOOK:  # the receiver is not the agent: the task id determines the agent
+        if (
+            exchange.binding is _WEBHOOK
+        ):  # the receiver is not the agent: the task id determines the agent
             agent = self._owners.get(frame.task_id) or self._former_owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:
@@ -369,7 +407,11 @@ class TaskTracker:
         if not record.context_id:
             # 0.1 has the session only in the request.
             record.context_id = frame.context_id or exchange.context_id
-        if record.numbers is not None or frame.generation > 0 or (not record.support and exchange.dialect is _V1_1):
+        if (
+            record.numbers is not None
+            or frame.generation > 0
+            or (not record.support and exchange.dialect is _V1_1)
+        ):
             self._apply_generation(record, frame, exchange)
         if frame.state:
             _apply_state(record, frame, exchange)
@@ -379,8 +421,11 @@ class TaskTracker:
         elif frame.event is _TASK:
             _apply_snapshot(record, frame)
 
-    def _apply_generation(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Apply a generation, before the state: a status update that changes no state may have no number of its own."""
+    def _apply_generation(
+        self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView
+    ) -> None:
+        """Apply a generation, before the state: a status update that changes no state may have no
+        number of its own."""
         numbers, event, number = record.numbers, frame.event, frame.generation
         if number <= 0 and event not in _NUMBERED_EVENTS:
             return
@@ -397,20 +442,27 @@ class TaskTracker:
             event,
             exchange.operation in STREAMING_OPERATIONS,
             str(hash(frame.payload)) if event is not _TASK else "",
-            progress=event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id)),
+            progress=event is _STATUS
+            and is_progress(frame.state, _last_shown_state(record, exchange.id)),
             unreadable=number <= 0 and has_unreadable_number(frame.payload),
         )
         if frame.note and number > 0 and any(mark in frame.note for mark in LOST_MARKS):
             numbers.apply_dropped(report)
             return
         found = numbers.apply_report(report)
-        if event is _TASK and number > 0 and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload)):
+        if (
+            event is _TASK
+            and number > 0
+            and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload))
+        ):
             _apply_timeline(numbers, frame, exchange)
         for each in found:
             if each.fault is GenerationFault.HEALED and each.gap is not None:
                 self._healed.append((record.task_id, each.gap))
 
-    def _touch_record(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool) -> None:
+    def _touch_record(
+        self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool
+    ) -> None:
         if frame.at > record.last:
             record.last = frame.at
         if exchange.tenant and not record.tenant:
@@ -423,7 +475,9 @@ class TaskTracker:
             self._changed[key] = record
             self._store_record(key, record)
 
-    def _add_exchange(self, record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
+    def _add_exchange(
+        self, record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool
+    ) -> None:
         record.set_shown(exchange.id, -1)
         if from_agent and exchange.operation in _SENDING_OPERATIONS:
             # The message that created the task had no task id, so it is counted here.
@@ -432,7 +486,8 @@ class TaskTracker:
             self._steady.pop(oldest, None)
 
     def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
-        """Store the record as the most recently touched, and drop the longest idle tasks if there are too many."""
+        """Store the record as the most recently touched, and drop the longest idle tasks if there
+        are too many."""
         self._records.pop(key, None)
         self._records[key] = record
         self._owners[record.task_id] = record.agent
@@ -440,7 +495,8 @@ class TaskTracker:
             self._forget_task(oldest)
 
     def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
-        """File the record as the most recent finished task if it is finished; its changes have been reported."""
+        """File the record as the most recent finished task if it is finished; its changes have been
+        reported."""
         self._finished.pop(key, None)
         if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
             self._finished[key] = None
@@ -462,8 +518,8 @@ class TaskTracker:
 
     @staticmethod
     def _count_message(record: _TaskRecord, frame: Frame) -> None:
-        """Count a message once, on however many streams and snapshots it appears; 0.1 messages have no id, each
-        counts."""
+        """Count a message once, on however many streams and snapshots it appears; 0.1 messages have
+        no id, each counts."""
         if not frame.message_id:
             record.messages += frame.event is EventKind.MESSAGE
             return
@@ -484,24 +540,32 @@ class TaskTracker:
 
 def _apply_timeline(numbers: TaskGenerations, frame: Frame, exchange: TaskExchangeView) -> None:
     """Apply the timeline and the history of a Task, which show what missing numbers were."""
-    shown = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("task")
+    shown = normalise_event(
+        frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+    ).get("task")
     timeline = read_timeline(shown, frame.generation) if isinstance(shown, dict) else None
     if timeline is not None:
         numbers.apply_timeline(timeline)
 
 
 def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
-    """Record a change of state, unless this stream only repeats a state that another one has shown in the meantime."""
+    """Record a change of state, unless this stream only repeats a state that another one has shown
+    in the meantime."""
     states = record.states
     if not states:
         record.states = ((frame.at, frame.state),)
         record.set_shown(exchange.id, 0)
         return
-    if states[-1][1] == frame.state and record.count_shown(exchange.id) == len(states) - 1 + record.dropped:
+    if (
+        states[-1][1] == frame.state
+        and record.count_shown(exchange.id) == len(states) - 1 + record.dropped
+    ):
         return
     here = _find_shown_state(record, exchange.id)
     if not 0 <= here < len(states):
-        here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
+        here = max(
+            (index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0
+        )
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
             record.set_shown(exchange.id, index + record.dropped)
@@ -515,7 +579,8 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
 
 
 def _find_shown_state(track: _TaskRecord, exchange: int) -> int:
-    """Return the index in `states` up to which this exchange has shown the task, or -1 if it has shown none."""
+    """Return the index in `states` up to which this exchange has shown the task, or -1 if it has
+    shown none."""
     count = track.count_shown(exchange)
     return -1 if count is None or count < 0 else max(0, count - track.dropped)
 
@@ -544,7 +609,8 @@ def _apply_artifact(record: _TaskRecord, frame: Frame) -> None:
 
 
 def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -> bool:
-    """Count the content for this exchange; whether another stream has already shown it at least as often."""
+    """Count the content for this exchange; whether another stream has already shown it at least as
+    often."""
     shown = state.shown
     most, key = shown.get(content, 0), hash((content, exchange))
     if len(shown) < 2 * MAX_KNOWN_CHUNKS or key in shown:
@@ -555,7 +621,8 @@ def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -
 
 
 def _apply_snapshot(record: _TaskRecord, frame: Frame) -> None:
-    """Artifacts in a Task are complete: their sizes replace the sums of the chunks, unless the snapshot is older."""
+    """Artifacts in a Task are complete: their sizes replace the sums of the chunks, unless the
+    snapshot is older."""
     for chunk in chunks_of_frame(frame):
         state = record.artifact(chunk.artifact_id, frame.at)
         state.last, state.told = frame.at, None

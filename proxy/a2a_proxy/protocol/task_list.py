@@ -37,7 +37,10 @@ def split_task_list(frame: Frame) -> list[Frame]:
 def _summaries_of(frame: Frame) -> list[Summary]:
     if frame.schema == JSON:
         listing = _decode_listing(frame.payload)
-        return [summarise_result(task, streaming=False) for task in (listing.result or listing).tasks or ()]
+        return [
+            summarise_result(task, streaming=False)
+            for task in (listing.result or listing).tasks or ()
+        ]
     if not is_protobuf(frame.schema):
         return []
     tasks: Any = decoder_for(frame.schema).parse(frame.payload).tasks

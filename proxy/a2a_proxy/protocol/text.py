@@ -1,4 +1,5 @@
-"""Peers' text made safe for one line of a terminal, and for JSON that strict readers and terminals accept."""
+"""Peers' text made safe for one line of a terminal, and for JSON that strict readers and terminals
+accept."""
 
 from __future__ import annotations
 
@@ -16,25 +17,28 @@ _HIDDEN_CHARACTERS = re.compile(
 
 
 def strict_json(value: Any, indent: int | None = None) -> str:
-    """Return `value` as JSON. A lone surrogate in a peer's text, which strict readers reject, becomes a question mark;
-    characters that control a terminal are escaped; all others are written unescaped."""
+    """Return `value` as JSON. A lone surrogate in a peer's text, which strict readers reject,
+    becomes a question mark; characters that control a terminal are escaped; all others are written
+    unescaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
     return escape_hidden(text)
 
 
 def escape_hidden(text: str) -> str:
-    """Return JSON text of the same value in which terminal control characters and invisible ones are `\\uXXXX`."""
+    """Return JSON text of the same value in which terminal control characters and invisible ones
+    are `\\uXXXX`."""
     return _HIDDEN_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def make_visible(text: str) -> str:
-    """Return `text` with symbols in place of the characters that could control a terminal (controls, formatting
-    marks)."""
+    """Return `text` with symbols in place of the characters that could control a terminal
+    (controls, formatting marks)."""
     return text if text.isprintable() else "".join(map(_visible_character, text))
 
 
 def shell_line(*words: str) -> str:
-    """Return the command line that a shell splits into these words, on one line and safe for a terminal.
+    """Return the command line that a shell splits into these words, on one line and safe for a
+    terminal.
 
     Unprintable characters are written as octal escapes in `$'...'`, which bash, zsh and ksh read.
     """
@@ -58,7 +62,8 @@ def _escape_character(character: str) -> str:
 
 
 def to_one_line(text: str, limit: int = 160) -> str:
-    """Return the visible form of `text` (`make_visible`), cut to `limit` characters including the ellipsis."""
+    """Return the visible form of `text` (`make_visible`), cut to `limit` characters including the
+    ellipsis."""
     return make_visible(text[: limit - 1] + "…" if len(text) > limit else text)
 
 

@@ -1,4 +1,5 @@
-"""The timeline of a Task and the generation ranges of its artifacts (A2A 1.1 draft sections 3.2.8, 4.1.8)."""
+"""The timeline of a Task and the generation ranges of its artifacts (A2A 1.1 draft sections 3.2.8,
+4.1.8)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class EntryKind(IntEnum):
     """Kind of a timeline entry. The numbers are saved: never renumber."""
 
     UNKNOWN = 0
-    """A kind that this version does not know. Clients skip it, its generation counts (section 3.2.8)."""
+    """A kind that this version does not know. Clients skip it, its generation counts (section
+    3.2.8)."""
     MESSAGE = 1
     STATUS = 2
 
@@ -39,7 +41,8 @@ class Timeline(msgspec.Struct, frozen=True):
     """Generation of the Task."""
     entries: tuple[TimelineEntry, ...]
     artifact_ranges: tuple[tuple[int, int], ...] = ()
-    """First and last generation of each artifact; the last one is the Task's if the artifact is not complete."""
+    """First and last generation of each artifact; the last one is the Task's if the artifact is not
+    complete."""
     history_ids: tuple[str, ...] = ()
     """Ids of the client's messages in `history`."""
 
@@ -50,9 +53,10 @@ class Timeline(msgspec.Struct, frozen=True):
     def shows_artifact_change(self, generation: int) -> bool:
         """Whether the change with this generation must have been an artifact update.
 
-        The timeline has entries before and none at this generation, so the change is neither a status nor a message,
-        and an artifact changed in a range that includes it. A range alone proves nothing: statuses and messages fall
-        inside it, and a timeline may be cut (`timelineLength`).
+        The timeline has entries before and none at this generation, so the change is neither a
+        status nor a message, and an artifact changed in a range that includes it. A range alone
+        proves nothing: statuses and messages fall inside it, and a timeline may be cut
+        (`timelineLength`).
         """
         return (
             generation <= self.generation
@@ -63,7 +67,8 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 def read_timeline(task: dict[str, Any], generation: int) -> Timeline | None:
-    """Return the timeline of a Task in the 1.0 JSON form; None if it has neither a timeline nor a history."""
+    """Return the timeline of a Task in the 1.0 JSON form; None if it has neither a timeline nor a
+    history."""
     entries = [_read_entry(each) for each in _list_of_objects(task.get("timeline"))]
     history = [
         each["messageId"]
@@ -77,7 +82,12 @@ def read_timeline(task: dict[str, Any], generation: int) -> Timeline | None:
         first = generation_number(artifact.get("startGeneration"))
         if first > 0:
             ranges.append((first, generation_number(artifact.get("endGeneration")) or generation))
-    return Timeline(generation, tuple(each for each in entries if each.generation > 0), tuple(ranges), tuple(history))
+    return Timeline(
+        generation,
+        tuple(each for each in entries if each.generation > 0),
+        tuple(ranges),
+        tuple(history),
+    )
 
 
 def _read_entry(entry: dict[str, Any]) -> TimelineEntry:
@@ -86,7 +96,9 @@ def _read_entry(entry: dict[str, Any]) -> TimelineEntry:
     if isinstance(message, dict):
         ident = message.get("messageId")
         return TimelineEntry(generation, EntryKind.MESSAGE, ident if isinstance(ident, str) else "")
-    return TimelineEntry(generation, EntryKind.STATUS if isinstance(entry.get("status"), dict) else EntryKind.UNKNOWN)
+    return TimelineEntry(
+        generation, EntryKind.STATUS if isinstance(entry.get("status"), dict) else EntryKind.UNKNOWN
+    )
 
 
 def _list_of_objects(value: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""The W3C `traceparent` header (Trace Context 3.2): parse one, and build the one that continues it. No I/O."""
+"""The W3C `traceparent` header (Trace Context 3.2): parse one, and build the one that continues it.
+No I/O."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class TraceParent(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """Parse a `traceparent`; None if it is invalid and thus ignored. A later version is read as version 00."""
+    """Parse a `traceparent`; None if it is invalid and thus ignored. A later version is read as
+    version 00."""
     found = _TRACEPARENT_PATTERN.fullmatch(text.strip())
     if found is None or (found[1] == "00" and found[5]):
         return None
@@ -56,9 +58,11 @@ class TraceOrigin(msgspec.Struct, frozen=True):
 
 
 def origin_of(values: Sequence[bytes]) -> TraceOrigin:
-    """Return the trace of a request from its `traceparent` fields; several fields are ambiguous and count as invalid.
+    """Return the trace of a request from its `traceparent` fields; several fields are ambiguous and
+    count as invalid.
 
-    If a new trace begins, a received `tracestate` does not belong to it and is not passed on (3.3.1.1, 4.3).
+    If a new trace begins, a received `tracestate` does not belong to it and is not passed on
+    (3.3.1.1, 4.3).
     """
     known = parse_traceparent(values[0].decode("latin-1")) if len(values) == 1 else None
     before = b", ".join(values).decode("latin-1")[:_MAX_KEPT] if values else None

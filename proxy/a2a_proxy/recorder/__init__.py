@@ -1,6 +1,8 @@
-"""The recorder: a separate process that turns the journal into a recording, and its keeper on the relay's side.
+"""The recorder: a separate process that turns the journal into a recording, and its keeper on the
+relay's side.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Processes:
 - `__main__`: entry point of the recorder process
@@ -17,6 +19,7 @@ Input and output:
 The process:
 - `status_writer`: writes status lines without waiting
 - `status`: messages on the status pipe
-- `priority`: priorities of the processes, and the processor time that the recorder leaves to the relay
+- `priority`: priorities of the processes, and the processor time that the recorder leaves to the
+  relay
 - `supervisor`: restarts processes: the recorder, and processes of other packages
 """

@@ -1,6 +1,8 @@
-"""Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD --patience SECONDS`.
+"""Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD
+--patience SECONDS`.
 
-Called only by the keeper, with `--urgent` if the recorder may not yield to the relay while it starts.
+Called only by the keeper, with `--urgent` if the recorder may not yield to the relay while it
+starts.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.status_writer import StatusWriter
 
 _COLLECT_AFTER = 50_000
-"""Allocations between two collections. Decoding creates no cycles, so the default of 700 costs 3-6 % of the time."""
+"""Allocations between two collections. Decoding creates no cycles, so the default of 700 costs 3-6
+% of the time."""
 
 
 def main() -> None:
@@ -27,19 +30,25 @@ def main() -> None:
     parser.add_argument("--patience", type=float, required=True)
     parser.add_argument("--urgent", action="store_true")
     arguments = parser.parse_args()
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay blocks signals because it waits for them
-    # Ctrl-C and a closed terminal are for the relay: it writes END, and the recorder finishes the rest of the journal.
+    signal.pthread_sigmask(
+        signal.SIG_SETMASK, ()
+    )  # a stdio relay blocks signals because it waits for them
+    # Ctrl-C and a closed terminal are for the relay: it writes END, and the recorder finishes the
+    # rest of the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if not arguments.urgent:
         set_session_nice(NICE)
     reduce_collections()
-    record_session(arguments.folder, arguments.wake, StatusWriter(arguments.say), arguments.patience)
+    record_session(
+        arguments.folder, arguments.wake, StatusWriter(arguments.say), arguments.patience
+    )
 
 
 def reduce_collections() -> None:
-    """Exempt all loaded objects from collection and collect the rest seldom, for the whole process."""
+    """Exempt all loaded objects from collection and collect the rest seldom, for the whole
+    process."""
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 50)
 

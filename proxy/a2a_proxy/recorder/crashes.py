@@ -1,7 +1,9 @@
-"""Positions at which earlier recorders of a journal died, so that one bad record does not kill all later recorders.
+"""Positions at which earlier recorders of a journal died, so that one bad record does not kill all
+later recorders.
 
-A recorder that follows a dead one starts carefully: it commits after each record, so that the committed position shows
-which record caused a death. A record that has killed three recorders is skipped: its connection is opaque from there.
+A recorder that follows a dead one starts carefully: it commits after each record, so that the
+committed position shows which record caused a death. A record that has killed three recorders is
+skipped: its connection is opaque from there.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import msgspec
 from a2a_proxy.capture.record_format import START_POSITION, Position
 
 CAREFUL_RECORDS = 500
-"""Records committed one by one after a death; if the bad one is further on, the next recorder starts closer to it."""
+"""Records committed one by one after a death; if the bad one is further on, the next recorder
+starts closer to it."""
 _MAX_CAREFUL_TRIES = 2
-"""Careful recorders that died at a record; with the first one, which was not careful, the record has killed three."""
+"""Careful recorders that died at a record; with the first one, which was not careful, the record
+has killed three."""
 
 
 class _DeathRecord(msgspec.Struct):
@@ -46,7 +50,8 @@ class CrashHistory:
             self._save_deaths()
 
     def note_start(self) -> None:
-        """Note that the record at the committed position is read next; a death from now on counts against it."""
+        """Note that the record at the committed position is read next; a death from now on counts
+        against it."""
         if self.careful_records:
             self._deaths.tries += 1
             self._save_deaths()

@@ -1,7 +1,8 @@
-"""The relay's side of the recorder: starts the process, reads its status messages, restarts it when it dies.
+"""The relay's side of the recorder: starts the process, reads its status messages, restarts it when
+it dies.
 
-Nothing here runs on the event loop: one thread reads the status pipe and calls back. A dead or slow recorder costs the
-relay nothing, because the journal on disk is the queue.
+Nothing here runs on the event loop: one thread reads the status pipe and calls back. A dead or slow
+recorder costs the relay nothing, because the journal on disk is the queue.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ WRITE_RETRY_SECONDS = 30.0
 """Seconds for which writing the recording is retried after the relay has exited."""
 
 _MAX_START_TRIES = 3
-"""Recorders that may die before the first one is ready; after that the failure is not taken for an accident."""
+"""Recorders that may die before the first one is ready; after that the failure is not taken for an
+accident."""
 
 _BACKLOG_BYTES = 16 << 20
 """Unrecorded bytes of the journal from which on a recorder starts at full priority."""
@@ -60,10 +62,12 @@ class RecorderKeeper(ProcessSupervisor):
     ) -> None:
         """Create a keeper; `on_status` is called on its thread.
 
-        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders inherit the
-        descriptors `kept_fds` and keep them open as long as they live.
+        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders
+        inherit the descriptors `kept_fds` and keep them open as long as they live.
         """
-        super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
+        super().__init__(
+            "recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES)
+        )
         self._kept_fds = kept_fds
         self._patience = patience
         self._released_at = 0.0
@@ -86,17 +90,19 @@ class RecorderKeeper(ProcessSupervisor):
         """The final message; None while the recorder runs."""
 
     def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
-        """Start the recorder and wait until the recording is open or the recorder reports why it cannot be.
+        """Start the recorder and wait until the recording is open or the recorder reports why it
+        cannot be.
 
-        A recorder that continues a journal first decodes again the recorded part of its last file; to wait for that,
-        pass None as `timeout` (seconds).
+        A recorder that continues a journal first decodes again the recorded part of its last file;
+        to wait for that, pass None as `timeout` (seconds).
         """
         self._is_start_awaited = True
         self._thread.start()
         if not self._first_answer.wait(timeout) or self._answer is None:
             self.kill()
             return RecorderFailed(
-                f"the recorder does not start: {self._last_log_line()}", "report this as a bug of a2a-proxy"
+                f"the recorder does not start: {self._last_log_line()}",
+                "report this as a bug of a2a-proxy",
             )
         return self._answer
 
@@ -114,7 +120,8 @@ class RecorderKeeper(ProcessSupervisor):
         return lines[-1] if lines else "no answer"
 
     def drain_journal(self, timeout: float | None = None) -> bool:
-        """Wait until the whole journal is recorded; return False if it is not after `timeout` seconds."""
+        """Wait until the whole journal is recorded; return False if it is not after `timeout`
+        seconds."""
         return self.wait(timeout)
 
     def close_wake_pipe(self) -> None:
@@ -150,11 +157,14 @@ class RecorderKeeper(ProcessSupervisor):
         self._first_answer.set()
 
     def _gives_up(self) -> bool:
-        """Whether the relay has released the recorder and retries took too long: the session can be finished later."""
+        """Whether the relay has released the recorder and retries took too long: the session can be
+        finished later."""
         if not self._released_at or time.monotonic() - self._released_at < self._patience:
             return False
         why = self._failure or f"the recorder ends early: {self._last_log_line()}"
-        self.outcome = RecorderFailed(f"{why}; the journal is left for later", "finish with: a2a-inspect recover")
+        self.outcome = RecorderFailed(
+            f"{why}; the journal is left for later", "finish with: a2a-inspect recover"
+        )
         self._on_status(self.outcome)
         return True
 
@@ -162,22 +172,37 @@ class RecorderKeeper(ProcessSupervisor):
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
         self._forward_status(
-            RecorderFailed(f"the recorder cannot be started: {where}{reason}", "a2a-proxy tries again", permanent=False)
+            RecorderFailed(
+                f"the recorder cannot be started: {where}{reason}",
+                "a2a-proxy tries again",
+                permanent=False,
+            )
         )
 
     def _report_death(self, end: ProcessEnd) -> None:
         """Report a recorder that exited without a reason."""
         if self._failure or self._answer is None:
             return
-        message = f"the recorder died ({end.description}); a new one continues from its position, nothing is lost"
-        self._on_status(TroubleStarted(message, f"if it happens again, report it with {self._folder / 'recorder.log'}"))
+        message = (
+            f"the recorder died ({end.description}); a new one continues from its position, "
+            f"nothing is lost"
+        )
+        self._on_status(
+            TroubleStarted(
+                message, f"if it happens again, report it with {self._folder / 'recorder.log'}"
+            )
+        )
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         self._failure = ""
         with open(self._folder / "recorder.log", "ab", opener=open_private) as log:
             return subprocess.Popen(
                 _recorder_command(
-                    self._folder, self._wake_read, status_fd, self._patience, urgent=self._is_recorder_urgent()
+                    self._folder,
+                    self._wake_read,
+                    status_fd,
+                    self._patience,
+                    urgent=self._is_recorder_urgent(),
                 ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -190,7 +215,8 @@ class RecorderKeeper(ProcessSupervisor):
     def _is_recorder_urgent(self) -> bool:
         """Whether the next recorder starts at full priority.
 
-        One that yields may need minutes until it has started on a busy machine, so a backlog would only grow.
+        One that yields may need minutes until it has started on a busy machine, so a backlog would
+        only grow.
         """
         if self._is_start_awaited and self._answer is None:
             return True  # there is no traffic yet
@@ -209,7 +235,9 @@ class RecorderKeeper(ProcessSupervisor):
             return  # the last line of a recorder that was killed while writing it
         if isinstance(message, RecorderProgress):
             self.progress = message
-        elif isinstance(message, RecorderDone) or (isinstance(message, RecorderFailed) and message.permanent):
+        elif isinstance(message, RecorderDone) or (
+            isinstance(message, RecorderFailed) and message.permanent
+        ):
             self.outcome = message
         if self._answer is None and isinstance(message, RecorderReady | RecorderFailed):
             self._answer = message
@@ -226,7 +254,8 @@ class RecorderKeeper(ProcessSupervisor):
             self._on_status(message)
 
     def _is_repeated_failure(self, message: Status) -> bool:
-        """Whether the failure was already reported, so that repeated failures for the same reason are reported once."""
+        """Whether the failure was already reported, so that repeated failures for the same reason
+        are reported once."""
         if isinstance(message, RecorderReady):
             self._reported_failure = ""
         if not isinstance(message, RecorderFailed):
@@ -237,17 +266,21 @@ class RecorderKeeper(ProcessSupervisor):
 
 def _is_same_position(before: RecorderProgress | None, after: RecorderProgress | None) -> bool:
     """Whether no record was recorded in between."""
-    return after is None or (before is not None and (before.segment, before.offset) == (after.segment, after.offset))
+    return after is None or (
+        before is not None and (before.segment, before.offset) == (after.segment, after.offset)
+    )
 
 
 def _hash_seed(folder: Path) -> str:
-    """Return one hash seed for all recorders of a session, because their snapshots hold hashes; outsiders cannot guess
-    it."""
+    """Return one hash seed for all recorders of a session, because their snapshots hold hashes;
+    outsiders cannot guess it."""
     session = file_layout.read_session(folder)
     return str(crc32(session.uuid.encode() if session is not None else b""))
 
 
-def _recorder_command(folder: Path, wake_fd: int, status_fd: int, patience: float, *, urgent: bool) -> list[str]:
+def _recorder_command(
+    folder: Path, wake_fd: int, status_fd: int, patience: float, *, urgent: bool
+) -> list[str]:
     options = ["--wake", str(wake_fd), "--say", str(status_fd), "--patience", str(patience)]
     options += ["--urgent"] if urgent else []
     return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]

@@ -1,4 +1,5 @@
-"""Selects the open exchanges that get a status line: after one second, then at growing intervals if they changed.
+"""Selects the open exchanges that get a status line: after one second, then at growing intervals if
+they changed.
 
 Also reports each ended exchange once, even if its response arrives after its client has gone.
 """
@@ -62,7 +63,8 @@ class OpenExchanges:
         return True
 
     def operation_of(self, number: int) -> str:
-        """Return the operation of an open exchange; empty if the exchange is not open or has none."""
+        """Return the operation of an open exchange; empty if the exchange is not open or has
+        none."""
         watched = self._open.get(number)
         return watched.exchange.operation if watched is not None else ""
 

@@ -1,7 +1,8 @@
 """The recorder's loop: journal -> Observer -> recording, each journal record exactly once.
 
-The journal position is committed in the same transaction as the rows derived from it. A restarted recorder restores the
-decoders from the last snapshot, decodes up to the committed position without storing, and continues.
+The journal position is committed in the same transaction as the rows derived from it. A restarted
+recorder restores the decoders from the last snapshot, decodes up to the committed position without
+storing, and continues.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
-from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
+from a2a_proxy.recorder.priority import (
+    Pace,
+    has_session_priority,
+    restore_priority,
+    set_session_nice,
+)
 from a2a_proxy.recorder.pump import READ_BYTES
 from a2a_proxy.recorder.recording_output import (
     OutputFile,
@@ -39,7 +45,13 @@ from a2a_proxy.recorder.recording_output import (
     summarize_session,
     write_with_retries,
 )
-from a2a_proxy.recorder.resume import ResumePoint, read_beginning, resume_pump, snapshot_name, write_beginning
+from a2a_proxy.recorder.resume import (
+    ResumePoint,
+    read_beginning,
+    resume_pump,
+    snapshot_name,
+    write_beginning,
+)
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
@@ -64,8 +76,9 @@ from a2a_proxy.system_errors import hint_for
 _COMMIT_INTERVAL = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it was relayed."""
 _YIELDING_READ_BYTES = 1 << 16
-"""Bytes of journal decoded between two decisions on the priority while it is low: beside busy processes a recorder gets
-a thirtieth of a processor then, and a decision after `READ_BYTES` would come seconds late."""
+"""Bytes of journal decoded between two decisions on the priority while it is low: beside busy
+processes a recorder gets a thirtieth of a processor then, and a decision after `READ_BYTES` would
+come seconds late."""
 _SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
 """ns between attempts to write a snapshot while there is no space for it."""
 
@@ -76,7 +89,8 @@ def record_session(
     send_status: SendStatus,
     patience: float = 0.0,
 ) -> None:
-    """Record the journal in `folder` until its session ends. A failure is reported as `RecorderFailed`.
+    """Record the journal in `folder` until its session ends. A failure is reported as
+    `RecorderFailed`.
 
     Once the relay has exited, writing the recording is retried for `patience` seconds.
     """
@@ -86,27 +100,38 @@ def record_session(
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
         hint = hint_for(wrong, "check the state directory")
-        failed = RecorderFailed(f"the journal cannot be used: {where}{reason}", hint, permanent=False)
+        failed = RecorderFailed(
+            f"the journal cannot be used: {where}{reason}", hint, permanent=False
+        )
     if failed is not None:
         send_status(failed, time.time_ns())
 
 
-def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -> RecorderFailed | None:
+def _lock_and_record(
+    folder: Path, relay: RelayWatch, send_status: SendStatus
+) -> RecorderFailed | None:
     session = file_layout.read_session(folder)
     if session is None:
-        return RecorderFailed(f"{folder} holds no journal", "its session was finished, or the folder was deleted")
+        return RecorderFailed(
+            f"{folder} holds no journal", "its session was finished, or the folder was deleted"
+        )
     first = not (folder / file_layout.RECORDER_LOCK).exists()
     lock = file_layout.lock_recorder(folder)
     if lock is None:
-        return RecorderFailed("another recorder is working on this session", "wait until it has finished")
+        return RecorderFailed(
+            "another recorder is working on this session", "wait until it has finished"
+        )
     try:
         return _record_until_done(folder, session, relay, send_status, first=first)
     except PositionConflict:
         return RecorderFailed(
-            "another recorder has continued this session", "nothing to do: it will finish the session"
+            "another recorder has continued this session",
+            "nothing to do: it will finish the session",
         )
     except RetriesExhausted as wrong:
-        return RecorderFailed(f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover")
+        return RecorderFailed(
+            f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover"
+        )
     finally:
         os.close(lock)
 
@@ -114,11 +139,14 @@ def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -
 def _record_until_done(
     folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
 ) -> RecorderFailed | None:
-    """Record, again if the recording file is taken away. Raises PositionConflict, RetriesExhausted."""
+    """Record, again if the recording file is taken away. Raises PositionConflict,
+    RetriesExhausted."""
     while True:
         try:
             recorder = _RecorderLoop(folder, session, relay, send_status, first=first)
-        except RecordingError as wrong:  # a recording that was opened before may become usable again
+        except (
+            RecordingError
+        ) as wrong:  # a recording that was opened before may become usable again
             return RecorderFailed(wrong.message, wrong.hint, permanent=first)
         first = False
         try:
@@ -126,7 +154,10 @@ def _record_until_done(
             return None
         except RecordingDisplaced:
             recorder.close()
-            send_status(_displaced_status(session.recording, gone=recorder.output_file.is_gone), time.time_ns())
+            send_status(
+                _displaced_status(session.recording, gone=recorder.output_file.is_gone),
+                time.time_ns(),
+            )
         except RetriesExhausted:
             raise
         except RecordingError as wrong:
@@ -135,12 +166,15 @@ def _record_until_done(
 
 def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
     how = "deleted or moved" if gone else "replaced by another file"
-    message = f"the recording {path} was {how}; a new one is written there with the rest of the journal"
+    message = (
+        f"the recording {path} was {how}; a new one is written there with the rest of the journal"
+    )
     return TroubleStarted(message, f"inspect it: {shell_line('a2a-inspect', path)}")
 
 
 class RelayWatch:
-    """Tracks through the wake-up pipe whether the relay lives; `wake_fd` < 0 means that there is no relay."""
+    """Tracks through the wake-up pipe whether the relay lives; `wake_fd` < 0 means that there is no
+    relay."""
 
     def __init__(self, wake_fd: int, patience: float) -> None:
         self._wake_fd = wake_fd
@@ -163,7 +197,8 @@ class RelayWatch:
             time.sleep(max(ns, 0) / 1e9)
 
     def sleep_before_retry(self, seconds: float) -> bool:
-        """Sleep even if the relay writes; return False if it has been gone for longer than `patience` seconds."""
+        """Sleep even if the relay writes; return False if it has been gone for longer than
+        `patience` seconds."""
         time.sleep(seconds)
         while self.is_alive and select.select([self._wake_fd], [], [], 0)[0]:
             self.wait_for_data(0)
@@ -173,8 +208,8 @@ class RelayWatch:
 def load_verifier(path: str) -> CardVerifier:
     """Return the verifier of signed cards with the keys of a file; without a path, it has no keys.
 
-    The command line has checked the file. A recorder that starts again after the file has changed must not fail, so its
-    signatures then say why they are not verified.
+    The command line has checked the file. A recorder that starts again after the file has changed
+    must not fail, so its signatures then say why they are not verified.
     """
     if not path:
         return CardVerifier()
@@ -190,9 +225,16 @@ class _RecorderLoop:
     """The loop of one recorder."""
 
     def __init__(
-        self, folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
+        self,
+        folder: Path,
+        session: SessionFile,
+        relay: RelayWatch,
+        send_status: SendStatus,
+        *,
+        first: bool,
     ) -> None:
-        """Open the recording. `first`: no other recorder has worked on this journal. Raises RecordingError."""
+        """Open the recording. `first`: no other recorder has worked on this journal. Raises
+        RecordingError."""
         self._folder = folder
         self._path = session.recording
         self._relay = relay
@@ -218,7 +260,9 @@ class _RecorderLoop:
         self._has_sent_lines = False
         """Whether lines were sent since the last `LinesEnd`."""
         self._reports_receivers = session.reports_receivers
-        self._own_addresses = {address_of(one) for listen in session.listens for one in listen.split(", ")}
+        self._own_addresses = {
+            address_of(one) for listen in session.listens for one in listen.split(", ")
+        }
         self._is_progress_due = False
         """Whether messages wait for the reader of the status pipe."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
@@ -226,7 +270,11 @@ class _RecorderLoop:
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
         location = (self._folder, self._path, self._writer, self._crashes)
         resume_point = resume_pump(
-            *location, make_redactor, session.started, session.live, load_verifier(session.card_keys)
+            *location,
+            make_redactor,
+            session.started,
+            session.live,
+            load_verifier(session.card_keys),
         )
         if resume_point.begins_at:
             write_beginning(self._folder, resume_point.begins_at)
@@ -235,8 +283,8 @@ class _RecorderLoop:
     def run(self) -> None:
         """Record until END, or until the relay has exited and the journal is read to its end.
 
-        Garbage is collected between batches only: within a batch a collection examines thousands of rows and
-        observations, none of which is garbage.
+        Garbage is collected between batches only: within a batch a collection examines thousands of
+        rows and observations, none of which is garbage.
         """
         gc.disable()
         try:
@@ -253,10 +301,14 @@ class _RecorderLoop:
         while True:
             is_careful = self._crashes.careful_records > 0
             self._relay.wait_for_data(0)
-            relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
+            relay_lived = (
+                self._relay.is_alive
+            )  # read first, so that the relay's last records are not missed
             before, began = self._pump.decoded_bytes, time.process_time_ns()
             size = READ_BYTES if self._pace.nice == 0 else _YIELDING_READ_BYTES
-            has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else size)
+            has_more = self._pump.decode_next(
+                self._observations, max_bytes=1 if is_careful else size
+            )
             work = time.process_time_ns() - began
             self._pace.note_work(self._pump.decoded_bytes - before, work)
             self._last_at = self._pump.last_at or self._last_at
@@ -278,7 +330,8 @@ class _RecorderLoop:
                 self._relay.wait_for_data(max(committed_at + _COMMIT_INTERVAL - now, 1_000_000))
 
     def _leave_time(self, work: int, now: int) -> None:
-        """Leave processor time to the relay while it lives: by the priority, or by a pause after `work` ns."""
+        """Leave processor time to the relay while it lives: by the priority, or by a pause after
+        `work` ns."""
         if self._relay.is_alive:
             if self._pace.is_due(now):
                 unread = self._pump.reader.unread_bytes
@@ -301,19 +354,29 @@ class _RecorderLoop:
         return moved and now >= self._snapshot_after
 
     def _commit_changes(self, now: int, *, force: bool) -> None:
-        """Commit everything observed since the last commit, and the journal position, in one transaction.
+        """Commit everything observed since the last commit, and the journal position, in one
+        transaction.
 
-        If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
+        If nothing was observed, the position moves only with `force`: reading such records again
+        costs nothing.
         """
         changes = self._observer.pop_changes()
         observations, self._observations = self._observations, []
         frames = [o for o in observations if type(o) is Frame]
-        findings = [o for o in observations if type(o) is Finding] if len(frames) < len(observations) else []
+        findings = (
+            [o for o in observations if type(o) is Finding]
+            if len(frames) < len(observations)
+            else []
+        )
         position = self._pump.reader.position
         snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
-        is_changed = bool(force or frames or findings or changes.connections or changes.tasks or snapshot)
+        is_changed = bool(
+            force or frames or findings or changes.connections or changes.tasks or snapshot
+        )
         if is_changed:
-            self._write_with_retries(lambda: self._writer.write(frames, findings, changes, position, snapshot))
+            self._write_with_retries(
+                lambda: self._writer.write(frames, findings, changes, position, snapshot)
+            )
             self._crashes.note_commit()
             if snapshot is not None:
                 self._snapshot_segment, self._unsaved = position[0], False
@@ -329,7 +392,8 @@ class _RecorderLoop:
             self._is_progress_due = not self._send_status(progress, now)
 
     def _write_with_retries(self, write: Callable[[], None]) -> None:
-        """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted, PositionConflict."""
+        """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted,
+        PositionConflict."""
 
         def attempt() -> None:
             self.output_file.check_in_place()
@@ -338,7 +402,8 @@ class _RecorderLoop:
         write_with_retries(attempt, self._send_now, self._relay.sleep_before_retry)
 
     def _save_snapshot(self, position: Position, now: int) -> str | None:
-        """Write a snapshot of the decoders at the start of a journal file, so that all older files can be deleted.
+        """Write a snapshot of the decoders at the start of a journal file, so that all older files
+        can be deleted.
 
         Returns None if it cannot be written now: then the older files stay.
         """
@@ -354,7 +419,8 @@ class _RecorderLoop:
                 reason = (wrong.strerror or str(wrong)).lower()
                 self._send_now(
                     TroubleStarted(
-                        f"the journal {self._folder} cannot be cleaned up: {reason}", "free some space there"
+                        f"the journal {self._folder} cannot be cleaned up: {reason}",
+                        "free some space there",
                     )
                 )
             self._snapshot_after = now + _SNAPSHOT_RETRY_INTERVAL
@@ -376,10 +442,13 @@ class _RecorderLoop:
             self._pump.reader.delete_before(segment)
 
     def _report_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
-        """Report findings first, the most severe ones before all, because the last of too many lines are dropped."""
+        """Report findings first, the most severe ones before all, because the last of too many
+        lines are dropped."""
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
-            operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(finding.exchange)
+            operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(
+                finding.exchange
+            )
             self._send_line(FindingStatus(finding, operation, finding_title(finding.rule)), now)
         for task_id, missed in changes.healed:
             operation = operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)
@@ -396,7 +465,9 @@ class _RecorderLoop:
                 self._report_exchange(exchange, upstream, live=False, now=now)
 
     def _report_exchange(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
-        bare = msgspec.structs.replace(exchange, request_headers=(), response_headers=(), trailers=())
+        bare = msgspec.structs.replace(
+            exchange, request_headers=(), response_headers=(), trailers=()
+        )
         self._send_line(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
 
     def _send_line(self, line: Line, now: int) -> None:
@@ -409,7 +480,10 @@ class _RecorderLoop:
     def _finish_session(self) -> None:
         observer, session = self._observer, self._writer.session
         reasons = _missing_reasons(
-            is_clean=observer.ended, lost=observer.lost, last=self._last_at, begins_at=read_beginning(self._folder)
+            is_clean=observer.ended,
+            lost=observer.lost,
+            last=self._last_at,
+            begins_at=read_beginning(self._folder),
         )
         self._write_with_retries(
             lambda: self._writer.finish(
@@ -427,9 +501,12 @@ class _RecorderLoop:
 
 
 def collect_garbage() -> None:
-    """Run the collection that is due by the thresholds of `gc`, which does not run by itself while it is disabled."""
+    """Run the collection that is due by the thresholds of `gc`, which does not run by itself while
+    it is disabled."""
     due = [
-        at for at, (count, limit) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)) if count > limit
+        at
+        for at, (count, limit) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True))
+        if count > limit
     ]
     if due and not due[0]:
         gc.collect(due[-1])
@@ -440,15 +517,19 @@ def _redaction_key() -> bytes:
         return file_layout.redaction_key()
     except (OSError, ValueError) as wrong:
         reason = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else wrong
-        raise RecordingError(f"no key to label secrets with: {reason}", "check the state directory") from wrong
+        raise RecordingError(
+            f"no key to label secrets with: {reason}", "check the state directory"
+        ) from wrong
 
 
 def _missing_reasons(*, is_clean: bool, lost: int, last: int, begins_at: int) -> list[str]:
-    """Return what the capture lacks of the whole session, in words; `last` is the time of the last record, `begins_at`
-    of the first, ns."""
+    """Return what the capture lacks of the whole session, in words; `last` is the time of the last
+    record, `begins_at` of the first, ns."""
     parts = [f"{lost} bytes were not captured"] if lost else []
     if begins_at:
-        parts.append(f"begins at {_format_time(begins_at)}: the earlier recording was deleted or replaced")
+        parts.append(
+            f"begins at {_format_time(begins_at)}: the earlier recording was deleted or replaced"
+        )
     if not is_clean:
         parts.append(f"the proxy was killed; complete until {_format_time(last)}")
     return parts

@@ -1,4 +1,5 @@
-"""Feeds the journal into the observer: records in order, without those that have killed earlier recorders."""
+"""Feeds the journal into the observer: records in order, without those that have killed earlier
+recorders."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ READ_BYTES = 1 << 20
 PIECE = 1 << 17
 """Bytes read at once."""
 MOST = 10_000
-"""Observations after which no more records are read: a message may be as short as five bytes, and its observations are
-held in memory until they are stored."""
+"""Observations after which no more records are read: a message may be as short as five bytes, and
+its observations are held in memory until they are stored."""
 _SILENCE_MARGIN = 500_000_000
 """ns after which a record has certainly been written to the journal and read."""
 _ABANDON_REASON = "one of its records has killed the recorder three times"
@@ -40,11 +41,17 @@ class JournalPump:
     """An observer and its position in the journal."""
 
     def __init__(
-        self, folder: Path, crashes: CrashHistory, observer: Observer, position: Position | None = None
+        self,
+        folder: Path,
+        crashes: CrashHistory,
+        observer: Observer,
+        position: Position | None = None,
     ) -> None:
         self.crashes = crashes
         self.observer = observer
-        self.reader = JournalReader(folder, position) if position is not None else JournalReader(folder)
+        self.reader = (
+            JournalReader(folder, position) if position is not None else JournalReader(folder)
+        )
         self.last_at = 0
         """Time of the last record read, ns; 0 before the first."""
         self._read_at = time.monotonic_ns()
@@ -52,7 +59,9 @@ class JournalPump:
         """Bytes of records decoded by this object."""
 
     @classmethod
-    def restore(cls, folder: Path, crashes: CrashHistory, snapshot: bytes, redactor: Redactor) -> JournalPump:
+    def restore(
+        cls, folder: Path, crashes: CrashHistory, snapshot: bytes, redactor: Redactor
+    ) -> JournalPump:
         """Continue from the state that `save` returned.
 
         Raises msgspec.MsgspecError or others if `snapshot` is damaged.
@@ -64,10 +73,15 @@ class JournalPump:
 
     def save(self) -> bytes:
         """Return the current state of the decoders and their position."""
-        return msgspec.msgpack.encode(DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at))
+        return msgspec.msgpack.encode(
+            DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at)
+        )
 
-    def decode_next(self, out: list[Observation], until: Position | None = None, max_bytes: int = READ_BYTES) -> bool:
-        """Decode the next records, up to `max_bytes` and not beyond `until`; return False if there are none now."""
+    def decode_next(
+        self, out: list[Observation], until: Position | None = None, max_bytes: int = READ_BYTES
+    ) -> bool:
+        """Decode the next records, up to `max_bytes` and not beyond `until`; return False if they
+        do not exist yet."""
         reader, observer = self.reader, self.observer
         abandoned = self.crashes.next_abandoned(reader.position)
         if abandoned == reader.position:
@@ -83,7 +97,9 @@ class JournalPump:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
 
-    def _read_records(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+    def _read_records(
+        self, size: int, stop: Position | None, out: list[Observation]
+    ) -> list[Chunk]:
         """Feed the next records to the observer and return the last batch of them."""
         most = len(out) + MOST
         last: list[Chunk] = []
@@ -99,14 +115,17 @@ class JournalPump:
     def tick(self, out: list[Observation]) -> None:
         """Let the rules judge silence: the journal has been read to its end.
 
-        The time is that of the last record plus the time since it was read, so it follows the relay's clock, not this
-        one.
+        The time is that of the last record plus the time since it was read, so it follows the
+        relay's clock, not this one.
         """
         if self.last_at:
-            self.observer.tick(self.last_at + time.monotonic_ns() - self._read_at - _SILENCE_MARGIN, out)
+            self.observer.tick(
+                self.last_at + time.monotonic_ns() - self._read_at - _SILENCE_MARGIN, out
+            )
 
     def catch_up(self, committed: Position) -> None:
-        """Decode records that are stored already, to restore the decoders' state; the results are dropped."""
+        """Decode records that are stored already, to restore the decoders' state; the results are
+        dropped."""
         while self.reader.position < committed and self.decode_next([], committed):
             pass
         self.observer.pop_changes()

@@ -1,4 +1,5 @@
-"""The recorder's use of the recording: opens or takes it over, writes with retries, summarizes it at the end."""
+"""The recorder's use of the recording: opens or takes it over, writes with retries, summarizes it
+at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from a2a_proxy import __version__
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
-from a2a_proxy.recorder.status import RecorderDone, RuleSummary, Status, TroubleEnded, TroubleStarted
+from a2a_proxy.recorder.status import (
+    RecorderDone,
+    RuleSummary,
+    Status,
+    TroubleEnded,
+    TroubleStarted,
+)
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
@@ -20,7 +27,10 @@ from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.other_findings import finding_title
 
-_OUTCOMES = f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY outcome"
+_OUTCOMES = (
+    f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY "
+    f"outcome"
+)
 """Number of exchanges by outcome."""
 _RETRY_SECONDS = 1.0
 """Seconds between attempts while the recording cannot be written."""
@@ -29,7 +39,8 @@ _RETRY_SECONDS = 1.0
 def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
     """Return the writer of this session: that of a recorder that died, resumed, or a new one.
 
-    `redactor` learns the secrets of the command line in both cases, because the agent may print them.
+    `redactor` learns the secrets of the command line in both cases, because the agent may print
+    them.
 
     Raises:
         RecordingError: the file cannot be used.
@@ -79,7 +90,8 @@ class OutputFile:
         self._file = _file_identity(path)
 
     def check_in_place(self) -> None:
-        """Raise RecordingDisplaced if the path now leads elsewhere, because no reader would see further rows."""
+        """Raise RecordingDisplaced if the path now leads elsewhere, because no reader would see
+        further rows."""
         if _file_identity(self._path) != self._file:
             raise RecordingDisplaced
 
@@ -100,7 +112,8 @@ def _file_identity(path: str) -> tuple[int, int] | None:
 def write_with_retries(
     write: Callable[[], None], send_status: Callable[[Status], None], sleep: Callable[[float], bool]
 ) -> None:
-    """Call `write` until it succeeds. Report the first failure, and the success after it, with `send_status`.
+    """Call `write` until it succeeds. Report the first failure, and the success after it, with
+    `send_status`.
 
     `sleep` sleeps for a number of seconds and returns whether to try again.
 
@@ -115,7 +128,10 @@ def write_with_retries(
         except RecordingError as trouble:
             if not is_reported:
                 send_status(
-                    TroubleStarted(f"{trouble.message}; the journal keeps everything, trying again", trouble.hint)
+                    TroubleStarted(
+                        f"{trouble.message}; the journal keeps everything, trying again",
+                        trouble.hint,
+                    )
                 )
             is_reported = True
             if not sleep(_RETRY_SECONDS):
@@ -127,15 +143,17 @@ def write_with_retries(
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:
-    """Return the counts of a finished session. Counted in the recording, because recorders may have died since its
-    start.
+    """Return the counts of a finished session. Counted in the recording, because recorders may have
+    died since its start.
 
     Raises:
         RecordingError: the file cannot be read.
     """
     with Recording(path) as stored:
         counts = stored.count_rows(session)
-        outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0))))
+        outcomes: dict[str, int] = dict(
+            stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0)))
+        )
         totals = rule_totals(row.finding for row in stored.read_findings(session))
         row = stored.read_session(session)
     assert row is not None
@@ -159,7 +177,8 @@ def summarize_session(path: str | Path, session: int) -> RecorderDone:
 
 
 def delete_single_session_file(path: str) -> None:
-    """Delete a recording that holds only one session; a file that cannot be read or deleted stays."""
+    """Delete a recording that holds only one session; a file that cannot be read or deleted
+    stays."""
     with contextlib.suppress(RecordingError, OSError):
         with Recording(path) as stored:
             if len(stored.read_sessions()) > 1:

@@ -1,4 +1,5 @@
-"""The starting state of a recorder: the decoders of an earlier one, or the recording's facts if they are lost.
+"""The starting state of a recorder: the decoders of an earlier one, or the recording's facts if
+they are lost.
 
 Reads the snapshot and the recording, decodes nothing new.
 """
@@ -37,7 +38,8 @@ class ResumePoint(msgspec.Struct):
     observations: list[Observation] = []
     """Observations to store first."""
     needs_commit: bool = False
-    """Whether the pump's position and snapshot differ from the committed ones and must be committed first."""
+    """Whether the pump's position and snapshot differ from the committed ones and must be committed
+    first."""
     begins_at: int = 0
     """If the recording lacks the session's beginning, the time it starts at, ns; else 0."""
 
@@ -59,8 +61,8 @@ def resume_pump(
 ) -> ResumePoint:
     """Continue at the end of the recording.
 
-    `at` is the time of its end as far as known, ns, `live` the user's payload family of live streams, `cards` verifies
-    signatures of cards. Raises RecordingError.
+    `at` is the time of its end as far as known, ns, `live` the user's payload family of live
+    streams, `cards` verifies signatures of cards. Raises RecordingError.
     """
     committed, name = writer.position, writer.snapshot
     is_new_recording = committed is None
@@ -74,7 +76,10 @@ def resume_pump(
             pump.observer.card_verifier = cards or pump.observer.card_verifier
         except Exception as wrong:  # a damaged file can raise anything
             fresh = JournalPump(
-                folder, crashes, Observer(redactor, live, cards=cards), committed or _parse_position(name)
+                folder,
+                crashes,
+                Observer(redactor, live, cards=cards),
+                committed or _parse_position(name),
             )
             return _resume_without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
@@ -97,7 +102,8 @@ def _reload_tasks(path: str, session: int, pump: JournalPump) -> None:
 
 
 def _unstored_silence_findings(path: str, session: int, pump: JournalPump) -> list[Observation]:
-    """Return the rules' findings about silence at the time of the last stored finding that are not stored yet."""
+    """Return the rules' findings about silence at the time of the last stored finding that are not
+    stored yet."""
     with Recording(path) as stored:
         stored_findings = [row.finding for row in stored.read_findings(session)]
     if not stored_findings:
@@ -108,19 +114,31 @@ def _unstored_silence_findings(path: str, session: int, pump: JournalPump) -> li
     return [each for each in out if each.at == last and each not in stored_findings]
 
 
-def _resume_without_decoders(path: str, writer: Writer, pump: JournalPump, wrong: Exception, at: int) -> ResumePoint:
-    """Make open connections opaque from here, with one finding; connections that open later are decoded."""
+def _resume_without_decoders(
+    path: str, writer: Writer, pump: JournalPump, wrong: Exception, at: int
+) -> ResumePoint:
+    """Make open connections opaque from here, with one finding; connections that open later are
+    decoded."""
     summary = (
-        f"open connections are opaque from here: the decoders' state cannot be read ({type(wrong).__name__}: {wrong})"
+        f"open connections are opaque from here: the decoders' state cannot be read "
+        f"({type(wrong).__name__}: {wrong})"
     )
     with Recording(path) as stored:
         facts = _read_stored_facts(stored, writer.session, pump.observer)
-    at = max([at, *(each.opened for each in facts.connections), *(each.started for each in facts.exchanges)])
+    at = max(
+        [
+            at,
+            *(each.opened for each in facts.connections),
+            *(each.started for each in facts.exchanges),
+        ]
+    )
     pump.observer.adopt_recorded(facts.connections, facts.exchanges, facts.last_exchange, at)
     pump.observer.adopt_segments(facts.open_segments, facts.last_segment_numbers, at)
     _reload_tasks(path, writer.session, pump)
     found = Finding("RECORDER", Severity.WARNING, at, summary[:300])
-    return ResumePoint(pump, [found], needs_commit=True, begins_at=at if writer.position is None else 0)
+    return ResumePoint(
+        pump, [found], needs_commit=True, begins_at=at if writer.position is None else 0
+    )
 
 
 class _StoredFacts(msgspec.Struct):
@@ -139,7 +157,8 @@ class _StoredFacts(msgspec.Struct):
 
 
 def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _StoredFacts:
-    """Return the stored facts, and teach `observer` the cards, which declare the names of fields with secrets."""
+    """Return the stored facts, and teach `observer` the cards, which declare the names of fields
+    with secrets."""
     facts = _StoredFacts([], [])
     upstreams: dict[int, str] = {}
     for row in stored.read_connections(session):
@@ -162,7 +181,9 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
                         exchange.agent,
                         decode_payload(frame.payload, frame.schema),
                         upstreams.get(exchange.connection, ""),
-                        place_of_card(exchange.target)[0] if exchange.binding is Binding.CARD else None,
+                        place_of_card(exchange.target)[0]
+                        if exchange.binding is Binding.CARD
+                        else None,
                     )
     _read_segments(stored, session, facts)
     return facts

@@ -1,4 +1,5 @@
-"""Messages of the recorder process on its status pipe: one JSON object per line, credentials replaced by labels."""
+"""Messages of the recorder process on its status pipe: one JSON object per line, credentials
+replaced by labels."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ class LinesEnd(msgspec.Struct, frozen=True, tag="end"):
 
 
 class TroubleStarted(msgspec.Struct, frozen=True, tag="troubled"):
-    """A problem with the recording that the user should know; recording continues, or is retried."""
+    """A problem with the recording that the user should know; recording continues, or is
+    retried."""
 
     message: str
     hint: str = ""

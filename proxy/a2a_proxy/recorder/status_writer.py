@@ -1,6 +1,8 @@
-"""Writes status lines without waiting for the reader, because a blocked terminal must not stop the recording.
+"""Writes status lines without waiting for the reader, because a blocked terminal must not stop the
+recording.
 
-Lines wait in the memory of the recorder: a burst of calls is printed as a whole, a moment later if need be.
+Lines wait in the memory of the recorder: a burst of calls is printed as a whole, a moment later if
+need be.
 """
 
 from __future__ import annotations
@@ -60,8 +62,9 @@ class StatusWriter:
     def __call__(self, message: Status, at: int) -> bool:
         """Send a message at `at` (ns), or count it as skipped if it is one line too many.
 
-        Progress is sent before the messages that wait in memory, all others after them. The messages that begin and end
-        the work of a recorder are sent at once, and the waiting ones before them.
+        Progress is sent before the messages that wait in memory, all others after them. The
+        messages that begin and end the work of a recorder are sent at once, and the waiting ones
+        before them.
 
         Returns whether no message waits any more; otherwise the next call sends more of them.
         """
@@ -104,7 +107,8 @@ class StatusWriter:
         return self._write_rest() or self._descriptor < 0
 
     def _write_queued(self, at: int) -> None:
-        """Write the messages that wait, as many as the pipe takes, and not too many lines at once."""
+        """Write the messages that wait, as many as the pipe takes, and not too many lines at
+        once."""
         self._allowance += max(at - self._allowed_at, 0) / _SECOND * _WRITTEN_PER_SECOND
         self._allowance = min(self._allowance, _WRITTEN_AT_ONCE)
         self._allowed_at = at
@@ -154,8 +158,8 @@ def _encode_line(message: Status) -> bytes:
 class _LineLimit:
     """Admits a burst of lines, and after it a number of them per second.
 
-    Findings have a limit of their own beside exchanges, and each finding counts only those of the same or a higher
-    severity: findings of lower severity never suppress a finding.
+    Findings have a limit of their own beside exchanges, and each finding counts only those of the
+    same or a higher severity: findings of lower severity never suppress a finding.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,9 @@
-"""Supervision of one child process: starts it, reads its status pipe, restarts it by a policy, stops it.
+"""Supervision of one child process: starts it, reads its status pipe, restarts it by a policy,
+stops it.
 
-Subclasses of `ProcessSupervisor` keep the recorder, the followers and the metrics server alive. Nothing here runs on an
-event loop: each supervisor has one thread, which waits for the pipe and for the process.
+Subclasses of `ProcessSupervisor` keep the recorder, the followers and the metrics server alive.
+Nothing here runs on an event loop: each supervisor has one thread, which waits for the pipe and for
+the process.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import msgspec
 
 
 class ProcessEnd(msgspec.Struct, frozen=True):
-    """The end of one run: an exit code (negative: killed by that signal), or the error that kept it from starting."""
+    """The end of one run: an exit code (negative: killed by that signal), or the error that kept it
+    from starting."""
 
     code: int = 0
     error: OSError | None = None
@@ -37,11 +40,14 @@ class RestartPolicy(msgspec.Struct, frozen=True):
     max_deaths: int | None = None
     """Deaths in a row after which the process is given up; None: never."""
     max_deaths_before_ready: int | None = None
-    """The same until a process was ready for the first time: a failure to start is then not taken for an accident."""
+    """The same until a process was ready for the first time: a failure to start is then not taken
+    for an accident."""
     retry_failed_start: bool = True
-    """Whether a process that could not be created counts as a death; otherwise it is given up at once."""
+    """Whether a process that could not be created counts as a death; otherwise it is given up at
+    once."""
     exit_seconds: float | None = None
-    """Seconds from the end of its statuses after which a process that has not exited is killed; None: never."""
+    """Seconds from the end of its statuses after which a process that has not exited is killed;
+    None: never."""
 
     def choose_pause(self, deaths: int) -> float:
         """Return the seconds to wait after so many deaths in a row."""
@@ -55,7 +61,8 @@ class RestartPolicy(msgspec.Struct, frozen=True):
 
 
 class ProcessSupervisor:
-    """Keeps one process alive. Subclasses start it, read its statuses and decide what its end means."""
+    """Keeps one process alive. Subclasses start it, read its statuses and decide what its end
+    means."""
 
     def __init__(self, name: str, policy: RestartPolicy, *, has_status_pipe: bool = True) -> None:
         self._policy = policy
@@ -86,17 +93,20 @@ class ProcessSupervisor:
             if self._process is not None and number is not None:
                 self._process.send_signal(number)
 
-    # --- implemented by subclasses ------------------------------------------------------------------------------
+    # --- implemented by subclasses
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
-        """Create the process, which writes its statuses to `status_fd` (-1: it has none). Raises OSError."""
+        """Create the process, which writes its statuses to `status_fd` (-1: it has none). Raises
+        OSError."""
         raise NotImplementedError
 
     def _read_statuses(self, status_fd: int) -> None:
-        """Read statuses until the last one, or until the process has ended. The supervisor closes the descriptor."""
+        """Read statuses until the last one, or until the process has ended. The supervisor closes
+        the descriptor."""
 
     def _is_finished(self) -> bool:
-        """Whether the process has done its work or failed for good, so that its end is not a death."""
+        """Whether the process has done its work or failed for good, so that its end is not a
+        death."""
         return False
 
     def _is_ready(self) -> bool:
@@ -104,14 +114,16 @@ class ProcessSupervisor:
         return True
 
     def _has_progressed(self) -> bool:
-        """Whether the last process did a part of the work, so that its death begins a new row of deaths."""
+        """Whether the last process did a part of the work, so that its death begins a new row of
+        deaths."""
         return False
 
     def _on_death(self, end: ProcessEnd, deaths: int) -> None:
         """Report that the process died, for the n-th time in a row."""
 
     def _gives_up(self) -> bool:
-        """Whether the process is given up for a reason other than the policy's; reports the reason."""
+        """Whether the process is given up for a reason other than the policy's; reports the
+        reason."""
         return False
 
     def _on_given_up(self, end: ProcessEnd) -> None:
@@ -120,7 +132,7 @@ class ProcessSupervisor:
     def _on_end(self) -> None:
         """Called when no further process will be started, before `wait` returns."""
 
-    # --- the thread ---------------------------------------------------------------------------------------------
+    # --- the thread
 
     def _supervise_process(self) -> None:
         deaths = 0

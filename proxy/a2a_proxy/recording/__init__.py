@@ -1,8 +1,10 @@
 """Recordings: SQLite is the working store, cassettes (JSON lines) are the files that people commit.
 
-`write` stores the values that the observer yields, and `read` returns the same values. Nothing here decodes traffic.
+`write` stores the values that the observer yields, and `read` returns the same values. Nothing here
+decodes traffic.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Operations:
 - `tools`: merge, prune, trim, scan, redact, recheck (package)

@@ -13,7 +13,8 @@ class RecordingError(Exception):
 
 
 class CassetteChanged(RecordingError):
-    """The counts or digests of a cassette no longer match its lines: it was edited by hand, or damaged."""
+    """The counts or digests of a cassette no longer match its lines: it was edited by hand, or
+    damaged."""
 
 
 class PositionConflict(Exception):

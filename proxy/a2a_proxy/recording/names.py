@@ -24,7 +24,8 @@ def recording_name(at: int) -> str:
 
 
 def newest_recording(folder: Path, *others: Path) -> Path | None:
-    """Return the most recently written recording of this folder and of the others; None if there is none."""
+    """Return the most recently written recording of this folder and of the others; None if there is
+    none."""
     return find_newest([*(folder.glob(f"*{RECORDING_SUFFIX}") if folder.is_dir() else ()), *others])
 
 
@@ -35,27 +36,37 @@ def find_newest(paths: Iterable[Path]) -> Path | None:
 
 def missing_folder_error(path: Path) -> RecordingError:
     """Return the error for a recording whose folder is missing or a file."""
-    return RecordingError(f"there is no recording {path}: {path.parent} is not a folder", suggest_names(path))
+    return RecordingError(
+        f"there is no recording {path}: {path.parent} is not a folder", suggest_names(path)
+    )
 
 
 def suggest_names(missing: Path) -> str:
-    """Return a hint for the name of a missing recording: the recordings in its folder with similar names."""
+    """Return a hint for the name of a missing recording: the recordings in its folder with similar
+    names."""
     from difflib import get_close_matches
 
     if str(missing).partition("/")[0].endswith(":"):
         return "a URL is the value of an option: --help lists them"
     try:
-        names = sorted(path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE_SUFFIXES))
+        names = sorted(
+            path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE_SUFFIXES)
+        )
     except OSError:
         names = []
     stem = _name_stem(missing.name)
     matches = [name for name in names if stem and name.startswith(stem)]
     if not matches:
         close = get_close_matches(stem, map(_name_stem, names))
-        matches = [name for stem in dict.fromkeys(close) for name in names if _name_stem(name) == stem]
+        matches = [
+            name for stem in dict.fromkeys(close) for name in names if _name_stem(name) == stem
+        ]
     if not matches:
         return "check the name"
-    return f"did you mean {' or '.join(str(missing.with_name(name)) for name in matches[:_MAX_SUGGESTIONS])}?"
+    return (
+        f"did you mean "
+        f"{' or '.join(str(missing.with_name(name)) for name in matches[:_MAX_SUGGESTIONS])}?"
+    )
 
 
 def _name_stem(name: str) -> str:

@@ -1,4 +1,5 @@
-"""Plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported only by that tool."""
+"""Plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported only by
+that tool."""
 
 from __future__ import annotations
 

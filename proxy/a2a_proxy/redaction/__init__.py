@@ -1,9 +1,11 @@
-"""Redaction: replaces credentials in the values of `protocol` by labels before any value is stored, shown or logged.
+"""Redaction: replaces credentials in the values of `protocol` by labels before any value is stored,
+shown or logged.
 
-The same secret always gets the same label, so readers can still compare values. This package performs no I/O, and bad
-input never raises an exception.
+The same secret always gets the same label, so readers can still compare values. This package
+performs no I/O, and bad input never raises an exception.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Redactors:
 - `redactor`: redacts the values of one session

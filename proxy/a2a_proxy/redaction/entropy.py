@@ -1,6 +1,8 @@
-"""Detection of random words by their characters alone: keys without a revealing name or a known form.
+"""Detection of random words by their characters alone: keys without a revealing name or a known
+form.
 
-UUIDs, numbers, hexadecimal digests, names in camel case and paths are not reported, because they are rarely secrets.
+UUIDs, numbers, hexadecimal digests, names in camel case and paths are not reported, because they
+are rarely secrets.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from itertools import pairwise
 SHORTEST = 24
 """Characters in a random word, at least."""
 _BITS = 3.7
-"""Bits of information per character, at least: 24 random base64 characters have 4.1 on average, English has 3.2."""
+"""Bits of information per character, at least: 24 random base64 characters have 4.1 on average,
+English has 3.2."""
 _CHANGES = 0.35
-"""Changes between lower case, capitals and digits per character, at least: 0.6 in random words, 0.2 in camel case."""
+"""Changes between lower case, capitals and digits per character, at least: 0.6 in random words, 0.2
+in camel case."""
 _WORD = re.compile(rb"(?<![A-Za-z0-9+/_\-.%=])[A-Za-z0-9+/_\-]{24,512}={0,2}(?![A-Za-z0-9+/_\-%])")
 _PLAIN = re.compile(rb"[0-9a-fA-F\-]+\Z|.*/[a-z]{3,}(?:/|\Z)|[a-z]{3,}/")
 

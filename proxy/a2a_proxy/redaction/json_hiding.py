@@ -1,7 +1,8 @@
-"""Replace the JSON values at the paths of a policy: strings and numbers. Keys, `true`, `false` and `null` stay.
+"""Replace the JSON values at the paths of a policy: strings and numbers. Keys, `true`, `false` and
+`null` stay.
 
-The walk never fails, and its cost is proportional to the length of the payload, even of a hostile one: places deeper
-than `DEEPEST` are not distinguished.
+The walk never fails, and its cost is proportional to the length of the payload, even of a hostile
+one: places deeper than `DEEPEST` are not distinguished.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Label = Callable[[bytes], bytes]
 
 
 def hide_json_values(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list[str]]:
-    """Return the JSON text with the values at these paths replaced, and the paths of the replaced values."""
+    """Return the JSON text with the values at these paths replaced, and the paths of the replaced
+    values."""
     pieces: list[bytes] = []
     told = ReplacedPlaces()
     stack: list[JsonLevel] = []
@@ -56,7 +58,8 @@ def _matches_path(stack: list[JsonLevel], paths: re.Pattern[str]) -> bool:
 
 
 def _label_scalar(token: bytes, label: Label) -> bytes | None:
-    """Return the replacement of a string or number, or None if it stays: empty, or a label. Its end may be missing."""
+    """Return the replacement of a string or number, or None if it stays: empty, or a label. Its end
+    may be missing."""
     if token[:1] != b'"':
         return b'"' + label(normalize_number(token)) + b'"'
     whole = len(token) >= 2 and token.endswith(b'"')

@@ -10,7 +10,8 @@ from a2a_proxy.redaction.replaced_places import NAME_CHARS
 from a2a_proxy.redaction.scope import ROOT
 
 DEEPEST = 100
-"""Levels that are distinguished. A policy hides or keeps deeper values only together with the values around them."""
+"""Levels that are distinguished. A policy hides or keeps deeper values only together with the
+values around them."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -44,7 +45,8 @@ def update_levels(mark: int, stack: list[JsonLevel]) -> None:
 
 
 def format_path(stack: list[JsonLevel]) -> str:
-    """Return the path of the current value, such as `$.params.message.parts[0].text`, cut after `DEEPEST` levels."""
+    """Return the path of the current value, such as `$.params.message.parts[0].text`, cut after
+    `DEEPEST` levels."""
     return "$" + "".join(map(_format_step, stack[:DEEPEST]))
 
 

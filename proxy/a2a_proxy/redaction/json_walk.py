@@ -1,6 +1,8 @@
-"""Walk the bytes of JSON text and replace strings, and numbers with a secret's name, in place. All other bytes stay.
+"""Walk the bytes of JSON text and replace strings, and numbers with a secret's name, in place. All
+other bytes stay.
 
-The walk never fails: in text that ends early or is not JSON, everything that looks like a string is walked.
+The walk never fails: in text that ends early or is not JSON, everything that looks like a string is
+walked.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ import msgspec
 from a2a_proxy.redaction.json_position import DEEPEST, JsonLevel, format_path, update_levels
 from a2a_proxy.redaction.payload_paths import canonicalize_place
 from a2a_proxy.redaction.replaced_places import ReplacedPlaces
-from a2a_proxy.redaction.scope import ROOT, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
+from a2a_proxy.redaction.scope import (
+    ROOT,
+    Scope,
+    has_siblings,
+    inner_scope,
+    item_name,
+    judged_name,
+    sibling_names,
+)
 from a2a_proxy.redaction.secret_names import NUMBER, fold_name, member_kind
 
 TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
@@ -22,8 +32,8 @@ TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*
 _LAST: Final = re.compile(rb"\s*(?:\]|\Z)")
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""Called with a string's decoded bytes or a number, the name by which it is judged, and whether the text ends inside
-it. Returns the replacement, or None if the value stays."""
+"""Called with a string's decoded bytes or a number, the name by which it is judged, and whether the
+text ends inside it. Returns the replacement, or None if the value stays."""
 
 
 def is_valid_json(data: bytes) -> bool:
@@ -37,7 +47,8 @@ def is_valid_json(data: bytes) -> bool:
 
 
 def unescape_json(inner: bytes) -> bytes:
-    """Decode the text between the quotes of a JSON string. Text with invalid escapes is returned unchanged."""
+    """Decode the text between the quotes of a JSON string. Text with invalid escapes is returned
+    unchanged."""
     if b"\\" not in inner:
         return inner
     try:
@@ -69,7 +80,8 @@ def normalize_number(token: bytes) -> bytes:
 def redact_json(
     data: bytes, replace: Replace, spared: re.Pattern[str] | None = None, scope: Scope = ROOT
 ) -> tuple[bytes, list[str]]:
-    """Return the text with secrets replaced, and their paths, such as `$.params.message.parts[0].text`.
+    """Return the text with secrets replaced, and their paths, such as
+    `$.params.message.parts[0].text`.
 
     Values at `spared` places (`payload_paths`) stay. `scope` is the scope of the whole text.
     """
@@ -90,7 +102,9 @@ def redact_json(
         if mark in b"{[":
             opened = inner_scope(level.scope if level is not None else scope, own, mark == 0x7B)
             update_levels(mark, stack)
-            stack[-1].scope = opened._replace(secret=None) if at in siblings and own is None else opened
+            stack[-1].scope = (
+                opened._replace(secret=None) if at in siblings and own is None else opened
+            )
             continue
         is_key = level is not None and level.wants_key
         if mark != 0x22:
@@ -106,7 +120,11 @@ def redact_json(
                 name = None
             else:
                 if not level.is_object:
-                    own = _item_name(stack, text, pair=level.index == 1 and _LAST.match(data, token.end()) is not None)
+                    own = _item_name(
+                        stack,
+                        text,
+                        pair=level.index == 1 and _LAST.match(data, token.end()) is not None,
+                    )
                     level.before = text.decode("utf-8", "replace")
                 name = judged_name(level.scope, own)
             new = replace(text, name, cut)
@@ -114,9 +132,14 @@ def redact_json(
                 level.key = (text if new is None else new).decode("utf-8", "replace")
                 level.wants_key = False
         if new is not None and (
-            spared is None or len(stack) > DEEPEST or not spared.match(canonicalize_place(format_path(stack)))
+            spared is None
+            or len(stack) > DEEPEST
+            or not spared.match(canonicalize_place(format_path(stack)))
         ):
-            pieces += (data[done:start], escape_json(new) if mark == 0x22 else b'"' + escape_json(new) + b'"')
+            pieces += (
+                data[done:start],
+                escape_json(new) if mark == 0x22 else b'"' + escape_json(new) + b'"',
+            )
             done = end
             told.add(format_path(stack))
     if not pieces:
@@ -131,7 +154,8 @@ def _item_name(stack: list[JsonLevel], text: bytes, *, pair: bool) -> str | None
 
 
 def _find_sibling_names(data: bytes) -> dict[int, str | None]:
-    """Return the start of each value judged by another name than its own, with that name (`scope.sibling_names`)."""
+    """Return the start of each value judged by another name than its own, with that name
+    (`scope.sibling_names`)."""
     found: dict[int, str | None] = {}
     stack: list[_Members] = []
     for token in TOKEN.finditer(data):
@@ -176,7 +200,8 @@ class _Members:
         """Byte offsets of the values."""
 
     def find_renamed_values(self) -> Iterator[tuple[int, str | None]]:
-        """Yield the start of each value judged by another name, with that name; also of a model's token object."""
+        """Yield the start of each value judged by another name, with that name; also of a model's
+        token object."""
         names = sibling_names(self.texts)
         yield from ((self.at[member], name) for member, name in names.items() if member in self.at)
         if "token" in names:

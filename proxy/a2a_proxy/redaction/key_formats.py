@@ -13,7 +13,8 @@ _BASE64: Final = "A-Za-z0-9+/"
 
 
 class KeyFormat(NamedTuple):
-    """One form of key: a prefix, then at least `length` characters of `alphabet`, or exactly as many if `exact`."""
+    """One form of key: a prefix, then at least `length` characters of `alphabet`, or exactly as
+    many if `exact`."""
 
     maker: str
     prefixes: tuple[str, ...]
@@ -24,7 +25,8 @@ class KeyFormat(NamedTuple):
     before: str = ""
     """A regular expression for the part of the key before `near`."""
     near: str = ""
-    """A regular expression for the part directly before the prefix, which the trigger requires too."""
+    """A regular expression for the part directly before the prefix, which the trigger requires
+    too."""
     after: str = ""
     """A regular expression for the part between the prefix and the counted characters."""
 
@@ -57,7 +59,9 @@ FORMATS: Final = (
     KeyFormat("AWS", ("AKIA", "ASIA", "ABIA", "ACCA"), _UPPER, 16, exact=True),
     KeyFormat("AWS", ("A3T",), _UPPER, 17, exact=True),
     KeyFormat("Axiom", ("xaat-", "xapt-"), WORD, 30),
-    KeyFormat("Azure client secret", ("Q~",), WORD + "~.", 31, before=r"[A-Za-z0-9_~.\-]{3}", near="[0-9]"),
+    KeyFormat(
+        "Azure client secret", ("Q~",), WORD + "~.", 31, before=r"[A-Za-z0-9_~.\-]{3}", near="[0-9]"
+    ),
     KeyFormat("Baidu", ("ALTAK-",), WORD + "/", 20),
     KeyFormat("Brevo", ("xkeysib-", "xsmtpsib-"), WORD, 60),
     KeyFormat("Browserbase", ("bb_live_",), WORD, 20),
@@ -82,7 +86,12 @@ FORMATS: Final = (
         after=rf"[{WORD}]{{6}}\.",
     ),
     KeyFormat("Docker", ("dckr_pat_", "dckr_oat_"), WORD, 20),
-    KeyFormat("Doppler", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."), _ALNUM + "._", 40),
+    KeyFormat(
+        "Doppler",
+        ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."),
+        _ALNUM + "._",
+        40,
+    ),
     KeyFormat("Dropbox", ("sl.",), WORD, 100),
     KeyFormat("Duffel", ("duffel_test_", "duffel_live_"), WORD + "=", 40),
     KeyFormat("Dynatrace", ("dt0c01.", "dt0s01.", "dt0s16."), _ALNUM + ".", 80),
@@ -126,7 +135,14 @@ FORMATS: Final = (
     KeyFormat("Grafana", ("eyJrIjoi",), _ALNUM, 60),
     KeyFormat("Groq", ("gsk_",), _ALNUM, 40),
     KeyFormat("Harness", ("pat.", "sat."), _ALNUM + "._", 40, after=r"[A-Za-z0-9_\-]{22}\."),
-    KeyFormat("HashiCorp Terraform", (".atlasv1.",), WORD + "=", 60, before=r"[A-Za-z0-9]{13}", near="[A-Za-z0-9]"),
+    KeyFormat(
+        "HashiCorp Terraform",
+        (".atlasv1.",),
+        WORD + "=",
+        60,
+        before=r"[A-Za-z0-9]{13}",
+        near="[A-Za-z0-9]",
+    ),
     KeyFormat("HashiCorp Vault", ("hvs.", "hvb.", "hvr."), WORD, 24),
     KeyFormat("Heroku", ("HRKU-AA",), WORD, 50),
     KeyFormat("Honeycomb", ("hcaik_", "hcxik_", "hcamk_"), _ALNUM + "_", 40),
@@ -158,7 +174,9 @@ FORMATS: Final = (
     KeyFormat("Pinecone", ("pcsk_",), _ALNUM + "_", 40),
     KeyFormat("PlanetScale", ("pscale_tkn_", "pscale_oauth_", "pscale_pw_"), WORD + "=.", 30),
     KeyFormat("PostHog", ("phx_",), _ALNUM, 40),
-    KeyFormat("Plaid", ("access-sandbox-", "access-development-", "access-production-"), _HEX + r"\-", 36),
+    KeyFormat(
+        "Plaid", ("access-sandbox-", "access-development-", "access-production-"), _HEX + r"\-", 36
+    ),
     KeyFormat("Postman", ("PMAK-",), _HEX + r"\-", 50),
     KeyFormat("Prefect", ("pnu_",), _ALNUM, 36),
     KeyFormat("Pulumi", ("pul-",), _HEX, 40),
@@ -176,7 +194,10 @@ FORMATS: Final = (
     KeyFormat("Shippo", ("shippo_live_", "shippo_test_"), _HEX, 40),
     KeyFormat("Shopify", ("shpat_", "shpca_", "shppa_", "shpss_", "shpua_"), _HEX, 32),
     KeyFormat(
-        "Slack", ("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xoxe.xoxb-", "xoxe.xoxp-"), WORD, 10
+        "Slack",
+        ("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xoxe.xoxb-", "xoxe.xoxp-"),
+        WORD,
+        10,
     ),
     KeyFormat("Slack", ("xapp-",), WORD, 20),
     KeyFormat("Snyk", ("snyk_uat.", "snyk_sat."), WORD + ".", 30),
@@ -202,10 +223,17 @@ FORMATS: Final = (
 
 WEBHOOKS: Final = (
     KeyFormat(
-        "Discord", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), WORD, 40, after="[0-9]{10,24}/"
+        "Discord",
+        ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
+        WORD,
+        40,
+        after="[0-9]{10,24}/",
     ),
     KeyFormat(
-        "Slack", tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")), WORD + "/", 20
+        "Slack",
+        tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")),
+        WORD + "/",
+        20,
     ),
     KeyFormat("Microsoft Teams", ("webhook.office.com/webhookb2/",), WORD + "@/", 60),
     KeyFormat("Telegram", ("api.telegram.org/bot",), WORD + ":", 35),
@@ -213,12 +241,14 @@ WEBHOOKS: Final = (
 )
 """Addresses whose last part is the secret. Only that part is replaced."""
 
-# A key starts at the start of a word, after a percent-encoded character, or after an escape such as `\n`.
+# A key starts at the start of a word, after a percent-encoded character, or after an escape such as
+# `\n`.
 _BEGIN: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
 
 
 def compile_formats() -> re.Pattern[bytes]:
-    """Return one pattern for all forms. The last group that matched is the secret: a key, or the end of an address."""
+    """Return one pattern for all forms. The last group that matched is the secret: a key, or the
+    end of an address."""
     by_start: dict[str, list[str]] = {}
     for form in FORMATS:
         for prefix in form.prefixes:
@@ -226,14 +256,19 @@ def compile_formats() -> re.Pattern[bytes]:
             by_start.setdefault(form.before + form.near + re.escape(prefix[0]), []).append(rest)
     keys = "|".join(f"{start}(?:{'|'.join(rests)})" for start, rests in by_start.items())
     hooks = "|".join(
-        f"{re.escape(prefix)}({_make_tail_expression(form)})" for form in WEBHOOKS for prefix in form.prefixes
+        f"{re.escape(prefix)}({_make_tail_expression(form)})"
+        for form in WEBHOOKS
+        for prefix in form.prefixes
     )
     return re.compile(f"{_BEGIN}({keys})|{hooks}".encode())
 
 
 def compile_beginnings() -> re.Pattern[bytes]:
-    """Return a pattern for keys without their end: the last group that matched extends to the end of the bytes."""
-    keys = "|".join(re.escape(prefix) for form in FORMATS if not form.near for prefix in form.prefixes)
+    """Return a pattern for keys without their end: the last group that matched extends to the end
+    of the bytes."""
+    keys = "|".join(
+        re.escape(prefix) for form in FORMATS if not form.near for prefix in form.prefixes
+    )
     hooks = "|".join(re.escape(prefix) for form in WEBHOOKS for prefix in form.prefixes)
     rest = rf"[{WORD}.=+/:]"
     return re.compile(rf"(?:{_BEGIN}((?:{keys}|eyJ){rest}*)|(?:{hooks})({rest}+))\Z".encode())
@@ -249,11 +284,12 @@ _COUNTED: Final = 16
 
 
 def make_key_trigger() -> str:
-    """Return an RE2 expression that matches wherever `compile_formats` does: it requires no bounds of words, and fewer
-    characters.
+    """Return an RE2 expression that matches wherever `compile_formats` does: it requires no bounds
+    of words, and fewer characters.
     """
     return "|".join(
-        f"{form.near}{re.escape(prefix)}{form.after}[{form.alphabet}]{{{min(_COUNTED, form.length)}}}"
+        f"{form.near}{re.escape(prefix)}{form.after}"
+        f"[{form.alphabet}]{{{min(_COUNTED, form.length)}}}"
         for form in (*FORMATS, *WEBHOOKS)
         for prefix in form.prefixes
     )

@@ -1,7 +1,8 @@
-"""Secrets found in a known place, so that they are recognized everywhere else: in an echo, an error text, a file.
+"""Secrets found in a known place, so that they are recognized everywhere else: in an echo, an error
+text, a file.
 
-Each secret is searched for unencoded, JSON-escaped up to `DEEPEST_ESCAPE` times, percent-encoded, and in base64 at each
-of the three alignments.
+Each secret is searched for unencoded, JSON-escaped up to `DEEPEST_ESCAPE` times, percent-encoded,
+and in base64 at each of the three alignments.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ import msgspec
 from a2a_proxy.redaction.labels import is_label
 
 SHORTEST = 6
-"""Bytes. Shorter values are replaced in their known place only: elsewhere they would match by chance."""
+"""Bytes. Shorter values are replaced in their known place only: elsewhere they would match by
+chance."""
 
 MIN_SECRET_DIGITS = 12
 """Bytes. Shorter values of digits alone, or of small letters, are ordinary text."""
 
 LONGEST = 64 << 10
-"""Bytes. Kerberos has the longest credentials, of 48,000 bytes; searching for longer ones is expensive."""
+"""Bytes. Kerberos has the longest credentials, of 48,000 bytes; searching for longer ones is
+expensive."""
 
 MAX_SECRETS = 1024
-"""Secrets that are remembered. Beyond it, the half that was not used for the longest time is forgotten."""
+"""Secrets that are remembered. Beyond it, the half that was not used for the longest time is
+forgotten."""
 
 MAX_SECRET_BYTES = 4 << 20
 """Bytes of all secrets together; beyond it, half of the secrets are forgotten too."""
@@ -32,27 +36,36 @@ MAX_SECRET_BYTES = 4 << 20
 DEEPEST_ESCAPE = 4
 """Levels of JSON in strings of JSON."""
 _LONGEST_CUT = 8192
-"""Bytes of a secret that the end of a text cuts off, at most. Comparing more takes time with their square."""
+"""Bytes of a secret that the end of a text cuts off, at most. Comparing more takes time with their
+square."""
 _WORD = 8
 _LONG = 2 * _WORD - 1
 """Bytes. A form of this length or more covers at least one aligned 8-byte word at any offset."""
 _FEW = 5
 
-_ADDRESS = re.compile(rb"\[?(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F]{0,4}(?::[\da-fA-F]{0,4}){2,7})\]?(?::\d{1,5})?")
+_ADDRESS = re.compile(
+    rb"\[?(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F]{0,4}(?::[\da-fA-F]{0,4}){2,7})\]?(?::\d{1,5})?"
+)
 """An IPv4 or IPv6 address, with or without a port."""
 
 _VOCABULARY = frozenset(
-    b"submitted working completed failed canceled cancelled rejected unknown input-required auth-required message "
-    b"status-update artifact-update artifact bearer basic digest string number object boolean default example required "
-    b"optional localhost undefined secret password passwd credentials authorization cookie application/json "
-    b"text/plain jsonrpc result params status parts history metadata artifacts configuration streaming "
+    b"submitted working completed failed canceled cancelled rejected unknown input-required "
+    b"auth-required message "
+    b"status-update artifact-update artifact bearer basic digest string number object boolean "
+    b"default example required "
+    b"optional localhost undefined secret password passwd credentials authorization cookie "
+    b"application/json "
+    b"text/plain jsonrpc result params status parts history metadata artifacts configuration "
+    b"streaming "
     b"generation".split()
 )
-"""Words of the protocol and placeholders: they may be passwords, but they also occur in all traffic."""
+"""Words of the protocol and placeholders: they may be passwords, but they also occur in all
+traffic."""
 
 
 def list_forms(secret: bytes) -> list[bytes]:
-    """Return the forms that a secret may have in a payload, the plain form first, each form once."""
+    """Return the forms that a secret may have in a payload, the plain form first, each form
+    once."""
     found = {secret: None, **dict.fromkeys(_list_escaped_forms(secret))}
     percent = quote_from_bytes(secret, safe="").encode()
     found[percent] = None
@@ -72,7 +85,9 @@ def _list_escaped_forms(secret: bytes) -> list[bytes]:
     except UnicodeDecodeError:
         return []
     once = msgspec.json.encode(text)[1:-1]
-    ascii_only = "".join(c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000).encode()
+    ascii_only = "".join(
+        c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000
+    ).encode()
     found = [once, ascii_only, once.replace(b"/", b"\\/")]
     for form in (once, ascii_only):
         for _ in range(DEEPEST_ESCAPE - 1 if b"\\" in form else 0):
@@ -89,8 +104,8 @@ def _lower_hex(percent: bytes) -> bytes:
 
 
 class KnownSecrets:
-    """A bounded set of secrets; those not used for the longest time are forgotten first. `change_count` counts its
-    changes."""
+    """A bounded set of secrets; those not used for the longest time are forgotten first.
+    `change_count` counts its changes."""
 
     def __init__(self) -> None:
         self.change_count = 0
@@ -106,14 +121,19 @@ class KnownSecrets:
         if secret in self._secrets:
             self._secrets[secret] = self._secrets.pop(secret)  # the newest now
             return
-        if not SHORTEST <= len(secret) <= LONGEST or secret.lower() in _VOCABULARY or is_label(secret):
+        if (
+            not SHORTEST <= len(secret) <= LONGEST
+            or secret.lower() in _VOCABULARY
+            or is_label(secret)
+        ):
             return
         if _is_ordinary_text(secret):
             return
         self._secrets[secret] = None
         self._size += len(secret)
         if len(self._secrets) > MAX_SECRETS or self._size > MAX_SECRET_BYTES:
-            # Half at once: rebuilding the index is expensive, and tokens issued per task would require it every time.
+            # Half at once: rebuilding the index is expensive, and tokens issued per task would
+            # require it every time.
             self._secrets = dict.fromkeys(list(self._secrets)[len(self._secrets) // 2 :])
             self._size = sum(map(len, self._secrets))
             self._rebuild_index()
@@ -139,7 +159,8 @@ class KnownSecrets:
             self._words.update(_list_aligned_words(form))
 
     def may_contain_secret(self, data: bytes) -> bool:
-        """Whether the data may contain a secret. No false negatives, some false positives. About 1 us for 300 bytes."""
+        """Whether the data may contain a secret. No false negatives, some false positives. About 1
+        us for 300 bytes."""
         for form in self._few:
             if form in data:
                 return True
@@ -159,7 +180,8 @@ class KnownSecrets:
         return found
 
     def find_cut_secret(self, data: bytes) -> tuple[int, int, bytes] | None:
-        """Return start, end and secret of a secret that the end of the data cuts off after 3 bytes or more, or None."""
+        """Return start, end and secret of a secret that the end of the data cuts off after 3 bytes
+        or more, or None."""
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
             floor = len(data) if best is None else best[0]
@@ -182,15 +204,19 @@ class KnownSecrets:
 
 
 def _is_ordinary_text(secret: bytes) -> bool:
-    """Whether ordinary text may contain the value: `because`, `Berlin`, `123456`, `two words`, `127.0.0.1:80`.
+    """Whether ordinary text may contain the value: `because`, `Berlin`, `123456`, `two words`,
+    `127.0.0.1:80`.
 
-    Otherwise a peer that sends its address as a password would hide that address in the whole recording.
+    Otherwise a peer that sends its address as a password would hide that address in the whole
+    recording.
     """
     if _ADDRESS.fullmatch(secret):
         return True
     if b" " in secret:
         return len(secret) < 16
-    return len(secret) < MIN_SECRET_DIGITS and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))
+    return len(secret) < MIN_SECRET_DIGITS and (
+        secret.isdigit() or (secret.isalpha() and secret[1:].islower())
+    )
 
 
 def _list_aligned_words(form: bytes) -> list[int]:

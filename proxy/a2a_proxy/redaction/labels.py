@@ -15,9 +15,11 @@ _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 
 
 def make_label(key: bytes, secret: bytes | str) -> str:
-    """Return the label of a secret: `redacted-` and 48 bits of an HMAC, which reveal nothing without the key.
+    """Return the label of a secret: `redacted-` and 48 bits of an HMAC, which reveal nothing
+    without the key.
 
-    Letters, digits and hyphens only: safe unquoted in JSON strings, header values, URLs, url-safe base64 and protobuf.
+    Letters, digits and hyphens only: safe unquoted in JSON strings, header values, URLs, url-safe
+    base64 and protobuf.
     """
     data = secret.encode("utf-8", "surrogatepass") if isinstance(secret, str) else secret
     return (_PREFIX + hmac.digest(key, data, "sha256")[:6].hex().encode()).decode()

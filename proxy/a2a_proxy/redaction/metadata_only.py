@@ -1,7 +1,8 @@
-"""Recording without payloads: sizes, kinds, states, ids and times of the traffic, but none of its content.
+"""Recording without payloads: sizes, kinds, states, ids and times of the traffic, but none of its
+content.
 
-Payloads and error texts are dropped before any higher layer receives them, so no rule, console line or export can
-repeat them. `labels.is_withheld` recognizes a frame whose payload was dropped.
+Payloads and error texts are dropped before any higher layer receives them, so no rule, console line
+or export can repeat them. `labels.is_withheld` recognizes a frame whose payload was dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from a2a_proxy.redaction.scrubber import plain_name
 _RULE: Final = "A2A-"
 _NAMES: Final = re.compile(r"(?:data|event|content-length|content-type)\Z", re.I)
 """Names of the lines around a payload that reveal none of its content."""
-_SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+_SIDES: Final = (
+    ("request_headers", "header"),
+    ("response_headers", "response-header"),
+    ("trailers", "trailer"),
+)
 
 
 class MetadataRedactor(Redactor):
@@ -37,7 +42,8 @@ class MetadataRedactor(Redactor):
         return withhold_payload(super().redact_frame(frame, exchange, sieved, strings))
 
     def redact_exchange(self, exchange: Exchange) -> Exchange:
-        """Return the exchange with labels for all header values except the protocol's, without error text and query."""
+        """Return the exchange with labels for all header values except the protocol's, without
+        error text and query."""
         clean = super().redact_exchange(exchange)
         changes: dict[str, Any] = {}
         paths: list[str] = []
@@ -59,7 +65,9 @@ class MetadataRedactor(Redactor):
             paths.append("target")
         if not changes:
             return clean
-        return msgspec.structs.replace(clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths))))
+        return msgspec.structs.replace(
+            clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths)))
+        )
 
     def redact_task(self, task: Task) -> Task:
         """Return the task without the names of its artifacts, which agents choose freely."""
@@ -70,20 +78,27 @@ class MetadataRedactor(Redactor):
         return msgspec.structs.replace(clean, artifacts=unnamed)
 
     def redact_finding(self, finding: Finding) -> Finding:
-        """Return the finding; without details, which may repeat content, if it does not come from a rule."""
+        """Return the finding; without details, which may repeat content, if it does not come from a
+        rule."""
         clean = super().redact_finding(finding)
         if clean.rule.startswith(_RULE):
             return clean
         return msgspec.structs.replace(clean, summary=clean.summary.partition(":")[0], evidence={})
 
     def _hide_header_value(self, name: bytes, value: bytes) -> bytes:
-        if PROTOCOL_HEADERS.fullmatch(plain_name(name)) or name.startswith(b":") or is_label(value) or not value:
+        if (
+            PROTOCOL_HEADERS.fullmatch(plain_name(name))
+            or name.startswith(b":")
+            or is_label(value)
+            or not value
+        ):
             return value
         return self.make_label(value)
 
 
 def withhold_payload(frame: Frame) -> Frame:
-    """Return the frame without its payload and all that may repeat it; the same object if it has none."""
+    """Return the frame without its payload and all that may repeat it; the same object if it has
+    none."""
     if not frame.size and not frame.payload:
         return frame
     # The note on undecodable bytes contains a sample of them.

@@ -1,4 +1,5 @@
-"""The manual's section on the names and forms of secrets, generated from the tables of this package."""
+"""The manual's section on the names and forms of secrets, generated from the tables of this
+package."""
 
 from __future__ import annotations
 
@@ -25,11 +26,16 @@ def format_markdown() -> Iterator[str]:
     """Yield the lines of the section."""
     yield "### Names"
     yield ""
-    yield "Case and the characters `_`, `-`, `.` and space are ignored: `apikey` is also `API-Key` and `api_key`."
+    yield (
+        "Case and the characters `_`, `-`, `.` and space are ignored: `apikey` is also `API-Key` "
+        "and `api_key`."
+    )
     for title, names in list_names_by_use().items():
         yield ""
         yield f"{title}:"
-        yield from textwrap.wrap(", ".join(f"`{name}`" for name in sorted(names)), _WIDTH, break_on_hyphens=False)
+        yield from textwrap.wrap(
+            ", ".join(f"`{name}`" for name in sorted(names)), _WIDTH, break_on_hyphens=False
+        )
     yield ""
     yield "### Keys by their form"
     yield ""
@@ -48,7 +54,10 @@ def _format_table(forms: tuple[KeyFormat, ...]) -> Iterator[str]:
         before = f"`{form.before}{form.near}`, then " if form.near else ""
         after = f"`{form.after}` and " if form.after else ""
         count = f"{form.length}" if form.exact else f"{form.length} or more"
-        yield f"| {form.maker} | {before}{prefixes} | {after}{count} {_describe_alphabet(form.alphabet)} |"
+        yield (
+            f"| {form.maker} | {before}{prefixes} | {after}{count} "
+            f"{_describe_alphabet(form.alphabet)} |"
+        )
 
 
 def _describe_alphabet(characters: str) -> str:

@@ -19,19 +19,22 @@ _PLAIN = frozenset({"", "json", "text", "bytes", "trailers", "control"})
 
 
 _UNQUOTED = " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"
-"""Characters that gRPC does not encode in a `grpc-message`: printable ASCII except the percent sign."""
+"""Characters that gRPC does not encode in a `grpc-message`: printable ASCII except the percent
+sign."""
 
 
 @lru_cache(maxsize=256)
 def _secret_fields(schema: str) -> frozenset[int]:
-    """Return the fields of a message in which only field numbers identify secrets: push configurations."""
+    """Return the fields of a message in which only field numbers identify secrets: push
+    configurations."""
     if schema in _PLAIN:
         return frozenset()
     return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.find_shapes(schema)))
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
-    """Whether a payload that is not suspicious is clean. Trailers and messages with secret fields may not be."""
+    """Whether a payload that is not suspicious is clean. Trailers and messages with secret fields
+    may not be."""
     if schema == "json":  # most payloads
         return True
     fields = _secret_fields(schema)
@@ -40,8 +43,11 @@ def fields_clean(schema: str, data: bytes) -> bool:
     return schema != "trailers"
 
 
-def redact_payload(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
-    """Return the payload without secrets, and their paths. A payload without secrets is returned unchanged."""
+def redact_payload(
+    scrub: Scrubber, schema: str, data: bytes, *, cut: bool
+) -> tuple[bytes, list[str]]:
+    """Return the payload without secrets, and their paths. A payload without secrets is returned
+    unchanged."""
     if schema == "trailers":
         return _redact_trailers(scrub, data)
     if schema in _PLAIN:
@@ -50,7 +56,8 @@ def redact_payload(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> t
 
 
 def replace_texts(schema: str, data: bytes, clean: dict[bytes, bytes]) -> tuple[bytes, list[str]]:
-    """Return a message with other texts in its parts, and their paths. `clean` has the new text of each old one."""
+    """Return a message with other texts in its parts, and their paths. `clean` has the new text of
+    each old one."""
 
     def replace(value: bytes, name: str | None, cut: bool) -> bytes | None:  # noqa: ARG001 - as `json_walk.Replace`
         return clean.get(value) if name == "text" else None
@@ -71,12 +78,15 @@ def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[
     paths = hidden + paths
     if json_walk.is_valid_json(data):
         return new, paths
-    # Broken JSON: the bounds of strings are a guess, so text that looks like a secret is replaced too.
+    # Broken JSON: the bounds of strings are a guess, so text that looks like a secret is replaced
+    # too.
     text = scrub.redact_text(new, cut=cut)
     return text, paths if text == new else [*paths, "$"]
 
 
-def _redact_protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
+def _redact_protobuf(
+    scrub: Scrubber, schema: str, data: bytes, cut: bool
+) -> tuple[bytes, list[str]]:
     suspicious = cut or scrub.may_hold_secret(data)
     paths: dict[str, None] = {}
     new = data
@@ -85,10 +95,14 @@ def _redact_protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tu
             continue
         try:
             if scrub.hidden is not None:
-                new, found = protobuf_hiding.hide_protobuf_values(new, shape, scrub.hidden, scrub.hide_value, cut=cut)
+                new, found = protobuf_hiding.hide_protobuf_values(
+                    new, shape, scrub.hidden, scrub.hide_value, cut=cut
+                )
                 paths.update(dict.fromkeys(found))
             if scrub.spared is not None:
-                new, found = protobuf_hiding.walk_sparing(new, shape, scrub.redact_string, scrub.spared, cut=cut)
+                new, found = protobuf_hiding.walk_sparing(
+                    new, shape, scrub.redact_string, scrub.spared, cut=cut
+                )
             else:
                 new, found = protobuf_walk.redact_message(
                     new, shape, scrub.redact_string, named_only=not suspicious, cut=cut
@@ -102,12 +116,14 @@ def _redact_protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tu
 
 
 def _find_shapes(schema: str) -> list[Descriptor | None]:
-    """Return the possible descriptors of the payload; `[None]` for a message without a descriptor."""
+    """Return the possible descriptors of the payload; `[None]` for a message without a
+    descriptor."""
     return [*protobuf_walk.find_shapes(schema)] or [None]
 
 
 def _redact_trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
-    """Redact trailers, a JSON list of name and value. `grpc-message` is percent-encoded, `-bin` values are base64."""
+    """Redact trailers, a JSON list of name and value. `grpc-message` is percent-encoded, `-bin`
+    values are base64."""
     try:
         pairs = msgspec.json.decode(data, type=list[tuple[str, str]])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -123,7 +139,8 @@ def _redact_trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
 
 
 def redact_header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
-    """Return a header or trailer value without secrets; decodes `grpc-message` and base64 or raw `-bin` values."""
+    """Return a header or trailer value without secrets; decodes `grpc-message` and base64 or raw
+    `-bin` values."""
     low = name.lower()
     if not scrub.holds_secret(name):
         if low == b"grpc-message":
@@ -136,7 +153,8 @@ def redact_header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
 
 
 def _redact_binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
-    """Redact a `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the bytes."""
+    """Redact a `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the
+    bytes."""
     schema = "google.rpc.Status" if low == b"grpc-status-details-bin" else "google.rpc.Unknown"
     if value[:1] == b"\0":
         clean = _redact_protobuf(scrub, schema, value[1:], False)[0]

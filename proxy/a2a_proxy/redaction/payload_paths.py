@@ -1,8 +1,10 @@
-"""Paths into payloads, the same for JSON and protobuf, compiled to one regular expression over canonical places.
+"""Paths into payloads, the same for JSON and protobuf, compiled to one regular expression over
+canonical places.
 
-`$.params.message.parts[*].text` starts at the root of a payload; `message.parts.text` matches at any depth. `..` is any
-number of steps, `*` one step. An index may be omitted. Case and separators of names are ignored (`contextId`,
-`context_id`), and a path includes everything inside the place that it names.
+`$.params.message.parts[*].text` starts at the root of a payload; `message.parts.text` matches at
+any depth. `..` is any number of steps, `*` one step. An index may be omitted. Case and separators
+of names are ignored (`contextId`, `context_id`), and a path includes everything inside the place
+that it names.
 
 The canonical form of a place is `/params/message/parts[0]/text`.
 """
@@ -33,7 +35,8 @@ def check_path(path: str) -> None:
 
 
 def compile_paths(paths: Iterable[str], members: Iterable[str] = ()) -> re.Pattern[str] | None:
-    """Return a pattern that matches each canonical place at or inside one of these paths; None if there are no paths.
+    """Return a pattern that matches each canonical place at or inside one of these paths; None if
+    there are no paths.
 
     `members` are names that match at any depth, with `*` for any characters.
     """
@@ -94,7 +97,8 @@ def _make_step_expression(step: str) -> str:
 
 @lru_cache(maxsize=4096)
 def canonicalize_place(path: str) -> str:
-    """Return the canonical form of a place from the walk of JSON (`$.a[0]["b"]`) or protobuf (`a.fields[b]`)."""
+    """Return the canonical form of a place from the walk of JSON (`$.a[0]["b"]`) or protobuf
+    (`a.fields[b]`)."""
     text = _STRUCT.sub("", path.removeprefix("$"))
     steps = []
     for index, quoted, key, name in _PLACE_STEP.findall(text):

@@ -1,6 +1,7 @@
 """Personal data, found by its form and by the names of members and headers: the preset `pii`.
 
-Card numbers and IBANs are found only if their check digits are valid, and telephone numbers only with a country code.
+Card numbers and IBANs are found only if their check digits are valid, and telephone numbers only
+with a country code.
 """
 
 from __future__ import annotations
@@ -50,10 +51,22 @@ MEMBERS = (
     "ipaddress",
 )
 """Folded names of members with personal data."""
-HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip", "true-client-ip", "from", "x-user*")
+HEADERS = (
+    "x-forwarded-for",
+    "forwarded",
+    "x-real-ip",
+    "cf-connecting-ip",
+    "true-client-ip",
+    "from",
+    "x-user*",
+)
 
-_EMAIL = re.compile(rb"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w\-])")
-_PHONE = re.compile(rb"(?<![\w+])\+\d{1,3}[ \-.]?(?:\(\d{1,4}\)[ \-.]?)?\d(?:[ \-.]?\d){5,12}(?![\w])")
+_EMAIL = re.compile(
+    rb"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w\-])"
+)
+_PHONE = re.compile(
+    rb"(?<![\w+])\+\d{1,3}[ \-.]?(?:\(\d{1,4}\)[ \-.]?)?\d(?:[ \-.]?\d){5,12}(?![\w])"
+)
 _IBAN = re.compile(rb"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _CARD = re.compile(rb"(?<![\w.\-])(?<![A-Z]{2}\d\d )\d(?:[ \-]?\d){12,18}(?![\w\-])")
 _SSN = re.compile(rb"(?<![\w\-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w\-])")
@@ -68,13 +81,18 @@ def find_personal_data(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_iban(text: bytes) -> bool:
-    """Check ISO 13616: the first four characters moved to the end and letters as numbers, the value mod 97 is 1."""
+    """Check ISO 13616: the first four characters moved to the end and letters as numbers, the value
+    mod 97 is 1."""
     plain = text.replace(b" ", b"").decode()
-    return 15 <= len(plain) <= 34 and int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+    return (
+        15 <= len(plain) <= 34
+        and int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+    )
 
 
 def _is_card(text: bytes) -> bool:
-    """Check Luhn: with every second digit from the right doubled, the sum of all digits is a multiple of ten."""
+    """Check Luhn: with every second digit from the right doubled, the sum of all digits is a
+    multiple of ten."""
     digits = [byte - 48 for byte in text if 48 <= byte <= 57]
     if len(set(digits)) < 2:
         return False

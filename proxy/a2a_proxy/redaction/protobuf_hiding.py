@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 
 
 def hide_protobuf_values(
-    data: bytes, shape: Descriptor | None, places: re.Pattern[str], label: Callable[[bytes], bytes], *, cut: bool
+    data: bytes,
+    shape: Descriptor | None,
+    places: re.Pattern[str],
+    label: Callable[[bytes], bytes],
+    *,
+    cut: bool,
 ) -> tuple[bytes, list[str]]:
-    """Return the message with strings, bytes and the numbers of Structs at these places replaced, and their paths.
+    """Return the message with strings, bytes and the numbers of Structs at these places replaced,
+    and their paths.
 
-    Other numbers stay, because a numeric field cannot hold a label. Raises Malformed if the bytes are not a message.
+    Other numbers stay, because a numeric field cannot hold a label. Raises Malformed if the bytes
+    are not a message.
     """
     return _Hiding(places, label).run(data, shape, cut=cut)
 
@@ -27,7 +34,8 @@ def hide_protobuf_values(
 def walk_sparing(
     data: bytes, shape: Descriptor | None, replace: Replace, spared: re.Pattern[str], *, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """Walk a message like `protobuf_walk.redact_message`, but keep the values at spared places. Raises Malformed."""
+    """Walk a message like `protobuf_walk.redact_message`, but keep the values at spared places.
+    Raises Malformed."""
     return _Sparing(replace, spared).run(data, shape, cut=cut)
 
 
@@ -39,7 +47,13 @@ class _Sparing(MessageWalk):
         self._spared = spared
 
     def redact_field(
-        self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
+        self,
+        data: bytes,
+        field: FieldDescription | None,
+        path: str,
+        named: Named,
+        cut: bool,
+        depth: int,
     ) -> bytes | None:
         """Return the value of a field with secrets replaced, or None if it is at a spared place."""
         if self._spared.match(canonicalize_place(path)):
@@ -61,9 +75,16 @@ class _Hiding(MessageWalk):
         """Keep the keys of maps."""
 
     def redact_field(
-        self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
+        self,
+        data: bytes,
+        field: FieldDescription | None,
+        path: str,
+        named: Named,
+        cut: bool,
+        depth: int,
     ) -> bytes | None:
-        """Return the value of a field with the values at the places replaced, or None if it stays."""
+        """Return the value of a field with the values at the places replaced, or None if it
+        stays."""
         self._at = path
         return super().redact_field(data, field, path, named, cut, depth)
 

@@ -1,7 +1,9 @@
-"""Walk protobuf bytes field by field and replace strings in place, adjusting the lengths of the enclosing messages.
+"""Walk protobuf bytes field by field and replace strings in place, adjusting the lengths of the
+enclosing messages.
 
-Unknown fields, field order and unusual encodings stay as sent. Descriptors show which field is text and which is a
-message; a field without a descriptor is parsed as a message first, and is text if that fails.
+Unknown fields, field order and unusual encodings stay as sent. Descriptors show which field is text
+and which is a message; a field without a descriptor is parsed as a message first, and is text if
+that fails.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ import a2a_proto
 from a2a_proto import SCHEMA_SETS, SchemaSet
 from a2a_proxy.redaction.json_walk import number_text
 from a2a_proxy.redaction.replaced_places import NAME_CHARS, ReplacedPlaces
-from a2a_proxy.redaction.scope import INNER, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
+from a2a_proxy.redaction.scope import (
+    INNER,
+    Scope,
+    has_siblings,
+    inner_scope,
+    item_name,
+    judged_name,
+    sibling_names,
+)
 from a2a_proxy.redaction.secret_names import NUMBER, fold_name, member_kind, secret_member
 
 if TYPE_CHECKING:
@@ -36,12 +46,13 @@ _TEXT: Final = 0x1A
 """Tag of the `string_value` of a Value."""
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""As in `json_walk`: called with the bytes of the string, its name, and whether it is cut. Returns the new bytes or
-None."""
+"""As in `json_walk`: called with the bytes of the string, its name, and whether it is cut. Returns
+the new bytes or None."""
 
 
 Delimited = tuple[int, int, int, int, bool]
-"""A length-delimited field: its number, the offsets of its length, value and next field, whether its end is missing."""
+"""A length-delimited field: its number, the offsets of its length, value and next field, whether
+its end is missing."""
 
 
 class Malformed(ValueError):
@@ -76,18 +87,21 @@ class FieldDescription(NamedTuple):
 
 
 def find_shapes(schema: str) -> list[Descriptor]:
-    """Return the descriptors that a full message name may denote, best first; empty if the name is unknown.
+    """Return the descriptors that a full message name may denote, best first; empty if the name is
+    unknown.
 
-    `a2a.v1` is the package of two dialects, 0.3 and the release candidate, and the live proposals share names with
-    1.0. All of them are returned, because a secret in any of them is redacted. The dialect that a frame's schema may
-    name (`a2a.v1.Task@rc`) is a guess.
+    `a2a.v1` is the package of two dialects, 0.3 and the release candidate, and the live proposals
+    share names with 1.0. All of them are returned, because a secret in any of them is redacted. The
+    dialect that a frame's schema may name (`a2a.v1.Task@rc`) is a guess.
     """
     return list(_find_shapes(schema.partition("@")[0]))
 
 
 @lru_cache(maxsize=256)
 def _find_shapes(schema: str) -> tuple[Descriptor, ...]:
-    lines: list[SchemaSet] = [line for line, source in SCHEMA_SETS.items() if schema.startswith(source.package + ".")]
+    lines: list[SchemaSet] = [
+        line for line, source in SCHEMA_SETS.items() if schema.startswith(source.package + ".")
+    ]
     if schema.startswith("google.protobuf."):
         lines = ["1.0"]
     found: list[Descriptor] = []
@@ -123,18 +137,23 @@ _UNKNOWN: Final[tuple[dict[int, FieldDescription], str, bool]] = ({}, "", True)
 
 @lru_cache(maxsize=1024)
 def names_secret(shape: Descriptor) -> bool:
-    """Whether a message of this shape has a field with a secret's name (`token`, `credentials`) at any depth."""
+    """Whether a message of this shape has a field with a secret's name (`token`, `credentials`) at
+    any depth."""
     return _names_secret(shape, set())
 
 
 @lru_cache(maxsize=1024)
 def secret_fields(shape: Descriptor) -> frozenset[int]:
-    """Return the numbers of the fields of a message that have a secret's name or contain such a field."""
-    return frozenset(number for number, field in _describe_fields(shape).items() if _may_hold_secret(field))
+    """Return the numbers of the fields of a message that have a secret's name or contain such a
+    field."""
+    return frozenset(
+        number for number, field in _describe_fields(shape).items() if _may_hold_secret(field)
+    )
 
 
 def field_numbers(data: bytes) -> set[int]:
-    """Return the numbers of the length-delimited fields of a message; empty if the bytes are not a message."""
+    """Return the numbers of the length-delimited fields of a message; empty if the bytes are not a
+    message."""
     try:
         return {number for number, *_ in _split_fields(data, False)}
     except Malformed:
@@ -154,12 +173,18 @@ def _names_secret(shape: Descriptor, above: set[str]) -> bool:
 
 
 def redact_message(
-    data: bytes, shape: Descriptor | None, replace: Replace, *, named_only: bool = False, cut: bool = False
+    data: bytes,
+    shape: Descriptor | None,
+    replace: Replace,
+    *,
+    named_only: bool = False,
+    cut: bool = False,
 ) -> tuple[bytes, list[str]]:
-    """Return the message with secrets replaced, and their field paths, such as `configuration.push.token`.
+    """Return the message with secrets replaced, and their field paths, such as
+    `configuration.push.token`.
 
-    `named_only` checks only fields with secret names, which is much faster. `cut` means that the end of the message is
-    missing. Raises Malformed if the bytes are not a message.
+    `named_only` checks only fields with secret names, which is much faster. `cut` means that the
+    end of the message is missing. Raises Malformed if the bytes are not a message.
     """
     return MessageWalk(replace, named_only).run(data, shape, cut=cut)
 
@@ -183,7 +208,8 @@ class MessageWalk:
     def redact_message(
         self, data: bytes, shape: Descriptor | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """Return the message with secrets replaced, or None. `named` has the names of a value in a Struct."""
+        """Return the message with secrets replaced, or None. `named` has the names of a value in a
+        Struct."""
         fields, kind, is_entry = _describe_message(shape) if shape is not None else _UNKNOWN
         found = _split_fields(data, cut)
         type_name: str | None = None
@@ -191,7 +217,9 @@ class MessageWalk:
         if kind in (_STRUCT, _LIST):
             array, named = (
                 named.name,
-                self._find_entry_names(data, found, named) if kind == _STRUCT else _find_item_names(named),
+                self._find_entry_names(data, found, named)
+                if kind == _STRUCT
+                else _find_item_names(named),
             )
             items = _name_items(data, found, named, array) if kind == _LIST else {}
         pieces: list[bytes] = []
@@ -212,11 +240,17 @@ class MessageWalk:
                 inner = items.get(head, named)
             else:
                 inner = Named(field.name) if field is not None else Named()
-            new = (self.redact_key if is_key else self.redact_field)(value, field, path + step, inner, missing, depth)
+            new = (self.redact_key if is_key else self.redact_field)(
+                value, field, path + step, inner, missing, depth
+            )
             if is_key:
                 named = named.of_entry((value if new is None else new).decode("utf-8", "replace"))
             if new is not None:
-                pieces += (data[done:head], data[head:start] if missing else encode_varint(len(new)), new)
+                pieces += (
+                    data[done:head],
+                    data[head:start] if missing else encode_varint(len(new)),
+                    new,
+                )
                 done = end
         if not pieces:
             return None
@@ -224,18 +258,35 @@ class MessageWalk:
         return b"".join(pieces)
 
     def redact_key(
-        self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
+        self,
+        data: bytes,
+        field: FieldDescription | None,
+        path: str,
+        named: Named,
+        cut: bool,
+        depth: int,
     ) -> bytes | None:
         """Return the key of a map entry with secrets replaced, or None if it stays."""
         return self.redact_field(data, field, path, named, cut, depth)
 
     def redact_field(
-        self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
+        self,
+        data: bytes,
+        field: FieldDescription | None,
+        path: str,
+        named: Named,
+        cut: bool,
+        depth: int,
     ) -> bytes | None:
         """Return the value of a field with secrets replaced, or None if it stays."""
         if self._named_only and not _may_hold_secret(field):
             return None
-        if field is not None and field.message is not None and field.message.full_name == _VALUE and _is_number(data):
+        if (
+            field is not None
+            and field.message is not None
+            and field.message.full_name == _VALUE
+            and _is_number(data)
+        ):
             text = self.redact_number(number_text(struct.unpack("<d", data[1:])[0]), path, named)
             if text is None:
                 return None
@@ -265,7 +316,11 @@ class MessageWalk:
     def redact_number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - subclasses use the path
         """Return the replacement of a number of a Struct, or None if it stays."""
         name = named.judged
-        return self._replace(text, name, False) if name is not None and member_kind(name) & NUMBER else None
+        return (
+            self._replace(text, name, False)
+            if name is not None and member_kind(name) & NUMBER
+            else None
+        )
 
 
 def _read_entries(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
@@ -273,8 +328,14 @@ def _read_entries(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, st
     for _, _, start, end, _ in found:
         entry = data[start:end]
         with contextlib.suppress(Malformed):
-            halves = {number: entry[first:last] for number, _, first, last, _ in _split_fields(entry, True)}
-            yield fold_name(halves.get(1, b"").decode("utf-8", "replace")), _decode_string(halves.get(2, b""))
+            halves = {
+                number: entry[first:last]
+                for number, _, first, last, _ in _split_fields(entry, True)
+            }
+            yield (
+                fold_name(halves.get(1, b"").decode("utf-8", "replace")),
+                _decode_string(halves.get(2, b"")),
+            )
 
 
 def _find_item_names(named: Named) -> Named:
@@ -282,13 +343,17 @@ def _find_item_names(named: Named) -> Named:
     return Named(None, inner_scope(named.scope, named.name, False))
 
 
-def _name_items(data: bytes, found: list[Delimited], named: Named, array: str | None) -> dict[int, Named]:
+def _name_items(
+    data: bytes, found: list[Delimited], named: Named, array: str | None
+) -> dict[int, Named]:
     """Return the names for the values that the value before them names, by their byte offset."""
     texts = [_decode_string(data[start:end]) for _, _, start, end, _ in found]
     names: dict[int, Named] = {}
     for (before, text), (_, head, *_) in zip(pairwise(texts), found[1:], strict=True):
         if before is not None and text is not None:
-            name = item_name(before, text.encode("utf-8", "surrogateescape"), array, pair=len(texts) == 2)
+            name = item_name(
+                before, text.encode("utf-8", "surrogateescape"), array, pair=len(texts) == 2
+            )
             names[head] = named._replace(name=name)
     return names
 
@@ -308,7 +373,8 @@ def _is_number(value: bytes) -> bool:
 
 
 def _any_value(field: FieldDescription, type_name: str | None) -> FieldDescription:
-    """Describe the payload of an Any: a message of the named type, or bytes if the type is unknown."""
+    """Describe the payload of an Any: a message of the named type, or bytes if the type is
+    unknown."""
     known = _find_shapes(type_name or "")
     return field._replace(message=known[0]) if known else field
 
@@ -316,11 +382,16 @@ def _any_value(field: FieldDescription, type_name: str | None) -> FieldDescripti
 def _may_hold_secret(field: FieldDescription | None) -> bool:
     if field is None:
         return False
-    return names_secret(field.message) if field.message is not None else field.text and secret_member(field.name)
+    return (
+        names_secret(field.message)
+        if field.message is not None
+        else field.text and secret_member(field.name)
+    )
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether these bytes are text. Text is not walked as a message, although it may parse as one by chance."""
+    """Whether these bytes are text. Text is not walked as a message, although it may parse as one
+    by chance."""
     if not data or data[0] == 0x0A:
         return False
     try:
@@ -330,7 +401,8 @@ def _is_text(data: bytes) -> bool:
 
 
 def _split_fields(data: bytes, cut: bool) -> list[Delimited]:
-    """Return the length-delimited fields of a message. Raises Malformed if the bytes are not a message."""
+    """Return the length-delimited fields of a message. Raises Malformed if the bytes are not a
+    message."""
     found: list[Delimited] = []
     at, size = 0, len(data)
     while at < size:
@@ -358,7 +430,8 @@ def _split_fields(data: bytes, cut: bool) -> list[Delimited]:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and the offset after it. Raises IndexError at the end, Malformed if it is too long."""
+    """Return a varint and the offset after it. Raises IndexError at the end, Malformed if it is too
+    long."""
     value = data[at]
     if value < 0x80:
         return value, at + 1

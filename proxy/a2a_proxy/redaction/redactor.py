@@ -1,9 +1,9 @@
 """The redactor: values in, the same values without credentials out.
 
-`Redactor` guarantees that a value without secrets is returned as the same object, that `size` stays the true size on
-the wire regardless of the length of the redacted payload, and that `redacted` lists the replaced places. If redaction
-itself fails, the payload is dropped and `note` reports it. A secret from a known place is replaced wherever it occurs
-afterwards.
+`Redactor` guarantees that a value without secrets is returned as the same object, that `size` stays
+the true size on the wire regardless of the length of the redacted payload, and that `redacted`
+lists the replaced places. If redaction itself fails, the payload is dropped and `note` reports it.
+A secret from a known place is replaced wherever it occurs afterwards.
 """
 
 from __future__ import annotations
@@ -32,14 +32,19 @@ from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import card_names, fold_name
 from a2a_proxy.redaction.split_secrets import SplitSecrets
 
-_CARD, _ARTIFACT, _TASK, _EVENT = EventKind.CARD, EventKind.ARTIFACT, EventKind.TASK, FrameKind.EVENT
+_CARD, _ARTIFACT, _TASK, _EVENT = (
+    EventKind.CARD,
+    EventKind.ARTIFACT,
+    EventKind.TASK,
+    FrameKind.EVENT,
+)
 _LINES: Final = frozenset({FrameKind.LOG, FrameKind.OTHER, FrameKind.UNDECODABLE})
 """Kinds of frames that may hold lines of a longer text."""
 _CACHED: Final = 2048
 """Header lists, and heads of exchanges, that are kept."""
 _CACHED_TEXTS: Final = 1 << 15
-"""Texts without secrets that are kept: more than the recorder decodes before it writes the exchanges, which repeat the
-ids of their frames."""
+"""Texts without secrets that are kept: more than the recorder decodes before it writes the
+exchanges, which repeat the ids of their frames."""
 _FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "note")
 _EXCHANGE_TEXTS: Final = (
     "method",
@@ -63,7 +68,11 @@ _FINDING_TEXTS: Final = ("summary", "task_id")
 _TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
 _ARTIFACT_TEXTS: Final = ("artifact_id", "name")
 _MANY: Final = 64
-_SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+_SIDES: Final = (
+    ("request_headers", "header"),
+    ("response_headers", "response-header"),
+    ("trailers", "trailer"),
+)
 _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
 """Result of `Redactor.sieve_frames` that matches no state of the known secrets."""
@@ -72,9 +81,12 @@ Strings = tuple[bytes, ...]
 """Strings of a payload, decoded."""
 
 _TaughtHeads = tuple[Headers, Headers, Headers, Headers, int]
-"""Header fields of request and response, the same without secrets, and the number of changes of the known secrets."""
+"""Header fields of request and response, the same without secrets, and the number of changes of the
+known secrets."""
 
-_V = TypeVar("_V", Frame, Exchange, Connection, ClientProcess, TlsFacts, Finding, Task, ArtifactState)
+_V = TypeVar(
+    "_V", Frame, Exchange, Connection, ClientProcess, TlsFacts, Finding, Task, ArtifactState
+)
 _Artifacts = tuple[ArtifactState, ...]
 
 
@@ -101,30 +113,37 @@ class Heads(Protocol):
 class Redactor:
     """Redacts the values of one session. Not thread-safe.
 
-    `key` is the key of the labels. It is stored in the state directory, never in a recording. With the policy `none`
-    all values are returned unchanged.
+    `key` is the key of the labels. It is stored in the state directory, never in a recording. With
+    the policy `none` all values are returned unchanged.
     """
 
     def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
         self._enabled = not policy.none
-        self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
+        self._scrub: Scrubber = (
+            Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
+        )
         self._suspicious = partial(self._scrub.may_hold_secret, is_payload=True)
         self._taught: dict[int, _TaughtHeads] = {}
-        """The last heads of each exchange that have been searched for secrets, and the same without them."""
+        """The last heads of each exchange that have been searched for secrets, and the same without
+        them."""
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
         self._change_count = 0
         self._split = SplitSecrets(self._scrub)
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
-        """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
-        same without secrets."""
+        """For tasks with many artifacts: the number of changes of the known secrets, the last
+        artifacts seen, and the same without secrets."""
 
-    def sieve_frames(self, frames: Sequence[object], strings: Iterable[Strings | None] = repeat(None)) -> int:
-        """Test several frames at once for secrets, at half the cost of single tests. Other objects are left out.
+    def sieve_frames(
+        self, frames: Sequence[object], strings: Iterable[Strings | None] = repeat(None)
+    ) -> int:
+        """Test several frames at once for secrets, at half the cost of single tests. Other objects
+        are left out.
 
-        `strings` has for each frame the strings of its payload apart from `task_id`, `context_id` and `rpc_id`, or None
-        if they are not known, so that the whole payload is tested. The result is an argument for `redact_frame`, which
-        then skips its own test unless a secret was learned in the meantime.
+        `strings` has for each frame the strings of its payload apart from `task_id`, `context_id`
+        and `rpc_id`, or None if they are not known, so that the whole payload is tested. The result
+        is an argument for `redact_frame`, which then skips its own test unless a secret was learned
+        in the meantime.
         """
         if not self._enabled:
             return _UNSIEVED
@@ -136,18 +155,26 @@ class Redactor:
             elif type(frame) is Frame:
                 payloads.append(frame.payload)
         try:
-            # No pattern matches across the end of a line, and none is anchored at the start of the data.
-            suspicious = self._suspicious(payloads[0] if len(payloads) == 1 else b"\n".join(payloads))
+            # No pattern matches across the end of a line, and none is anchored at the start of the
+            # data.
+            suspicious = self._suspicious(
+                payloads[0] if len(payloads) == 1 else b"\n".join(payloads)
+            )
         except Exception:
             return _UNSIEVED
         return _UNSIEVED if suspicious else self._scrub.seen.change_count
 
     def redact_frame(
-        self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED, strings: Strings | None = None
+        self,
+        frame: Frame,
+        exchange: Heads | None,
+        sieved: int = _UNSIEVED,
+        strings: Strings | None = None,
     ) -> Frame:
         """Return the frame without secrets, the same object if it has none.
 
-        `exchange` is its unredacted exchange, `sieved` and `strings` are the result and an argument of `sieve_frames`.
+        `exchange` is its unredacted exchange, `sieved` and `strings` are the result and an argument
+        of `sieve_frames`.
         """
         if not self._enabled:
             return frame
@@ -174,7 +201,11 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and (strings is not None or frame.schema == "json" or fields_clean(frame.schema, data))
+                and (
+                    strings is not None
+                    or frame.schema == "json"
+                    or fields_clean(frame.schema, data)
+                )
                 and (
                     (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
                     or self._has_clean_ids(frame)  # an id may come from the path
@@ -193,16 +224,24 @@ class Redactor:
         """Redact a private key whose lines are the payloads of several frames."""
         name = "log" if frame.kind is FrameKind.LOG else ""
         place = (frame.connection, frame.exchange, frame.direction, name)
-        (clean,) = self._split.redact_pieces(place, (frame.exchange, frame.seq), [frame.payload], is_line=True)
+        (clean,) = self._split.redact_pieces(
+            place, (frame.exchange, frame.seq), [frame.payload], is_line=True
+        )
         if clean is frame.payload:
             return frame
-        payload = msgspec.json.encode(clean.decode("utf-8", "replace")) if frame.schema == "json" else clean
+        payload = (
+            msgspec.json.encode(clean.decode("utf-8", "replace"))
+            if frame.schema == "json"
+            else clean
+        )
         return _replace_payload(frame, payload, ["$"])
 
     def _redact_chunk(self, frame: Frame) -> Frame:
-        """Redact a secret whose characters are in several events of a stream, or in several deliveries.
+        """Redact a secret whose characters are in several events of a stream, or in several
+        deliveries.
 
-        A snapshot may end in the middle of a secret too, but the next event may continue any of its artifacts.
+        A snapshot may end in the middle of a secret too, but the next event may continue any of its
+        artifacts.
         """
         place = (frame.connection, frame.exchange, frame.direction, frame.artifact_id)
         if frame.kind is not _EVENT:
@@ -212,16 +251,24 @@ class Redactor:
         clean = {text: other for text, other in zip(texts, new, strict=True) if other is not text}
         if frame.last_chunk or frame.event is _TASK:
             self._split.forget_text(place)
-        return _replace_payload(frame, *payload.replace_texts(frame.schema, frame.payload, clean)) if clean else frame
+        return (
+            _replace_payload(frame, *payload.replace_texts(frame.schema, frame.payload, clean))
+            if clean
+            else frame
+        )
 
     def _may_hold_secret(self, data: bytes, strings: Strings | None) -> bool:
-        """Whether a walk through the payload could replace a string. It tests each string by itself."""
+        """Whether a walk through the payload could replace a string. It tests each string by
+        itself."""
         if strings is None:
             return self._suspicious(data)
         return any(self._scrub.redact_string(each, None, cut=False) is not None for each in strings)
 
     def _has_clean_ids(self, frame: Frame) -> bool:
-        return all(self.redact_text(each) is each for each in (frame.task_id, frame.context_id, frame.rpc_id))
+        return all(
+            self.redact_text(each) is each
+            for each in (frame.task_id, frame.context_id, frame.rpc_id)
+        )
 
     def _redact_whole_frame(self, frame: Frame) -> Frame:
         if frame.event is _CARD and frame.schema == "json":
@@ -235,20 +282,26 @@ class Redactor:
             frame = _replace_payload(frame, new, [])
         elif not changes:
             return frame
-        return msgspec.structs.replace(frame, **changes, redacted=_merge_paths(frame.redacted, paths))
+        return msgspec.structs.replace(
+            frame, **changes, redacted=_merge_paths(frame.redacted, paths)
+        )
 
     def _redact_payload(self, frame: Frame) -> tuple[bytes, list[str]]:
-        """Return the payload without secrets, and their paths. Redacts twice if the first pass learned a secret."""
+        """Return the payload without secrets, and their paths. Redacts twice if the first pass
+        learned a secret."""
         if not frame.payload:
             return frame.payload, []
         before = self._scrub.seen.change_count
-        clean = payload.redact_payload(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
+        clean = payload.redact_payload(
+            self._scrub, frame.schema, frame.payload, cut=frame.truncated
+        )
         if self._scrub.seen.change_count == before:
             return clean
         return payload.redact_payload(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
 
     def redact_exchange(self, exchange: Exchange) -> Exchange:
-        """Return the exchange without secrets in headers, trailers, target, authority and error text."""
+        """Return the exchange without secrets in headers, trailers, target, authority and error
+        text."""
         if not self._enabled:
             return exchange
         try:
@@ -271,7 +324,9 @@ class Redactor:
                 paths.append("card_signatures")
             if not changes:
                 return exchange
-            return msgspec.structs.replace(exchange, **changes, redacted=_merge_paths(exchange.redacted, paths))
+            return msgspec.structs.replace(
+                exchange, **changes, redacted=_merge_paths(exchange.redacted, paths)
+            )
         except Exception:
             return msgspec.structs.replace(
                 exchange,
@@ -297,12 +352,15 @@ class Redactor:
         )
 
     def redact_connection(self, connection: Connection) -> Connection:
-        """Return the connection without user info in its addresses and without secrets in the reason for its end."""
+        """Return the connection without user info in its addresses and without secrets in the
+        reason for its end."""
         clean = self._redact_members(connection, _CONNECTION_TEXTS)
         if connection.client_process is None and connection.tls is None:
             return clean
         return msgspec.structs.replace(
-            clean, client_process=self.redact_process(connection.client_process), tls=self._redact_tls(connection.tls)
+            clean,
+            client_process=self.redact_process(connection.client_process),
+            tls=self._redact_tls(connection.tls),
         )
 
     def redact_process(self, process: ClientProcess | None) -> ClientProcess | None:
@@ -313,12 +371,17 @@ class Redactor:
         """Return the handshakes without secrets in the names that peers chose."""
         if tls is None:
             return None
-        return ConnectionTls(self._redact_handshake(tls.client), self._redact_handshake(tls.upstream))
+        return ConnectionTls(
+            self._redact_handshake(tls.client), self._redact_handshake(tls.upstream)
+        )
 
     def _redact_handshake(self, facts: TlsFacts | None) -> TlsFacts | None:
         if facts is None:
             return None
-        server, client = self._redact_certificate(facts.server), self._redact_certificate(facts.client)
+        server, client = (
+            self._redact_certificate(facts.server),
+            self._redact_certificate(facts.client),
+        )
         clean = self._redact_members(facts, _TLS_TEXTS)
         return msgspec.structs.replace(clean, server=server, client=client)
 
@@ -328,7 +391,8 @@ class Redactor:
         return msgspec.structs.replace(facts, names=tuple(map(self.redact_text, facts.names)))
 
     def redact_task(self, task: Task) -> Task:
-        """Return the task without secrets; an id that contains a secret gets the same label as in frames."""
+        """Return the task without secrets; an id that contains a secret gets the same label as in
+        frames."""
         if not self._enabled:
             return task
         clean, artifacts = self._redact_members(task, _TASK_TEXTS), task.artifacts
@@ -339,7 +403,8 @@ class Redactor:
         return clean
 
     def _redact_artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
-        """Redact artifacts. If there are many, objects that the previous call returned are not tested again."""
+        """Redact artifacts. If there are many, objects that the previous call returned are not
+        tested again."""
         change_count = self._scrub.seen.change_count
         known = self._artifacts_of.pop(key, None)
         before, clean = known[1:] if known is not None and known[0] == change_count else ((), ())
@@ -358,7 +423,8 @@ class Redactor:
         return self._redact_members(artifact, _ARTIFACT_TEXTS)
 
     def redact_finding(self, finding: Finding) -> Finding:
-        """Return the finding without secrets in summary and evidence; evidence with a secret's name is a secret."""
+        """Return the finding without secrets in summary and evidence; evidence with a secret's name
+        is a secret."""
         if not self._enabled:
             return finding
         finding = self._redact_members(finding, _FINDING_TEXTS)
@@ -369,13 +435,21 @@ class Redactor:
             }
         except Exception:
             evidence = {"note": _FAILED}
-        return finding if evidence == finding.evidence else msgspec.structs.replace(finding, evidence=evidence)
+        return (
+            finding
+            if evidence == finding.evidence
+            else msgspec.structs.replace(finding, evidence=evidence)
+        )
 
     def redact_text(self, text: str) -> str:
-        """Return a text without secrets: an error, a command line, a console line. The same object if it has none."""
+        """Return a text without secrets: an error, a command line, a console line. The same object
+        if it has none."""
         if not self._enabled:
             return text
-        if self._change_count != self._scrub.seen.change_count or len(self._clean_texts) >= _CACHED_TEXTS:
+        if (
+            self._change_count != self._scrub.seen.change_count
+            or len(self._clean_texts) >= _CACHED_TEXTS
+        ):
             self._clear_caches()
         if text in self._clean_texts:
             return text
@@ -385,17 +459,27 @@ class Redactor:
             return _FAILED
 
     def redact_command(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the words of a command line without secrets. A secret may be the word after its flag."""
+        """Return the words of a command line without secrets. A secret may be the word after its
+        flag."""
         clean: list[str] = []
         for before, word in zip(("", *words), words, strict=False):
             flag = before[2:] if before.startswith("--") and "=" not in before else ""
-            clean.append(self._redact_named_value(flag, word) if self._enabled and flag else self.redact_text(word))
+            clean.append(
+                self._redact_named_value(flag, word)
+                if self._enabled and flag
+                else self.redact_text(word)
+            )
         # Some programs have flags of their own: `mysql -pX`.
         line = self.redact_text(" ".join(word.replace(" ", "\0") for word in clean)).split(" ")
-        return tuple(word.replace("\0", " ") for word in line) if len(line) == len(clean) else tuple(clean)
+        return (
+            tuple(word.replace("\0", " ") for word in line)
+            if len(line) == len(clean)
+            else tuple(clean)
+        )
 
     def learn_card(self, card: dict[str, Any]) -> None:
-        """Learn the names that an agent card of any dialect declares for its API keys. Their values are secrets."""
+        """Learn the names that an agent card of any dialect declares for its API keys. Their values
+        are secrets."""
         new = card_names(card) - self._scrub.names
         if new:
             self._scrub.learn_names(new)
@@ -406,12 +490,18 @@ class Redactor:
 
     @property
     def change_count(self) -> int:
-        """Number of changes of the known names and secrets: results from before the last one may contain a secret."""
+        """Number of changes of the known names and secrets: results from before the last one may
+        contain a secret."""
         return self._scrub.seen.change_count
 
     def save(self) -> dict[str, Any]:
-        """Return the known names and secrets as plain values: only for the 0600 snapshot, never for a recording."""
-        return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save(), "texts": self._split.save()}
+        """Return the known names and secrets as plain values: only for the 0600 snapshot, never for
+        a recording."""
+        return {
+            "names": sorted(self._scrub.names),
+            "seen": self._scrub.seen.save(),
+            "texts": self._split.save(),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore the names and secrets that `save` returned."""
@@ -438,7 +528,8 @@ class Redactor:
         return changes
 
     def _redact_framing(self, text: str) -> str:
-        """Redact the text around a payload, a header block (stdio) by field. Returns the same object if it is clean."""
+        """Redact the text around a payload, a header block (stdio) by field. Returns the same
+        object if it is clean."""
         if "\n\0" not in text or not self._enabled:
             return self.redact_text(text)
         lines = [self._redact_field(line) for line in text.split("\n")]
@@ -473,7 +564,9 @@ class Redactor:
 
     def _redact_named_value(self, name: str, value: str) -> str:
         if self._scrub.names_secret(name):
-            new = self._scrub.redact_named_value(fold_name(name), value.encode("utf-8", "surrogatepass"))
+            new = self._scrub.redact_named_value(
+                fold_name(name), value.encode("utf-8", "surrogatepass")
+            )
             return value if new is None else new.decode("utf-8", "replace")
         return self.redact_text(value)
 
@@ -494,18 +587,26 @@ class Redactor:
         request, response = exchange.request_headers, exchange.response_headers
         clean = self._redact_headers(request), self._redact_headers(response)
         self.redact_text(exchange.target)
-        taught = self._taught[exchange.id] = (request, response, *clean, self._scrub.seen.change_count)
+        taught = self._taught[exchange.id] = (
+            request,
+            response,
+            *clean,
+            self._scrub.seen.change_count,
+        )
         return taught
 
     def _redact_headers(self, raw: Headers) -> Headers:
-        """Return the fields without secrets. Redacts twice if it learned one: an echo may precede its secret."""
+        """Return the fields without secrets. Redacts twice if it learned one: an echo may precede
+        its secret."""
         clean: Headers | None = None
         for _ in range(2):
             if self._change_count != self._scrub.seen.change_count or len(self._heads) >= _CACHED:
                 self._clear_caches()
             clean = self._heads.get(raw)
             if clean is None:
-                clean = tuple((name, payload.redact_header(self._scrub, name, value)) for name, value in raw)
+                clean = tuple(
+                    (name, payload.redact_header(self._scrub, name, value)) for name, value in raw
+                )
                 self._heads[raw] = clean
             if self._change_count == self._scrub.seen.change_count:
                 break
@@ -526,9 +627,12 @@ def _merge_paths(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
 
 
 def _replace_payload(frame: Frame, new: bytes, paths: list[str]) -> Frame:
-    """Return the frame with a redacted payload. A digest of the whole payload would allow guesses to be verified."""
+    """Return the frame with a redacted payload. A digest of the whole payload would allow guesses
+    to be verified."""
     digest = b"" if frame.truncated else frame.sha256
-    return msgspec.structs.replace(frame, payload=new, sha256=digest, redacted=_merge_paths(frame.redacted, paths))
+    return msgspec.structs.replace(
+        frame, payload=new, sha256=digest, redacted=_merge_paths(frame.redacted, paths)
+    )
 
 
 def _drop_payload(frame: Frame) -> Frame:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 NAME_CHARS = 128
-"""Characters of one name in a path. A hostile name may have millions, and occur in a million paths."""
+"""Characters of one name in a path. A hostile name may have millions, and occur in a million
+paths."""
 _ROOM = 1 << 20
 """Characters of all paths of one payload, at most."""
 EVERYWHERE = "$"

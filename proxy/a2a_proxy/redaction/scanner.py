@@ -1,4 +1,5 @@
-"""Search for secrets without redacting them: the values that a redactor would replace, their places, and the clues."""
+"""Search for secrets without redacting them: the values that a redactor would replace, their
+places, and the clues."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from a2a_proxy.redaction.split_secrets import SplitSecrets
 
 _KEY: Final = b"key of labels that are not shown"
 _UNNAMED: Final = re.compile(
-    r".*(?:id|ids|signature|protected|digest|hash|checksum|etag|cursor|pagetoken|bytes|raw|filewithbytes|rawb64|"
+    r".*(?:id|ids|signature|protected|digest|hash|checksum|etag|cursor|pagetoken|bytes|raw|"
+    r"filewithbytes|rawb64|"
     r"sha256|extensions|traceparent|tracestate|websocketkey|websocketaccept|nonce)"
 )
 """Folded names whose random words are identifiers, media and signatures, not secrets."""
@@ -67,7 +69,9 @@ class ScanningRedactor(Redactor):
         clean = self.redact_frame(frame, exchange)
         if clean is frame:
             return []
-        found = self._heard.find_sights([path for path in clean.redacted if path not in frame.redacted], clean.payload)
+        found = self._heard.find_sights(
+            [path for path in clean.redacted if path not in frame.redacted], clean.payload
+        )
         return found + self._compare_columns(frame, clean, ("payload", "redacted", "sha256"))
 
     def in_exchange(self, exchange: Exchange) -> list[Sight]:
@@ -76,10 +80,18 @@ class ScanningRedactor(Redactor):
         clean = self.redact_exchange(exchange)
         if clean is exchange:
             return []
-        found = self._compare_columns(exchange, clean, ("redacted", "request_headers", "response_headers", "trailers"))
-        sides = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+        found = self._compare_columns(
+            exchange, clean, ("redacted", "request_headers", "response_headers", "trailers")
+        )
+        sides = (
+            ("request_headers", "header"),
+            ("response_headers", "response-header"),
+            ("trailers", "trailer"),
+        )
         for side, word in sides:
-            for (name, _), (_, new) in zip(getattr(exchange, side), getattr(clean, side), strict=True):
+            for (name, _), (_, new) in zip(
+                getattr(exchange, side), getattr(clean, side), strict=True
+            ):
                 where = f"{word}:{name.decode('latin-1').lower()}"
                 found += self._heard.find_sights_within(where, new)
         return found
@@ -91,9 +103,12 @@ class ScanningRedactor(Redactor):
         return self._compare_columns(value, redact(value), ())
 
     def in_texts(self, where: str, texts: Iterable[str]) -> list[Sight]:
-        """Return the secrets in related texts, such as the words of a command line, which may follow their flags."""
+        """Return the secrets in related texts, such as the words of a command line, which may
+        follow their flags."""
         self._begin_scan()
-        clean = (text.encode("utf-8", "surrogatepass") for text in self.redact_command(tuple(texts)))  # names of files
+        clean = (
+            text.encode("utf-8", "surrogatepass") for text in self.redact_command(tuple(texts))
+        )  # names of files
         return [sight for text in clean for sight in self._heard.find_sights_within(where, text)]
 
     def in_json(self, value: Any) -> list[Sight]:
@@ -109,7 +124,9 @@ class ScanningRedactor(Redactor):
         self._taught.clear()
         self._heard.forget_secrets()
 
-    def _compare_columns(self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]) -> list[Sight]:
+    def _compare_columns(
+        self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]
+    ) -> list[Sight]:
         """Return the secrets replaced in all fields except those in `apart`."""
         found: list[Sight] = []
         for name in old.__struct_fields__:
@@ -137,17 +154,33 @@ class _Listener(PolicyScrubber):
         self._asked, self._groups = [], []
 
     def find_sights(self, paths: list[str], clean: bytes) -> list[Sight]:
-        """Return the secrets of a payload, each with the path of its string; `clean` is the redacted payload."""
+        """Return the secrets of a payload, each with the path of its string; `clean` is the
+        redacted payload."""
         if len(paths) == len(self._groups):
-            pairs = [(path, secret) for path, group in zip(paths, self._groups, strict=True) for secret in group]
+            pairs = [
+                (path, secret)
+                for path, group in zip(paths, self._groups, strict=True)
+                for secret in group
+            ]
         else:  # some strings were redacted twice, or kept
-            pairs = [(paths[0] if len(paths) == 1 else "$", secret) for secret in dict.fromkeys(self._asked)]
-        told = [pair for pair in dict.fromkeys(pairs) if self._label_of(pair[1]) in clean or b"-bin" in clean]
+            pairs = [
+                (paths[0] if len(paths) == 1 else "$", secret)
+                for secret in dict.fromkeys(self._asked)
+            ]
+        told = [
+            pair
+            for pair in dict.fromkeys(pairs)
+            if self._label_of(pair[1]) in clean or b"-bin" in clean
+        ]
         return [self._make_sight(*pair) for pair in told]
 
     def find_sights_within(self, where: str, clean: bytes) -> list[Sight]:
         """Return the secrets whose labels are in the redacted value `clean`."""
-        return [self._make_sight(where, each) for each in dict.fromkeys(self._asked) if self._label_of(each) in clean]
+        return [
+            self._make_sight(where, each)
+            for each in dict.fromkeys(self._asked)
+            if self._label_of(each) in clean
+        ]
 
     def _make_sight(self, where: str, secret: bytes) -> Sight:
         return Sight(where, secret, self._clues.get(secret, Clue.REPEATED))
@@ -175,19 +208,26 @@ class _Listener(PolicyScrubber):
         return super().hide_value(value)
 
     def redact_header(self, name: bytes, value: bytes) -> bytes:
-        """Redact like `PolicyScrubber.redact_header`; the name decides whether random words count."""
+        """Redact like `PolicyScrubber.redact_header`; the name decides whether random words
+        count."""
         plain = plain_name(name)
-        self._named = PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
+        self._named = (
+            PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
+        )
         try:
             return super().redact_header(name, value)
         finally:
             self._named = False
 
-    def redact_string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+    def redact_string(
+        self, value: bytes, name: str | None, cut: bool, depth: int = 0
+    ) -> bytes | None:
         """Redact like `PolicyScrubber.redact_string`, and note the secrets of the string."""
         before, outside = len(self._asked), self._named
         self._deep += 1
-        self._named = outside or (name is not None and _UNNAMED.fullmatch(fold_name(name)) is not None)
+        self._named = outside or (
+            name is not None and _UNNAMED.fullmatch(fold_name(name)) is not None
+        )
         try:
             new = super().redact_string(value, name, cut, depth)
         finally:

@@ -1,4 +1,5 @@
-"""Names around a value of JSON or of a Struct: they determine whether it is a secret, and by which name."""
+"""Names around a value of JSON or of a Struct: they determine whether it is a secret, and by which
+name."""
 
 from __future__ import annotations
 
@@ -36,26 +37,33 @@ _CHOSEN: Final = {
     **dict.fromkeys(("securityschemes", "schemes", "flows", "properties"), True),
     **dict.fromkeys(("security", "securityrequirements"), False),
 }
-"""Names of objects (True) and of arrays of objects (False) whose members are named by users: `flows.password` does not
-contain a secret, nor does `properties.password` of a JSON schema."""
+"""Names of objects (True) and of arrays of objects (False) whose members are named by users:
+`flows.password` does not contain a secret, nor does `properties.password` of a JSON schema."""
 _PROTOCOL_PARENTS: Final = frozenset(
     {"params", "result", "task", "tasks", "message", "history", "statusupdate", "artifactupdate"}
 )
 _JSONRPC: Final = {each: f"jsonrpc.{each}" for each in ("params", "result")}
-"""Names by which members of JSON-RPC messages are judged. Messages with A2A 0.1 fields may be quoted anywhere."""
-_MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
+"""Names by which members of JSON-RPC messages are judged. Messages with A2A 0.1 fields may be
+quoted anywhere."""
+_MODEL: Final = frozenset(
+    {"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"}
+)
 """Siblings that mark a `token` as a language model's."""
 _KEY_PARTNERS: Final = frozenset({"secretaccesskey", "accesskeysecret", "secretkey"})
 """Siblings of an `accessKeyId`, which is one half of the credentials."""
 _GRANTS: Final = ("authorization_code", "jwt-bearer")
 """Ends of OAuth grant types whose siblings `code` and `assertion` are credentials."""
-_NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
+_NAME_LISTS: Final = frozenset(
+    {"required", "enum", "scopes", "schemes", "fields", "columns", "tags"}
+)
 """Names of arrays of names, in which the item after a name is not its value."""
 _NAME: Final = re.compile(r"[\w\-]{2,64}")
 _WORD: Final = 16
 """Letters from which on an item is not an ordinary word."""
 _HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
-_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|access.?key.?id|\\u")
+_HINT: Final = re.compile(
+    rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|access.?key.?id|\\u"
+)
 _SHORTEST_CODE: Final = 4
 
 
@@ -65,7 +73,8 @@ class Scope(NamedTuple):
     secret: str | None = None
     """Name of an enclosing secret, which applies to all values inside."""
     chosen: bool = False
-    """Whether users choose the names of its members, or of its objects' members, so that the names imply nothing."""
+    """Whether users choose the names of its members, or of its objects' members, so that the names
+    imply nothing."""
     protocol: bool = False
     """Whether it may have fields of A2A 0.1."""
 
@@ -77,7 +86,8 @@ INNER: Final = Scope()
 
 
 def judged_name(scope: Scope, name: str | None) -> str | None:
-    """Return the name by which a string or number is judged. `name` is the member's own name, None in an array."""
+    """Return the name by which a string or number is judged. `name` is the member's own name, None
+    in an array."""
     if name is None:
         return scope.secret
     if scope.secret is None:
@@ -109,9 +119,11 @@ def has_siblings(data: bytes) -> bool:
 
 
 def sibling_names(texts: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the members of an object judged by another name than their own, with that name, or None if they stay.
+    """Return the members of an object judged by another name than their own, with that name, or
+    None if they stay.
 
-    `texts` maps the folded names of the members to their values, or to None for values that are not strings.
+    `texts` maps the folded names of the members to their values, or to None for values that are not
+    strings.
     """
     return dict(_sibling_names(texts))
 
@@ -131,20 +143,29 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
     if texts.get("id") and texts.get("status", "") is None:
         yield "sessionid", None  # a task of A2A 0.1
     if "codeverifier" in texts or (texts.get("granttype") or "").lower().endswith(_GRANTS):
-        yield from ((each, "secret") for each in ("code", "assertion") if len(texts.get(each) or "") >= _SHORTEST_CODE)
+        yield from (
+            (each, "secret")
+            for each in ("code", "assertion")
+            if len(texts.get(each) or "") >= _SHORTEST_CODE
+        )
 
 
 def item_name(before: str, item: bytes, array: str | None, *, pair: bool) -> str | None:
     """Return the name by which the item after `before` is judged, or None if it stays.
 
-    It has a name after a flag (`["agent", "--api-key", "..."]`) and as the second item of a `pair` (`["Authorization",
-    "..."]`). `array` is the name of the array, or None if it is itself in an array, as in a list of header fields. An
-    array may also be a list of names (`["password", "username"]`), so an ordinary word is not treated as a secret.
+    It has a name after a flag (`["agent", "--api-key", "..."]`) and as the second item of a `pair`
+    (`["Authorization", "..."]`). `array` is the name of the array, or None if it is itself in an
+    array, as in a list of header fields. An array may also be a list of names
+    (`["password", "username"]`), so an ordinary word is not treated as a secret.
     """
     if before.startswith("--"):
         return before[2:] if member_kind(before[2:]) and is_argument(item) else None
     name = pair_name(before) if pair and _NAME.fullmatch(before) else None
-    if name is None or item.lower() in AUTH_SCHEMES or pair_name(item.decode("utf-8", "replace")) is not None:
+    if (
+        name is None
+        or item.lower() in AUTH_SCHEMES
+        or pair_name(item.decode("utf-8", "replace")) is not None
+    ):
         return None
     if fold_name(before) in _HEADERS:
         return name

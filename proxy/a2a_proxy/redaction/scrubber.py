@@ -1,6 +1,7 @@
 """Replacement of secrets by labels, common to the walkers of JSON, protobuf, headers and text.
 
-A `Scrubber` holds the key, the names learned from cards and the known secrets. It works on bytes of any format.
+A `Scrubber` holds the key, the names learned from cards and the known secrets. It works on bytes of
+any format.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Scrubber:
         return make_label(self._key, secret).encode()
 
     def may_hold_secret(self, data: bytes, *, is_payload: bool = False) -> bool:
-        """Whether the data may contain secrets: the sieve of the hot path. No false negatives, some false positives."""
+        """Whether the data may contain secrets: the sieve of the hot path. No false negatives, some
+        false positives."""
         searches = secret_patterns.choose_searches(data)
         if searches and not (is_payload and searches == _SESSIONS and _has_only_own_session(data)):
             return True
@@ -82,7 +84,8 @@ class Scrubber:
         return False
 
     def names_secret(self, name: str) -> bool:
-        """Whether a member or header of that name holds a secret, by its name or by an agent card."""
+        """Whether a member or header of that name holds a secret, by its name or by an agent
+        card."""
         return secret_header(name) or secret_member(name) or fold_name(name) in self.names
 
     def redact_named_value(self, folded: str, value: bytes) -> bytes | None:
@@ -109,11 +112,15 @@ class Scrubber:
         """Whether a header field of that name holds a secret, by its name or by an agent card."""
         return secret_header(name.decode("latin-1")) or plain_name(name) in self.names
 
-    def redact_string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+    def redact_string(
+        self, value: bytes, name: str | None, cut: bool, depth: int = 0
+    ) -> bytes | None:
         """Return the replacement of a decoded string with that name, or None if it stays."""
         if not value:
             return None
-        if name is not None and (hides_text(member_kind(name), value) or fold_name(name) in self.names):
+        if name is not None and (
+            hides_text(member_kind(name), value) or fold_name(name) in self.names
+        ):
             return self.redact_named_value(fold_name(name), value)
         if len(value) < self.shortest and not cut:
             return None
@@ -121,14 +128,17 @@ class Scrubber:
             return None
         if value[0] in b"{[" and depth < _MAX_NESTING and json_walk.is_valid_json(value):
             new = json_walk.redact_json(
-                value, lambda inner, key, end: self.redact_string(inner, key, end, depth + 1), scope=INNER
+                value,
+                lambda inner, key, end: self.redact_string(inner, key, end, depth + 1),
+                scope=INNER,
             )[0]
         else:
             new = self.redact_text(value, cut=cut)
         return None if new == value else new
 
     def redact_text(self, data: bytes, *, cut: bool = False) -> bytes:
-        """Return text without secrets. `cut`: its end is missing, so the beginning of a secret counts as one."""
+        """Return text without secrets. `cut`: its end is missing, so the beginning of a secret
+        counts as one."""
         if not cut and not self.may_hold_secret(data):
             return data
         edits = self.find_edits(data, cut=cut)
@@ -145,7 +155,8 @@ class Scrubber:
         return secret_patterns.find_secrets(data, self.names, cut=cut)
 
     def apply_edits(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
-        """Apply all edits at once. The union of overlapping edits gets the label of the first one."""
+        """Apply all edits at once. The union of overlapping edits gets the label of the first
+        one."""
         pieces: list[bytes] = []
         done = 0
         for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
@@ -158,7 +169,9 @@ class Scrubber:
 
 _SESSIONS: Final = [secret_patterns.SESSIONS]
 _SESSION: Final = re.compile(secret_patterns.SESSIONS.trigger.encode())
-_OWN_SESSION: Final = re.compile(rb"\{[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*(?i:\"session_?id\"\s*:)")
+_OWN_SESSION: Final = re.compile(
+    rb"\{[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*(?i:\"session_?id\"\s*:)"
+)
 
 
 def _has_only_own_session(data: bytes) -> bool:

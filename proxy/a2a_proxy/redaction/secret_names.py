@@ -33,13 +33,16 @@ _UNIT: Final = TEXT | LIST | OBJECT
 
 _SESSION: Final = TEXT | NUMBER | LIST | PROTOCOL
 _LOGINS: Final = (
-    "user db database admin root smtp mail ftp ssh login account http proxy mysql pg postgres redis client service"
+    "user db database admin root smtp mail ftp ssh login account http proxy mysql pg postgres "
+    "redis client service"
 )
 
 _WHOLE: Final = {
     **dict.fromkeys(("pwd", "pw", "proxyauthorization", "setcookie", "codeverifier"), _ALL),
     **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion"), _ALL),
-    **dict.fromkeys((f"{each}{end}" for each in _LOGINS.split() for end in ("pass", "pw", "pwd")), _ALL),
+    **dict.fromkeys(
+        (f"{each}{end}" for each in _LOGINS.split() for end in ("pass", "pw", "pwd")), _ALL
+    ),
     "bearer": _UNIT,
     **dict.fromkeys(("auth", "xauth"), TEXT | LIST | SCHEME),
     "pass": TEXT | COUNT,
@@ -47,9 +50,17 @@ _WHOLE: Final = {
 }
 _END: Final = {
     **dict.fromkeys(("secret", "password", "passwd", "passphrase", "passcode"), _ALL),
-    **dict.fromkeys(("credential", "credentials", "authorization", "authheader", "cookie", "connectionstring"), _ALL),
-    **dict.fromkeys(("apikey", "privatekey", "secretkey", "accesskey", "signingkey", "authkey", "sharedkey"), _ALL),
-    **dict.fromkeys(("encryptionkey", "masterkey", "accountkey", "subscriptionkey", "sshkey", "hmackey"), _ALL),
+    **dict.fromkeys(
+        ("credential", "credentials", "authorization", "authheader", "cookie", "connectionstring"),
+        _ALL,
+    ),
+    **dict.fromkeys(
+        ("apikey", "privatekey", "secretkey", "accesskey", "signingkey", "authkey", "sharedkey"),
+        _ALL,
+    ),
+    **dict.fromkeys(
+        ("encryptionkey", "masterkey", "accountkey", "subscriptionkey", "sshkey", "hmackey"), _ALL
+    ),
     "token": _UNIT,
     "jwt": TEXT | LIST,
     "sessionid": _SESSION,
@@ -72,9 +83,19 @@ _INNOCENT_END: Final = (
     "nexttoken",
     "specialtoken",
     "addedtoken",
-    "adksessionid",  # the conversation of a user in Google's ADK, which is in the context id too; it opens nothing
+    # the conversation of a user in Google's ADK, which is in the context id too; it opens nothing
+    "adksessionid",
 )
-_HEADER_END = ("token", "secret", "key", "password", "authorization", "cookie", "credential", "credentials")
+_HEADER_END = (
+    "token",
+    "secret",
+    "key",
+    "password",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+)
 _INNOCENT_HEADERS = frozenset(
     {
         "idempotencykey",
@@ -88,7 +109,9 @@ _INNOCENT_HEADERS = frozenset(
         "accesscontrolallowcredentials",
     }
 )
-_HEADERS: Final = frozenset({"authentication", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"})
+_HEADERS: Final = frozenset(
+    {"authentication", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"}
+)
 _PROOF_END: Final = (
     "session",
     "sessionid",
@@ -104,7 +127,19 @@ _PROOF_END: Final = (
 """Ends of header names that are secret only after a prefix: `X-Session`, `Ory-Kratos-Session`."""
 _HEADER_PARTS: Final = ("authorization", "credential", "secret", "password", "apikey")
 """Parts of names of headers that are secret: `X-Credentials-Data`."""
-_FACT_END: Final = ("id", "name", "type", "version", "url", "uri", "scheme", "status", "policy", "expires", "required")
+_FACT_END: Final = (
+    "id",
+    "name",
+    "type",
+    "version",
+    "url",
+    "uri",
+    "scheme",
+    "status",
+    "policy",
+    "expires",
+    "required",
+)
 """Ends of header names that describe a secret."""
 _PARAMETERS = frozenset(
     {
@@ -130,12 +165,14 @@ _PARAMETERS = frozenset(
     }
 )
 AUTH_SCHEMES: Final = frozenset(
-    b"none basic bearer digest oauth oauth2 openid oidc openidconnect apikey mtls mutualtls jwt dpop password token "
+    b"none basic bearer digest oauth oauth2 openid oidc openidconnect apikey mtls mutualtls jwt "
+    b"dpop password token "
     b"required optional".split()
 )
 """Words for kinds of authentication, which are not secrets."""
 _PASSING: Final = ("session", "sessionid", "sessionids", "sid", "pin", "otp", "totp", "otpcode")
-"""Ends of names whose values are replaced only in their place: elsewhere they may be ids and common words."""
+"""Ends of names whose values are replaced only in their place: elsewhere they may be ids and common
+words."""
 _COUNTED: Final = re.compile(rb"[\d.,]+")
 _SHORTEST_CODE: Final = 4
 _LONGEST_CODE: Final = 12
@@ -165,8 +202,8 @@ _CLEAR = frozenset(
         "protocolversion",
     }
 )
-"""Names of the protocol. A card that declares one of them for its API key is ignored, because it would blank the
-recording."""
+"""Names of the protocol. A card that declares one of them for its API key is ignored, because it
+would blank the recording."""
 
 _ENVIRONMENT: Final = re.compile("[A-Z][A-Z0-9_]*")
 _ENVIRONMENT_END: Final = re.compile(r"\w+_(?:PW|PASS|PWD)|PW|PASS|SSHPASS")
@@ -174,13 +211,15 @@ _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 def fold_name(name: str) -> str:
-    """Return the name without case and separators: `API-Key`, `api_key` and `apiKey` are the same."""
+    """Return the name without case and separators: `API-Key`, `api_key` and `apiKey` are the
+    same."""
     return name.translate(_IGNORED).lower()
 
 
 @lru_cache(maxsize=4096)
 def member_kind(name: str) -> int:
-    """Return flags (`TEXT`, ...) for the secret values of a member, Struct key or field of that name; 0 for none."""
+    """Return flags (`TEXT`, ...) for the secret values of a member, Struct key or field of that
+    name; 0 for none."""
     folded = fold_name(name)
     if (kind := _WHOLE.get(folded)) is not None:
         return kind
@@ -222,7 +261,9 @@ def pair_name(name: str) -> str | None:
     """
     if member_kind(name):
         return name
-    return "secret" if is_secret_variable(name) or (_is_custom(name) and secret_header(name)) else None
+    return (
+        "secret" if is_secret_variable(name) or (_is_custom(name) and secret_header(name)) else None
+    )
 
 
 def _is_custom(name: str) -> bool:
@@ -231,7 +272,8 @@ def _is_custom(name: str) -> bool:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether a variable holds a secret. Environment variables may also end with KEY, PW, PASS or PWD."""
+    """Whether a variable holds a secret. Environment variables may also end with KEY, PW, PASS or
+    PWD."""
     if secret_member(name):
         return name != "PWD"  # the working directory
     environment = _ENVIRONMENT.fullmatch(name) is not None
@@ -240,14 +282,20 @@ def is_secret_variable(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def credential_header(name: str) -> bool:
-    """Whether a header or metadata field of that name holds credentials that identify the client in each call."""
+    """Whether a header or metadata field of that name holds credentials that identify the client in
+    each call."""
     folded = fold_name(name.lower().removesuffix("-bin"))
-    return folded.endswith(_HEADER_END) and folded not in _INNOCENT_HEADERS and not folded.endswith(_INNOCENT_END)
+    return (
+        folded.endswith(_HEADER_END)
+        and folded not in _INNOCENT_HEADERS
+        and not folded.endswith(_INNOCENT_END)
+    )
 
 
 @lru_cache(maxsize=4096)
 def secret_header(name: str) -> bool:
-    """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as the plain one."""
+    """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as
+    the plain one."""
     folded = fold_name(name)
     return _ends_as_secret(name) or (
         any(part in folded for part in _HEADER_PARTS)
@@ -258,7 +306,8 @@ def secret_header(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def secret_field(name: str) -> bool:
-    """Whether `name: value` in a text holds a secret. Only after `X-` a part in the middle of the name is enough."""
+    """Whether `name: value` in a text holds a secret. Only after `X-` a part in the middle of the
+    name is enough."""
     return secret_header(name) if _is_custom(name) else _ends_as_secret(name)
 
 
@@ -267,7 +316,10 @@ def _ends_as_secret(name: str) -> bool:
         return True
     folded = fold_name(name.lower().removesuffix("-bin"))
     return folded in _HEADERS or (
-        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded and folded != "oauth"
+        folded.endswith(_PROOF_END)
+        and folded not in _PROOF_END
+        and "ratelimit" not in folded
+        and folded != "oauth"
     )
 
 
@@ -288,10 +340,11 @@ def unescape_name(name: str) -> str:
 
 
 def card_names(card: dict[str, Any]) -> set[str]:
-    """Return the folded names that an agent card of any dialect declares for its API keys (A2A 1.0 section 4.5).
+    """Return the folded names that an agent card of any dialect declares for its API keys (A2A 1.0
+    section 4.5).
 
-    `in`/`name` up to 0.3, `location`/`name` within `apiKeySecurityScheme` in 1.0, and an object of that shape under
-    `authentication` in 0.1.
+    `in`/`name` up to 0.3, `location`/`name` within `apiKeySecurityScheme` in 1.0, and an object of
+    that shape under `authentication` in 0.1.
     """
     found: set[str] = set()
     for member in ("securitySchemes", "security_schemes", "authentication"):
@@ -314,7 +367,8 @@ def _collect_names(value: Any, found: set[str], depth: int) -> None:
 
 
 def make_name_triggers() -> tuple[str, str]:
-    """Return two RE2 expressions, without case, that match wherever a secret name is before its value, in any format.
+    """Return two RE2 expressions, without case, that match wherever a secret name is before its
+    value, in any format.
 
     The second is for sessions, which A2A 0.1 has in every message.
     """
@@ -343,16 +397,20 @@ _GAP: Final = r"[_\-. ]*"
 _SUFFIX: Final = rf"(?:{_GAP}s)?(?:{_GAP}{_spell(['value'])})?{_GAP}(?:bin)?"
 _SPACE: Final = r"(?:[\s\x0b]|\\+[nrtf])"
 _BETWEEN: Final = rf"\]?{_SPACE}*"
-_AFTER_QUOTE: Final = rf"(?:\\*\"|[`']{_SPACE}*(?:[:=,]|value)|(?:[\n\r]|\\[nr]){_SPACE}*value|\n(?s:.){{1,3}}\x1a)"
-"""After a double quote anything may follow, because broken JSON is searched too. `value` follows in pairs of YAML and
-XML, and the last form is a pair of protobuf."""
+_AFTER_QUOTE: Final = (
+    rf"(?:\\*\"|[`']{_SPACE}*(?:[:=,]|value)|(?:[\n\r]|\\[nr]){_SPACE}*value|\n(?s:.){{1,3}}\x1a)"
+)
+"""After a double quote anything may follow, because broken JSON is searched too. `value` follows in
+pairs of YAML and XML, and the last form is a pair of protobuf."""
 _AFTER: Final = rf"(?:{_AFTER_QUOTE}|{_BETWEEN}[:=>\x12])"
 
 
 def list_names_by_use() -> dict[str, Collection[str]]:
     """Return all folded names of this module by use. The manual lists them."""
     return {
-        "Members, fields, flags and parameters": [name for name in _WHOLE if not _WHOLE[name] & SHORT],
+        "Members, fields, flags and parameters": [
+            name for name in _WHOLE if not _WHOLE[name] & SHORT
+        ],
         f"The same, only for values of {_SHORTEST_CODE} to {_LONGEST_CODE} characters": [
             name for name in _WHOLE if _WHOLE[name] & SHORT
         ],

@@ -1,7 +1,8 @@
 """Search for secrets in free text of any format, by their form and by the words around them.
 
-Each search has a trigger, an expression that matches wherever the search finds something, also in text that is encoded
-further. One pass with RE2 tests all triggers, and only the searches whose trigger matches are run.
+Each search has a trigger, an expression that matches wherever the search finds something, also in
+text that is encoded further. One pass with RE2 tests all triggers, and only the searches whose
+trigger matches are run.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Edit(NamedTuple):
 
 
 _NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
-_MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
+_MEMBER = re.compile(
+    rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S
+)
 _NUMBER = re.compile(rb"(?<=[\"'])([\w.\-]{2,96})\\{0,8}[\"']\s*:\s*(-?\d[\d.]*)")
 _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
 _PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
@@ -56,18 +59,25 @@ _TYPE = re.compile(
     rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*[\[(]|"
     rb"(?:\w+\.)*(?=\w*[A-Z][a-z]{4})(?:[A-Z][a-z]+\d*){2,}(?![\w\-])"
 )
-"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`, `key: PrivateKey`; or a call."""
+"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`, `key: PrivateKey`;
+or a call."""
 _ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
 # A word of a command line: up to a space, a quote, a backquote, or an escape such as `\n`.
 _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
 _FLAG = re.compile(
-    rb"(?<![\w\-])--([\w\-]{2,64})(?:(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")|"
+    rb"(?<![\w\-])--([\w\-]{2,64})(?:(?:[ \t]+|=)(?!-)(?:"
+    + _QUOTED
+    + rb"|(?:\\{1,4}[\"'])?"
+    + _WORD
+    + rb")|"
     rb"\\{0,8}[\"']\s*,\s*\\{0,8}(?:" + _QUOTED + rb"))"
 )
 _HOST_FLAG = b"to leave it unread: --pass"
 """In the proxy's own lines the word after this is a host."""
-_USER = re.compile(rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD)
+_USER = re.compile(
+    rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD
+)
 _PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
@@ -76,24 +86,35 @@ _PUNCTUATION = b",;)]}>"
 _COMMAND_END = re.compile(rb"[\n;|]|&&")
 _COMMAND = 400
 """Bytes of a command line, from the name of the program to the flag, at most."""
-_TEXT_TYPE = rb"(?:[\w.]{1,64}\[[\w.]{1,64}\]|str|bytes|string|String|Final|SecretStr)(?:[ \t]*\|[ \t]*None)?"
+_TEXT_TYPE = (
+    rb"(?:[\w.]{1,64}\[[\w.]{1,64}\]|str|bytes|string|String|Final|SecretStr)(?:[ \t]*\|[ "
+    rb"\t]*None)?"
+)
 _ASSIGNED = re.compile(
     rb"(?<![\w%.\-])([\w.\-]{1,96})([ \t]*(?:(?::[ \t]*" + _TEXT_TYPE + rb"[ \t]*)?=>?|:=?)[ \t]*)"
     rb"(\\{0,8})([\"'])((?:(?!\3\4)[^\r\n])+)\3\4"
 )
 _PAIR = re.compile(
-    rb"(?i:name|key)[\"']?[ \t]*[:=][ \t]*[\"']?([\w.\-]{2,96})[\"']?[\s,]+[\"']?(?i:value)[\"']?[ \t]*[:=][ \t]*"
+    rb"(?i:name|key)[\"']?[ \t]*[:=][ \t]*[\"']?([\w.\-]{2,96})[\"']?[\s,]+[\"']?(?i:value)[\"']?[ "
+    rb"\t]*[:=][ \t]*"
     rb"(?:" + _QUOTED + rb"|" + _WORD + rb")"
 )
 """`name` and `value` of YAML, XML and code."""
-_ELEMENT = re.compile(rb"<(?:[\w.\-]{1,64}:)?([\w.\-]{2,96})(?:\s[^<>]{0,256})?>\s*([^<>\s][^<>]{0,4096}?)\s*</")
-# Placeholders for a value: a variable, a blank to fill in, a call, a word of a help text or of a sentence; and ports.
+_ELEMENT = re.compile(
+    rb"<(?:[\w.\-]{1,64}:)?([\w.\-]{2,96})(?:\s[^<>]{0,256})?>\s*([^<>\s][^<>]{0,4096}?)\s*</"
+)
+# Placeholders for a value: a variable, a blank to fill in, a call, a word of a help text or of a
+# sentence; and ports.
 _STAND_IN = re.compile(
-    rb"\$.*|[<\[{(%|&;,.*#-].*|\d{1,5}:\d{1,5}(?:/\w+)?|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
+    rb"\$.*|[<\[{(%|&;,.*#-].*|\d{1,5}:\d{1,5}(?:/\w+)?|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|"
+    rb"[A-Z][A-Z_]*|[\"'`]?|"
     rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\..*|[\w.]+[(\[].*|"
-    rb"(?:a|an|and|are|argument|arguments|as|at|auto|basic|be|bearer|but|by|can|cannot|digest|does|environment|file|flag|"
-    rb"flags|for|from|has|have|if|in|int|into|is|it|may|must|no|none|not|null|oauth|oauth2|of|off|on|option|options|or|"
-    rb"parameter|parameters|path|required|set|should|str|string|switch|text|that|the|then|this|to|true|false|True|False|"
+    rb"(?:a|an|and|are|argument|arguments|as|at|auto|basic|be|bearer|but|by|can|cannot|digest|does|"
+    rb"environment|file|flag|"
+    rb"flags|for|from|has|have|if|in|int|into|is|it|may|must|no|none|not|null|oauth|oauth2|of|off|"
+    rb"on|option|options|or|"
+    rb"parameter|parameters|path|required|set|should|str|string|switch|text|that|the|then|this|to|"
+    rb"true|false|True|False|"
     rb"None|undefined|type|value|via|was|when|which|will|with|yes|you|your)[,.;:)]*",
     re.S,
 )
@@ -104,8 +125,16 @@ _CODE = re.compile(
 )
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
 _TEMPLATE = re.compile(rb".*(?:%[\w(]|\{\w*\}).*|[xX]{3,}|[)\],].*|.{1,3}", re.S)
-_SCHEMED_NAMES = ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol")
-_JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
+_SCHEMED_NAMES = (
+    "authorization",
+    "proxyauthorization",
+    "cookie",
+    "setcookie",
+    "secwebsocketprotocol",
+)
+_JWT = re.compile(
+    rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})"
+)
 _SHAPES = compile_formats()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
 _PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
@@ -128,7 +157,8 @@ _BARE = frozenset(
 def find_secrets(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
     """Return the secrets in a text, in no order, possibly overlapping.
 
-    `learned` are additional folded names of secrets; `cut` means that the end of the text is missing.
+    `learned` are additional folded names of secrets; `cut` means that the end of the text is
+    missing.
     """
     found = _find_plain_secrets(data, learned)
     if b"%" in data and _ESCAPE.search(data):
@@ -141,13 +171,16 @@ def find_secrets(data: bytes, learned: Collection[str] = (), *, cut: bool = Fals
 
 def _find_plain_secrets(data: bytes, learned: Collection[str]) -> list[Edit]:
     found: list[Edit] = []
-    for find in dict.fromkeys(([_find_named] if learned else []) + [each.find for each in choose_searches(data)]):
+    for find in dict.fromkeys(
+        ([_find_named] if learned else []) + [each.find for each in choose_searches(data)]
+    ):
         find(data, learned, found)
     return found
 
 
 def choose_searches(data: bytes) -> Sequence[Search]:
-    """Return the searches that could find a secret in the text or in a text that it encodes; false positives are few.
+    """Return the searches that could find a secret in the text or in a text that it encodes; false
+    positives are few.
 
     If it returns none, a walk through JSON or protobuf by names finds no secret either.
     """
@@ -180,7 +213,8 @@ def _decode_character(escaped: re.Match[bytes]) -> bytes:
 
 def _find_named(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Append the secrets with a name before them."""
-    # Searching for the one character that a form must contain is far cheaper than searching for the form.
+    # Searching for the one character that a form must contain is far cheaper than searching for the
+    # form.
     if b":" in data:
         for member in _MEMBER.finditer(data):
             _named_member(member, learned, found)
@@ -197,7 +231,9 @@ def _find_named(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         for element in _ELEMENT.finditer(data):
             name = element[1].decode()
             if hides_text(member_kind(name), element[2]) or fold_name(name) in learned:
-                found.append(_make_last_group_edit(element)._replace(known=is_learned(fold_name(name))))
+                found.append(
+                    _make_last_group_edit(element)._replace(known=is_learned(fold_name(name)))
+                )
     for pair in _PAIR.finditer(data):
         edit, judged = _make_last_group_edit(pair), pair_name(pair[1].decode())
         if judged is not None and hides_text(member_kind(judged), edit.secret.rstrip(_PUNCTUATION)):
@@ -218,7 +254,11 @@ def _find_commands(data: bytes, _: Collection[str], found: list[Edit]) -> None:
 
 def _find_schemes(data: bytes, _: Collection[str], found: list[Edit]) -> None:
     """Append the credentials after `Bearer` or `Basic`."""
-    found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _is_credential(hit[1], hit[2])]
+    found += [
+        Edit(*hit.span(2), hit[2], True)
+        for hit in _SCHEME.finditer(data)
+        if _is_credential(hit[1], hit[2])
+    ]
 
 
 def _find_each(pattern: re.Pattern[bytes]) -> Find:
@@ -241,7 +281,8 @@ def _find_assignments(data: bytes, learned: Collection[str], found: list[Edit]) 
 
 
 def _is_template(folded: str, value: bytes) -> bool:
-    """Whether a quoted value in code or in a form is a placeholder, a part of a credential or a name."""
+    """Whether a quoted value in code or in a form is a placeholder, a part of a credential or a
+    name."""
     return (
         any(each.fullmatch(value) for each in (_CODE, _TYPE, _TEMPLATE))
         or value.lower().strip() in AUTH_SCHEMES
@@ -250,7 +291,8 @@ def _is_template(folded: str, value: bytes) -> bool:
 
 
 def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
-    """Return secrets that are found only after percent-decoding, as in a query that contains a command line."""
+    """Return secrets that are found only after percent-decoding, as in a query that contains a
+    command line."""
     places, done = array("Q"), 0
     for escape in _ESCAPE.finditer(data):
         places.extend(range(done, escape.start() + 1))
@@ -279,7 +321,9 @@ def _find_flags(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         folded, is_word = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
         if b"," in data[hit.end(1) : edit.start] and not is_argument(edit.secret):
             continue
-        named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
+        named = folded in learned or (
+            not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret)
+        )
         is_host = data.endswith(_HOST_FLAG, 0, hit.end(1))
         if not is_host and (named or (is_word and _secret_flag(folded, edit.secret))):
             _add_word(edit._replace(known=is_learned(folded)), found)
@@ -290,19 +334,24 @@ def _flag_kind(name: str) -> int:
 
 
 def _secret_flag(folded: str, value: bytes) -> bool:
-    """Whether a flag holds a secret in a command line only: short names, and `--auth`, which may also name a method."""
-    return folded in ("pass", "pw") or (folded.endswith("auth") and (b":" in value or looks_random(value)))
+    """Whether a flag holds a secret in a command line only: short names, and `--auth`, which may
+    also name a method."""
+    return folded in ("pass", "pw") or (
+        folded.endswith("auth") and (b":" in value or looks_random(value))
+    )
 
 
 def _add_word(edit: Edit, found: list[Edit]) -> None:
-    """Append a word of a command line without the punctuation at its end, unless it is a placeholder."""
+    """Append a word of a command line without the punctuation at its end, unless it is a
+    placeholder."""
     word = edit.secret.rstrip(_PUNCTUATION)
     if word and not _STAND_IN.fullmatch(word):
         found.append(Edit(edit.start, edit.start + len(word), word, edit.known))
 
 
 def is_argument(text: bytes) -> bool:
-    """Whether the word after a flag is its value, and not the next flag, a placeholder or a help text."""
+    """Whether the word after a flag is its value, and not the next flag, a placeholder or a help
+    text."""
     return len(text.split()) == 1 and not _STAND_IN.fullmatch(text)
 
 
@@ -339,7 +388,8 @@ def _find_parameters(data: bytes, learned: Collection[str], found: list[Edit]) -
 
 
 def _is_code(value: re.Match[bytes]) -> bool:
-    """Whether the value is a variable, a constant or a call: `token=get_token()`, `password=None`, `key=$KEY`."""
+    """Whether the value is a variable, a constant or a call: `token=get_token()`, `password=None`,
+    `key=$KEY`."""
     after = value.string[value.end() : value.end() + 1]
     return after in (b"(", b"[", b"{") or _CODE.fullmatch(value[0]) is not None
 
@@ -350,7 +400,8 @@ def _variable_kind(name: str) -> int:
 
 
 def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """Append the secrets of `name: value`, as in header blocks and logs. A plain word after `password:` is prose."""
+    """Append the secrets of `name: value`, as in header blocks and logs. A plain word after
+    `password:` is prose."""
     done = 0
     for field in _FIELD.finditer(data):
         name = field[1].decode("ascii", "replace")
@@ -375,7 +426,8 @@ def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> No
 
 
 def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """Append the secret bodies of parts of a multipart form, after the blank line that follows `name="password"`."""
+    """Append the secret bodies of parts of a multipart form, after the blank line that follows
+    `name="password"`."""
     at = 0
     while part := _PART.search(data, at):
         at = part.end()
@@ -399,7 +451,8 @@ def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit
 
 
 def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
-    """Return the secret spans of the value of a secret name, without the scheme word and the names of cookies."""
+    """Return the secret spans of the value of a secret name, without the scheme word and the names
+    of cookies."""
     if folded.endswith(("authorization", "authentication", "authheader")):
         return _after_scheme(value)
     if folded.endswith("setcookie"):
@@ -425,7 +478,8 @@ def _after_scheme(value: bytes) -> list[tuple[int, int]]:
 
 
 def _find_cookie_spans(value: bytes) -> list[tuple[int, int]]:
-    """Return the spans of the values in `name=value; name=value`; a piece without a name is a value."""
+    """Return the spans of the values in `name=value; name=value`; a piece without a name is a
+    value."""
     spans, start = [], 0
     for piece in value.split(b";"):
         end = start + len(piece)
@@ -438,7 +492,8 @@ def _find_cookie_spans(value: bytes) -> list[tuple[int, int]]:
 
 
 def _is_credential(scheme: bytes, value: bytes) -> bool:
-    """Whether the word after `Bearer` or `Basic` is a credential and not the next word of a sentence."""
+    """Whether the word after `Bearer` or `Basic` is a credential and not the next word of a
+    sentence."""
     if scheme.lower() == b"basic":
         return looks_random(value) or basic_secret(value) is not None
     return looks_random(value)
@@ -472,7 +527,8 @@ class Search(NamedTuple):
     """A search, and what a text must contain before it can find something."""
 
     trigger: str
-    """An RE2 expression. It requires nothing around a secret that an encoding may change, such as bounds of words."""
+    """An RE2 expression. It requires nothing around a secret that an encoding may change, such as
+    bounds of words."""
     find: Find
 
 
@@ -481,7 +537,8 @@ _BLANKS: Final = r"(?:[\s\x0b+]|%20|\\+[nrtf])+"
 SEARCHES: Final = (
     *(Search(f"(?i:{trigger})", _find_named) for trigger in make_name_triggers()),
     Search(
-        rf"(?i:bearer){_BLANKS}(?:{_VALUE}*[0-9]|{_VALUE}+[A-Z]|{_VALUE}{{20}})|(?i:basic){_BLANKS}{_VALUE}{{4}}",
+        rf"(?i:bearer){_BLANKS}(?:{_VALUE}*[0-9]|{_VALUE}+[A-Z]|{_VALUE}{{20}})|"
+        rf"(?i:basic){_BLANKS}{_VALUE}{{4}}",
         _find_schemes,
     ),
     Search(make_key_trigger(), _find_each(_SHAPES)),
@@ -489,7 +546,8 @@ SEARCHES: Final = (
     Search(r"://[^/\s\"'<>@?#]+@", _find_each(_USER_INFO)),
     Search(r"-----BEGIN [A-Z ]*PRIVATE KEY", _find_each(_PEM)),
     Search(
-        r"curl(?:[ \t]|\\+t)(?:.* )?(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)|(?:mysql|mariadb).* -p|sshpass -p",
+        r"curl(?:[ \t]|\\+t)(?:.* )?(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)|(?:mysql|mariadb).* "
+        r"-p|sshpass -p",
         _find_commands,
     ),
 )
@@ -500,7 +558,8 @@ _ESCAPED: Final = re.compile(rb"\\(?:u00([0-7][0-9a-fA-F])|([/\\]))")
 _LAYERS: Final = 8
 """Layers of JSON in strings of JSON that are decoded; a walk decodes fewer."""
 _PERCENT_BYTE, _BACKSLASH_BYTE = b"%\\"
-"""Numbers, because `in` with a string of bytes first creates an exception, which takes ten times as long."""
+"""Numbers, because `in` with a string of bytes first creates an exception, which takes ten times as
+long."""
 
 
 def _compile_triggers() -> re2.Set:
@@ -515,5 +574,6 @@ def _compile_triggers() -> re2.Set:
 
 
 _MAX_MEMORY: Final = 32 << 20
-"""Bytes of states that RE2 may keep. If they do not suffice, it begins anew, which takes time but changes no result."""
+"""Bytes of states that RE2 may keep. If they do not suffice, it begins anew, which takes time but
+changes no result."""
 _TRIGGERS: Final = _compile_triggers()

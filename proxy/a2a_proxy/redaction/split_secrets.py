@@ -1,8 +1,9 @@
-"""Secrets that arrive in pieces: a private key in the lines of a log, a token in the chunks of an artifact.
+"""Secrets that arrive in pieces: a private key in the lines of a log, a token in the chunks of an
+artifact.
 
-Each piece is recorded as it arrives, before the next one. So a piece is judged together with the end of the text before
-it, and the beginning of a key at its end counts as a key as soon as it looks generated. Of a key, the prefix and a few
-characters may have been recorded before.
+Each piece is recorded as it arrives, before the next one. So a piece is judged together with the
+end of the text before it, and the beginning of a key at its end counts as a key as soon as it looks
+generated. Of a key, the prefix and a few characters may have been recorded before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_patterns import Edit, looks_random
 
 LONGEST_KEY: Final = 16 << 10
-"""Bytes after the first line of a private key that are replaced if its last line does not follow."""
+"""Bytes after the first line of a private key that are replaced if its last line does not
+follow."""
 LONGEST_TAIL: Final = 512
 """Bytes of the text before a piece that are judged with it, at most."""
 MAX_TEXTS: Final = 2048
@@ -32,13 +34,17 @@ _CAPITALS: Final = 12
 _SHORT_TAIL: Final = 48
 """Bytes of a text that are not worth to be shortened."""
 _TAIL_WORDS: Final = 4
-"""Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has four."""
-_PROSE: Final = re.compile(rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+")
+"""Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has
+four."""
+_PROSE: Final = re.compile(
+    rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+"
+)
 """Text in which no search for secrets finds one, found in a fifth of its time."""
 _KEY_BEGIN: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
 )
-"""The first line of a private key. Nothing but one word follows it in its line, unlike in a sentence."""
+"""The first line of a private key. Nothing but one word follows it in its line, unlike in a
+sentence."""
 _KEY_END: Final = b"-----END"
 
 _CUT_AFTER_MIDDLE: Final = re.compile(
@@ -52,7 +58,8 @@ _CUT_AFTER_MIDDLE: Final = re.compile(
 """The beginning of a key whose form shows in its middle, up to the end of the text."""
 
 Place = tuple[int, int, int, str]
-"""The text that a piece belongs to: its connection, exchange and direction, and the id of its artifact."""
+"""The text that a piece belongs to: its connection, exchange and direction, and the id of its
+artifact."""
 
 
 class _Text(msgspec.Struct):
@@ -73,11 +80,15 @@ class SplitSecrets:
         self._scrub = scrub
         self._texts: dict[Place, _Text] = {}
 
-    def redact_pieces(self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool) -> list[bytes]:
-        """Return the next pieces of a text without the parts of secrets that began before or that they leave open.
+    def redact_pieces(
+        self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool
+    ) -> list[bytes]:
+        """Return the next pieces of a text without the parts of secrets that began before or that
+        they leave open.
 
-        `frame` is the number of the exchange and of the frame with the pieces. If it is not higher than before, a new
-        text begins: the frames are read a second time. Of lines, only private keys continue in the next piece.
+        `frame` is the number of the exchange and of the frame with the pieces. If it is not higher
+        than before, a new text begins: the frames are read a second time. Of lines, only private
+        keys continue in the next piece.
         """
         text = self._texts.get(place)
         if text is None or frame <= text.frame:
@@ -89,7 +100,9 @@ class SplitSecrets:
             text = self._texts[place] = _Text()
         text.frame = frame
         return [
-            (self._redact_key_piece if text.key_left else self._redact_open_piece)(text, piece, is_line=is_line)
+            (self._redact_key_piece if text.key_left else self._redact_open_piece)(
+                text, piece, is_line=is_line
+            )
             for piece in pieces
         ]
 
@@ -107,7 +120,9 @@ class SplitSecrets:
             return self._label(piece)
         inside = max(end - len(text.tail), 0)
         text.key_left, text.tail = 0, b""
-        return self._label(piece[:inside]) + self._redact_open_piece(text, piece[inside:], is_line=is_line)
+        return self._label(piece[:inside]) + self._redact_open_piece(
+            text, piece[inside:], is_line=is_line
+        )
 
     def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
@@ -126,14 +141,20 @@ class SplitSecrets:
             rest = data[max(begin.end(), offset) :]
             if rest.strip() and not is_line:  # the rest of a line is judged with the line
                 edits.append(Edit(len(data) - len(rest), len(data), rest, False))
-        moved = [(edit, max(edit.start - offset, 0), edit.end - offset) for edit in edits if edit.end > offset]
+        moved = [
+            (edit, max(edit.start - offset, 0), edit.end - offset)
+            for edit in edits
+            if edit.end > offset
+        ]
         inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
         return self._scrub.apply_edits(piece, inside) if inside else piece
 
     def _is_prose(self, data: bytes) -> bool:
         """Whether a text certainly has no secret: prose, if no policy demands more."""
         return bool(
-            type(self._scrub) is Scrubber and _PROSE.fullmatch(data) and not self._scrub.seen.may_contain_secret(data)
+            type(self._scrub) is Scrubber
+            and _PROSE.fullmatch(data)
+            and not self._scrub.seen.may_contain_secret(data)
         )
 
     def _find_edits(self, data: bytes) -> list[Edit]:
@@ -152,12 +173,16 @@ class SplitSecrets:
             if edit.known and edit.end < len(data):
                 self._scrub.learn_secret(edit.secret)
         known = self._scrub.seen.find_secrets(data)
-        if (beginning := self._scrub.seen.find_cut_secret(data)) and beginning[1] - beginning[0] >= SHORTEST:
+        if (beginning := self._scrub.seen.find_cut_secret(data)) and beginning[1] - beginning[
+            0
+        ] >= SHORTEST:
             known.append(beginning)
         return edits + [Edit(*hit, False) for hit in known]
 
     def _label(self, piece: bytes) -> bytes:
-        return self._scrub.apply_edits(piece, [Edit(0, len(piece), piece, False)] if piece.strip() else [])
+        return self._scrub.apply_edits(
+            piece, [Edit(0, len(piece), piece, False)] if piece.strip() else []
+        )
 
     def save(self) -> list[Any]:
         """Return plain values for `restore`, which hold unredacted text."""
@@ -169,12 +194,14 @@ class SplitSecrets:
 
 
 def _looks_generated(word: bytes) -> bool:
-    """Whether a word may be the beginning of a key; keys of capitals alone have digits only here and there."""
+    """Whether a word may be the beginning of a key; keys of capitals alone have digits only here
+    and there."""
     return looks_random(word) or (len(word) >= _CAPITALS and word.isupper())
 
 
 def _tail_of(data: bytes) -> bytes:
-    """Return the last words of a text, and all white space between and after them; all of a short text."""
+    """Return the last words of a text, and all white space between and after them; all of a short
+    text."""
     if len(data) <= _SHORT_TAIL:
         return data
     words = data.rsplit(None, _TAIL_WORDS)

@@ -1,8 +1,10 @@
-"""The relay: forwards bytes between client and agent as received and appends a copy of them to the journal.
+"""The relay: forwards bytes between client and agent as received and appends a copy of them to the
+journal.
 
 Imports little, so that it starts fast.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Relays:
 - `server`: all connections of one relay

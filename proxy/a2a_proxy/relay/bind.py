@@ -16,7 +16,8 @@ _NEXT_PORTS = 64
 
 
 async def bind_listener(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
-    """Return the sockets of one listener, all on one port. Raises RouteError if an address cannot be bound."""
+    """Return the sockets of one listener, all on one port. Raises RouteError if an address cannot
+    be bound."""
     for attempt in range(_PORT_ATTEMPTS):
         try:
             return await _bind_once(loop, listen)
@@ -68,18 +69,21 @@ def _explain_bind_error(listen: Listen, error: OSError) -> RouteError:
     where = format_address(listen.host, listen.port)
     if error.errno == errno.EADDRINUSE:
         return RouteError(
-            f"port {listen.port} is in use", f"stop the program that listens on {where}, or choose another port"
+            f"port {listen.port} is in use",
+            f"stop the program that listens on {where}, or choose another port",
         )
     if error.errno == errno.EACCES:
-        return RouteError(f"no permission to listen on port {listen.port}", "choose a port above 1023")
+        return RouteError(
+            f"no permission to listen on port {listen.port}", "choose a port above 1023"
+        )
     reason = (error.strerror or str(error)).lower()
     hint = hint_for(error, f"to listen on this machine only: --listen :{listen.port}")
     return RouteError(f"cannot listen on {where}: {reason}", hint)
 
 
 def bind_next_port(neighbours: list[socket.socket]) -> list[socket.socket]:
-    """Return sockets on the hosts of `neighbours`, on the first free port after theirs, or an empty list if none of the
-    next 64 ports is free."""
+    """Return sockets on the hosts of `neighbours`, on the first free port after theirs, or an empty
+    list if none of the next 64 ports is free."""
     hosts = [(sock.family, sock.getsockname()) for sock in neighbours]
     first = int(hosts[0][1][1]) + 1
     for port in range(first, min(first + _NEXT_PORTS, 65536)):

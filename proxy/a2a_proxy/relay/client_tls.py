@@ -1,4 +1,5 @@
-"""TLS toward clients: a listener's connections are accepted with and without TLS, which their first byte shows."""
+"""TLS toward clients: a listener's connections are accepted with and without TLS, which their first
+byte shows."""
 
 from __future__ import annotations
 
@@ -23,13 +24,22 @@ from a2a_proxy.wire.detect import TLS_BYTE
 HANDSHAKE_SECONDS = 10.0
 """Seconds that a client may take for its ClientHello, and again for the rest of the handshake."""
 LISTENER_PROTOCOLS = (HTTP1, HTTP2)
-"""The protocols of a listener, the preferred first: agent cards are edited in HTTP/1.1; gRPC clients offer h2 alone."""
+"""The protocols of a listener, the preferred first: agent cards are edited in HTTP/1.1; gRPC
+clients offer h2 alone."""
 
 _DECODE_ERROR = b"\x15\x03\x01\x00\x02\x02\x32"
 """A fatal alert (RFC 8446, 6)."""
-_REFUSALS = ("unknown ca", "certificate unknown", "bad certificate", "unsupported certificate", "certificate expired")
+_REFUSALS = (
+    "unknown ca",
+    "certificate unknown",
+    "bad certificate",
+    "unsupported certificate",
+    "certificate expired",
+)
 """Alerts of clients that do not accept the proxy's certificate."""
-_TRUST_HINT = 'make it trust the proxy: eval "$(a2a-proxy ca env)" before it starts, or a2a-proxy ca export'
+_TRUST_HINT = (
+    'make it trust the proxy: eval "$(a2a-proxy ca env)" before it starts, or a2a-proxy ca export'
+)
 
 
 class ServerContext(msgspec.Struct, frozen=True):
@@ -43,7 +53,8 @@ class ServerContexts(Protocol):
     """The TLS contexts for the names that clients ask for (`certificates.contexts`)."""
 
     def find_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext | None:
-        """Return the context for a name that prefers these ALPN protocols in this order, or None if there is none."""
+        """Return the context for a name that prefers these ALPN protocols in this order, or None if
+        there is none."""
 
     def make_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext:
         """Return such a context, created if there is none. Called in a thread. Raises OSError."""
@@ -66,24 +77,31 @@ class HandshakeFailure(msgspec.Struct, frozen=True):
 
 
 Begin = Callable[[TlsFacts | None], asyncio.Protocol]
-"""Called when a client's connection is established, with the facts of its TLS handshake; returns its protocol."""
+"""Called when a client's connection is established, with the facts of its TLS handshake; returns
+its protocol."""
 
 
 class ClientTls:
     """Accepts the clients of listeners that take TLS."""
 
-    def __init__(self, contexts: ServerContexts, trust_hint: str = _TRUST_HINT, *, required: bool = False) -> None:
-        """Create the acceptor. `trust_hint` is the action for clients that refuse the certificate. With `required`,
-        clients without TLS are refused, because they cannot present a certificate.
+    def __init__(
+        self, contexts: ServerContexts, trust_hint: str = _TRUST_HINT, *, required: bool = False
+    ) -> None:
+        """Create the acceptor. `trust_hint` is the action for clients that refuse the certificate.
+        With `required`, clients without TLS are refused, because they cannot present a certificate.
         """
         self._contexts = contexts
         self._trust_hint = trust_hint
         self._required = required
 
-    async def accept(self, sock: socket.socket, begin: Begin, fail: Callable[[HandshakeFailure], None]) -> None:
-        """Give an accepted connection to the protocol of `begin`, after the handshake if the client speaks TLS.
+    async def accept(
+        self, sock: socket.socket, begin: Begin, fail: Callable[[HandshakeFailure], None]
+    ) -> None:
+        """Give an accepted connection to the protocol of `begin`, after the handshake if the client
+        speaks TLS.
 
-        A client whose handshake fails is closed, and `fail` is called. A client that is gone is closed silently.
+        A client whose handshake fails is closed, and `fail` is called. A client that is gone is
+        closed silently.
         """
         accepted = _Accepted()
         try:
@@ -93,7 +111,8 @@ class ClientTls:
             elif self._required and first:
                 failure = _fail(
                     "the client speaks no TLS and --client-ca asks for its certificate",
-                    f"a client without TLS was refused at {_local_address(sock)}: --client-ca asks for its certificate",
+                    f"a client without TLS was refused at {_local_address(sock)}: --client-ca asks "
+                    f"for its certificate",
                     "let the client use https:// and a certificate",
                 )
             else:
@@ -107,14 +126,17 @@ class ClientTls:
             if not accepted.is_adopted:
                 sock.close()
 
-    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted, begin: Begin) -> HandshakeFailure | None:
+    async def _accept_tls(
+        self, sock: socket.socket, accepted: _Accepted, begin: Begin
+    ) -> HandshakeFailure | None:
         """Complete the handshake, or return the reason why that is impossible."""
         where = _local_address(sock)
         hello = await peek_hello(sock, HANDSHAKE_SECONDS)
         if hello is HelloGap.INCOMPLETE:
             return _fail(
                 "the client sent only a part of its ClientHello",
-                f"a client of {where} began a TLS handshake and sent only a part of its ClientHello",
+                f"a client of {where} began a TLS handshake and sent only a part of its "
+                f"ClientHello",
                 "the client, or a proxy between, must send the rest",
             )
         if isinstance(hello, HelloGap):
@@ -125,15 +147,23 @@ class ClientTls:
                 "the client must speak TLS or plain HTTP there",
             )
         name = hello.server_name or _certificate_host(sock)
-        return await self._shake_hands(sock, accepted, begin, hello, name, LISTENER_PROTOCOLS, self._trust_hint)
+        return await self._shake_hands(
+            sock, accepted, begin, hello, name, LISTENER_PROTOCOLS, self._trust_hint
+        )
 
     async def intercept(
-        self, sock: socket.socket, begin: Begin, hello: ClientHello, name: str, protocols: tuple[str, ...]
+        self,
+        sock: socket.socket,
+        begin: Begin,
+        hello: ClientHello,
+        name: str,
+        protocols: tuple[str, ...],
     ) -> HandshakeFailure | None:
-        """Complete the handshake with a client that takes this connection for one to the host `name`.
+        """Complete the handshake with a client that takes this connection for one to the host
+        `name`.
 
-        Returns None if the protocol of `begin` has the connection, or the reason why that is impossible; the connection
-        is then closed. Raises OSError if the client is gone.
+        Returns None if the protocol of `begin` has the connection, or the reason why that is
+        impossible; the connection is then closed. Raises OSError if the client is gone.
         """
         accepted = _Accepted()
         try:
@@ -153,16 +183,26 @@ class ClientTls:
         protocols: tuple[str, ...],
         trust_hint: str,
     ) -> HandshakeFailure | None:
-        """Complete the handshake with a certificate for `name`, or return the reason why that is impossible."""
+        """Complete the handshake with a certificate for `name`, or return the reason why that is
+        impossible."""
         where = _local_address(sock)
         server = self._contexts.find_context(name, protocols)
         if server is None:
             try:
                 loop = asyncio.get_running_loop()
-                server = await loop.run_in_executor(None, self._contexts.make_context, name, protocols)
+                server = await loop.run_in_executor(
+                    None, self._contexts.make_context, name, protocols
+                )
             except OSError as error:
-                text = f"cannot create a certificate for {name}: {(error.strerror or str(error)).lower()}"
-                return _fail(text, text, "check the disk and the permissions of the folder for temporary files")
+                text = (
+                    f"cannot create a certificate for {name}: "
+                    f"{(error.strerror or str(error)).lower()}"
+                )
+                return _fail(
+                    text,
+                    text,
+                    "check the disk and the permissions of the folder for temporary files",
+                )
         transport = TlsTransport(server.context, server_side=True)
         await accepted.adopt(sock, lambda: transport)
         try:
@@ -171,7 +211,9 @@ class ClientTls:
             return _explain_error(error, where, name, trust_hint)
         except ValueError:  # Python decodes the names as UTF-8
             text = "a client's certificate cannot be read"
-            return _fail(text, f"{text} at {where}", "its names must be text: give the client another one")
+            return _fail(
+                text, f"{text} at {where}", "its names must be text: give the client another one"
+            )
         facts = describe_handshake(transport.ssl_object, hello.server_name, server.certificate)
         transport.begin(begin(facts))
         return None
@@ -186,7 +228,8 @@ class _Accepted(asyncio.Protocol):
         self._make: Callable[[], asyncio.Protocol]
 
     async def adopt(self, sock: socket.socket, make: Callable[[], asyncio.Protocol]) -> None:
-        """Give the socket to the protocol that `make` returns, which is called once there is a transport."""
+        """Give the socket to the protocol that `make` returns, which is called once there is a
+        transport."""
         self._make = make
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self, sock)
 
@@ -237,6 +280,7 @@ def _local_address(sock: socket.socket) -> str:
 
 
 def _certificate_host(sock: socket.socket) -> str:
-    """Return the address that the client has connected to, an IPv4 address mapped into IPv6 as such."""
+    """Return the address that the client has connected to, an IPv4 address mapped into IPv6 as
+    such."""
     address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
     return str(getattr(address, "ipv4_mapped", None) or address)

@@ -10,8 +10,8 @@ Clock = Callable[[], int]
 
 
 def session_clock() -> Clock:
-    """Return a clock set once from the system time. It follows the monotonic clock, so a corrected system clock never
-    turns it back."""
+    """Return a clock set once from the system time. It follows the monotonic clock, so a corrected
+    system clock never turns it back."""
     offset = time.time_ns() - time.monotonic_ns()
     monotonic = time.monotonic_ns
     return lambda: offset + monotonic()

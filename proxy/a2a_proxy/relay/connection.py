@@ -1,8 +1,10 @@
-"""One relayed connection: the client leg and the agent leg. Bytes are forwarded first and captured second.
+"""One relayed connection: the client leg and the agent leg. Bytes are forwarded first and captured
+second.
 
-Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface, with a TLS handshake or
-with a request for a forward proxy, and whether those of an agent that sends first may be HTTP/2. Where traffic is
-edited, an editor (`edits`) is between the two legs; the captured copy still holds the bytes that each peer sent.
+Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface, with
+a TLS handshake or with a request for a forward proxy, and whether those of an agent that sends
+first may be HTTP/2. Where traffic is edited, an editor (`edits`) is between the two legs; the
+captured copy still holds the bytes that each peer sent.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ClientProcess, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
+from a2a_proxy.model.chunk import (
+    ChunkKind,
+    ClientProcess,
+    ConnectionFacts,
+    DialFacts,
+    Direction,
+    PassedFacts,
+    TlsFacts,
+)
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
@@ -35,26 +45,33 @@ from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT, Tls, describe_upstream, explain_handshake_error
+from a2a_proxy.relay.tls import (
+    HTTP1,
+    HTTP2,
+    PASS_HINT,
+    Tls,
+    describe_upstream,
+    explain_handshake_error,
+)
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
-"""Seconds that a client may send nothing before the upstream is chosen without its first bytes, or before it gets
-the first bytes of the agent."""
+"""Seconds that a client may send nothing before the upstream is chosen without its first bytes, or
+before it gets the first bytes of the agent."""
 FLUSH_SECONDS = 1.0
 """Seconds that bytes sent before a reset may take to be delivered before the reset is passed on."""
 FLUSH_POLL_SECONDS = 0.002
 REFUSAL_SECONDS = 5.0
-"""Seconds that a client may take to show which protocol it speaks, and to send the body of its request, if the upstream
-cannot be reached."""
+"""Seconds that a client may take to show which protocol it speaks, and to send the body of its
+request, if the upstream cannot be reached."""
 LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
-"""Bytes of a client that are kept until the agent has sent the first ones, and bytes of an agent that are held
-until its client sends the first ones."""
+"""Bytes of a client that are kept until the agent has sent the first ones, and bytes of an agent
+that are held until its client sends the first ones."""
 HANDSHAKE_FAILED = "TLS handshake failed: "
 """How the reason of a connection begins that ended in its TLS handshake."""
 
@@ -62,7 +79,8 @@ _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 """The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
 
 _SETTINGS_HEAD = b"\x04\0\0\0\0\0"
-"""Type, flags and stream of the first frame of an HTTP/2 server. Its length, before them, is below 65,536 bytes."""
+"""Type, flags and stream of the first frame of an HTTP/2 server. Its length, before them, is below
+65,536 bytes."""
 
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
@@ -141,21 +159,24 @@ class Leg(asyncio.Protocol):
         self.tls = False
         """Whether this leg uses TLS."""
         self.is_cut = False
-        """Whether the peer ended TLS without close_notify, so that its last bytes may be missing."""
+        """Whether the peer ended TLS without close_notify, so that its last bytes may be
+        missing."""
         self._connection_number = connection.number
         self._append = connection.context.append
         self._clock = connection.context.clock
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the leg: the connection to the peer is established."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
+        self.transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport has the same interface
         self.tls = transport.get_extra_info("ssl_object") is not None
         tcp.tune_socket(self.transport)
         self.connection.on_leg_connected(self)
 
     def data_received(self, data: bytes) -> None:
-        """Forward bytes, then capture them. The time is taken first: the receiver may act before this process runs
-        again."""
+        """Forward bytes, then capture them. The time is taken first: the receiver may act before
+        this process runs again."""
         self.last_received_at = at = self._clock()
         edits = self.forward(data)
         self.received_bytes += len(data)
@@ -185,7 +206,9 @@ class Leg(asyncio.Protocol):
             rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
-            reason = self.connection.on_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
+            reason = (
+                self.connection.on_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
+            )
             self.record_chunk(_RESET, (reason or str(exc)).encode(errors="replace"))
         self.connection.on_leg_lost(self)
 
@@ -205,8 +228,8 @@ class Leg(asyncio.Protocol):
             self.transport.pause_reading()  # type: ignore[union-attr]
 
     def resume_reading(self) -> None:
-        """Read from this peer again unless its bytes still wait to be edited. Not after FIN, because uvloop would
-        report the FIN twice."""
+        """Read from this peer again unless its bytes still wait to be edited. Not after FIN,
+        because uvloop would report the FIN twice."""
         if self.is_alive and not self.fin_received and not self.delayed:
             self.transport.resume_reading()  # type: ignore[union-attr]
 
@@ -230,7 +253,8 @@ class Leg(asyncio.Protocol):
             self.transport.write(data)  # type: ignore[union-attr]
 
     def write_eof(self, *, cut: bool = False) -> None:
-        """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
+        """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be
+        missing."""
         if self.is_alive:
             self.fin_sent = True
             tcp.write_eof(self.transport, cut=cut)  # type: ignore[arg-type]
@@ -239,7 +263,9 @@ class Leg(asyncio.Protocol):
         """Append no bytes of this peer to the journal."""
         append = self._append
 
-        def append_others(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        def append_others(
+            kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+        ) -> None:
             if kind is not _DATA:
                 append(kind, direction, connection, at, data)
 
@@ -264,10 +290,14 @@ class ProxyConnection:
     """A client connection and the upstream connection opened for it."""
 
     def __init__(
-        self, number: int, listener: ListenerState, context: RelayContext, early: EarlyUpstream | None = None
+        self,
+        number: int,
+        listener: ListenerState,
+        context: RelayContext,
+        early: EarlyUpstream | None = None,
     ) -> None:
-        """Create the connection. It dials an upstream after the client's leg is established, unless `early` is there:
-        an upstream that was dialled before.
+        """Create the connection. It dials an upstream after the client's leg is established, unless
+        `early` is there: an upstream that was dialled before.
         """
         self.number = number
         self.context = context
@@ -293,22 +323,25 @@ class ProxyConnection:
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._first_agent_data = bytearray()
-        """The beginning of HTTP/2 that the agent sent before the client, if an editor must see it."""
+        """The beginning of HTTP/2 that the agent sent before the client, if an editor must see
+        it."""
         self._unanswered_data: bytearray | None = bytearray()
-        """All bytes that were forwarded to the agent while it has sent none; None if they are not kept."""
+        """All bytes that were forwarded to the agent while it has sent none; None if they are not
+        kept."""
         self._later_forwards: tuple[Forward, Forward] = (_discard_data, _discard_data)
-        """How bytes of the client and of the agent are forwarded after the agent's first ones, if the client's are kept
-        until then."""
+        """How bytes of the client and of the agent are forwarded after the agent's first ones, if
+        the client's are kept until then."""
 
     def leave_unread(self, kind: ProtocolKind) -> None:
-        """Record the number of bytes instead of the bytes. Must be called before the client's leg is established."""
+        """Record the number of bytes instead of the bytes. Must be called before the client's leg
+        is established."""
         self._unread_kind = kind
         self.client.leave_unread()
         self.agent.leave_unread()
 
     def refuse(self, reason: str, request: bytes = b"") -> None:
-        """Refuse the client instead of dialling. Must be called before the client's leg is established. `request` are
-        bytes of the client that were taken from its socket."""
+        """Refuse the client instead of dialling. Must be called before the client's leg is
+        established. `request` are bytes of the client that were taken from its socket."""
         self._refusal_reason, self._refused_request = reason, request
 
     def other_leg(self, leg: Leg) -> Leg:
@@ -317,9 +350,13 @@ class ProxyConnection:
 
     @property
     def quiet_since(self) -> int | None:
-        """Time in ns since when the connection is idle with the agent's bytes as the latest, or None while the client
-        waits for a response."""
-        return self.agent.last_received_at if self.agent.last_received_at >= self.client.last_received_at else None
+        """Time in ns since when the connection is idle with the agent's bytes as the latest, or
+        None while the client waits for a response."""
+        return (
+            self.agent.last_received_at
+            if self.agent.last_received_at >= self.client.last_received_at
+            else None
+        )
 
     def close(self) -> None:
         """Close both legs after their buffered bytes are sent."""
@@ -344,7 +381,9 @@ class ProxyConnection:
             self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
-        facts = self._facts(tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"))
+        facts = self._facts(
+            tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname")
+        )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
             self._refuse_client(self._refusal_reason)
@@ -360,8 +399,12 @@ class ProxyConnection:
             self._start_dial(self._route.upstream)
             return
         self.client.forward = self._choose_upstream
-        if not self._route.upstream.tls:  # over TLS the handshake depends on the protocol that the client speaks
-            self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream)
+        if (
+            not self._route.upstream.tls
+        ):  # over TLS the handshake depends on the protocol that the client speaks
+            self._timer = self.context.loop.call_later(
+                SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream
+            )
 
     def _facts(self, client: str, listen: str) -> ConnectionFacts:
         return ConnectionFacts(
@@ -385,8 +428,8 @@ class ProxyConnection:
             self._start_dial(self._route.upstream)
 
     def _refuse_tls_client(self) -> None:
-        """Refuse a client that speaks TLS where only plain text is taken. An upstream with TLS of its own would wait
-        for bytes that it can read."""
+        """Refuse a client that speaks TLS where only plain text is taken. An upstream with TLS of
+        its own would wait for bytes that it can read."""
         assert self.client.transport is not None
         where = tcp.socket_name(self.client.transport, "sockname")
         self.context.show_note(
@@ -399,7 +442,8 @@ class ProxyConnection:
         self._refuse_client("the client speaks TLS, and the proxy takes plain text only")
 
     def _hold_client_data(self, data: bytes) -> None:
-        # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so bytes may always arrive.
+        # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so bytes may
+        # always arrive.
         self._held_data.append(data)
         self.client.pause_reading()
 
@@ -418,14 +462,18 @@ class ProxyConnection:
                 lambda: self.agent,
                 tls=self.context.tls,
                 protocols=(protocol,),
-                is_refused=self.context.is_own if self._listener.forwarded or self.context.proxy else None,
+                is_refused=self.context.is_own
+                if self._listener.forwarded or self.context.proxy
+                else None,
                 proxy=self.context.proxy,
             )
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls or error.hint:
                     self.context.show_note(
-                        ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True)
+                        ConsoleNote(
+                            f"no connection to {upstream.text}: {error}", error.hint, loud=True
+                        )
                     )
                 self._refuse_client(str(error))
 
@@ -443,7 +491,10 @@ class ProxyConnection:
         self._edit_plan = self._listener.plan_edits(
             self._upstream, listen, self.client.transport, agent, tls=self.client.tls
         )
-        self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
+        self.client.forward, self.agent.forward = (
+            self._forward_first_data,
+            self.client.transport.write,
+        )
         if self._edit_plan is not None:
             self.agent.forward = self._hold_agent_data
         if self._held_data:
@@ -456,8 +507,8 @@ class ProxyConnection:
             self.client.resume_reading()
 
     def _forward_first_data(self, data: bytes) -> list[EditFact] | None:
-        """Forward the client's first bytes, which identify its protocol. Fewer bytes than a preface are held, and only
-        if the connection may be edited."""
+        """Forward the client's first bytes, which identify its protocol. Fewer bytes than a preface
+        are held, and only if the connection may be edited."""
         begin = self._first_bytes + data
         if _PROXY_REQUEST.match(begin) and not self._listener.forwarded:
             self._tell_proxy_client(begin)
@@ -468,7 +519,10 @@ class ProxyConnection:
         assert self.agent.transport is not None
         assert self.client.transport is not None
         http2 = begin.startswith(PREFACE)
-        self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
+        self.client.forward, self.agent.forward = plain = (
+            self.agent.transport.write,
+            self.client.transport.write,
+        )
         if self._edit_plan is not None:
             self._editing = self._make_editing(http2, self._edit_plan, plain)
             self.client.forward, self.agent.forward = (
@@ -490,10 +544,12 @@ class ProxyConnection:
         return self.client.forward(begin)
 
     def _hold_agent_data(self, data: bytes) -> None:
-        """Hold the first bytes of an agent that sends before the client while they may be HTTP/2, for a moment: its
-        client begins without them. Other bytes are what the client waits for."""
+        """Hold the first bytes of an agent that sends before the client while they may be HTTP/2,
+        for a moment: its client begins without them. Other bytes are what the client waits for."""
         if not self._first_agent_data:
-            self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._release_agent_data)
+            self._timer = self.context.loop.call_later(
+                SILENT_CLIENT_SECONDS, self._release_agent_data
+            )
         self._first_agent_data += data
         held = self._first_agent_data
         if held[0] or not _SETTINGS_HEAD.startswith(held[3 : 3 + len(_SETTINGS_HEAD)]):
@@ -502,7 +558,8 @@ class ProxyConnection:
             self.agent.pause_reading()
 
     def _release_agent_data(self) -> None:
-        """Forward what the agent sent before the client, and what it sends until the client sends."""
+        """Forward what the agent sent before the client, and what it sends until the client
+        sends."""
         self._cancel_timer()
         held = bytes(self._first_agent_data)
         self._first_agent_data.clear()
@@ -512,7 +569,9 @@ class ProxyConnection:
             if not self.client.is_full:
                 self.agent.resume_reading()
 
-    def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
+    def _make_editing(
+        self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]
+    ) -> ConnectionEditing:
         context, guarded = self.context, (self.agent.write, self.client.write)
         editor: Editor
         on_edits: Callable[[list[EditFact]], None] = self.record_edits
@@ -521,26 +580,35 @@ class ProxyConnection:
         else:
             from a2a_proxy.relay.fault_editing import make_fault_editor
 
-            editor, plain, on_edits = make_fault_editor(http2, plan, plan.faults), guarded, self._record_late_edits
+            editor, plain, on_edits = (
+                make_fault_editor(http2, plan, plan.faults),
+                guarded,
+                self._record_late_edits,
+            )
         delay, loop = self._delay_reading, context.loop
-        return ConnectionEditing(editor, loop, context.work, context.held, plain, guarded, on_edits, delay)
+        return ConnectionEditing(
+            editor, loop, context.work, context.held, plain, guarded, on_edits, delay
+        )
 
     def _tell_proxy_client(self, begin: bytes) -> None:
-        """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
+        """Tell the user that a client takes a listener for a forward proxy; the agent answers
+        it."""
         assert self.client.transport is not None
         where = tcp.socket_name(self.client.transport, "sockname")
         method = begin.partition(b" ")[0].decode("ascii")
         self.context.show_note(
             ConsoleNote(
-                f"a client uses {where} as its HTTP proxy ({method}), but that port leads to one agent",
-                "for clients with HTTP_PROXY: --forward :PORT; else let the client call that port itself",
+                f"a client uses {where} as its HTTP proxy ({method}), but that port leads to one "
+                f"agent",
+                "for clients with HTTP_PROXY: --forward :PORT; else let the client call that port "
+                "itself",
                 loud=True,
             )
         )
 
     def record_faults(self, facts: list[EditFact], at: int) -> None:
-        """Append records of faults that concern bytes received at `at` (ns). They must precede these bytes in the
-        journal: the recorder marks events while it decodes them."""
+        """Append records of faults that concern bytes received at `at` (ns). They must precede
+        these bytes in the journal: the recorder marks events while it decodes them."""
         for fact in facts:
             if fact.kind == "fault" and (data := encode_edit_record(fact)) is not None:
                 self.context.append(_EDIT, fact.direction, self.number, at, data)
@@ -551,8 +619,8 @@ class ProxyConnection:
         self.record_edits(facts)
 
     def record_edits(self, facts: list[EditFact] | None) -> None:
-        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended. Faults of
-        events are already recorded."""
+        """Append EDIT records and show notes for an editor's results, and remove an editor that has
+        ended. Faults of events are already recorded."""
         for fact in facts or ():
             if fact.kind == "fault":
                 continue
@@ -573,7 +641,8 @@ class ProxyConnection:
             editing.finish()
 
     def _end_by_fault(self, *, reset: bool) -> None:
-        """End the connection with the client because of a fault; that with the agent ends with it."""
+        """End the connection with the client because of a fault; that with the agent ends with
+        it."""
         self._stop_editing()
         self.client.forward = self.agent.forward = _discard_data
         if reset:
@@ -582,8 +651,8 @@ class ProxyConnection:
             self.client.close()
 
     def _delay_reading(self, direction: Direction, delayed: bool) -> None:
-        """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close
-        is passed on after them."""
+        """Stop or resume reading from a sender. While its bytes wait to be edited, no more are
+        read; its FIN or close is passed on after them."""
         side = self.client if direction is Direction.TO_AGENT else self.agent
         side.delayed = delayed
         if delayed:
@@ -596,8 +665,9 @@ class ProxyConnection:
         elif not self.other_leg(side).is_full:
             side.resume_reading()
 
-    # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has sent a request. One
-    # that refuses TLS 1.3 for want of a certificate may do so after the client's request. Both clients get a response.
+    # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has
+    # sent a request. One that refuses TLS 1.3 for want of a certificate may do so after the
+    # client's request. Both clients get a response.
 
     def _forward_unanswered(self, data: bytes) -> list[EditFact] | None:
         if self._unanswered_data is not None:
@@ -607,17 +677,22 @@ class ProxyConnection:
         return self._later_forwards[0](data)
 
     def _forward_first_answer(self, must_be_http2: bool, data: bytes) -> list[EditFact] | None:
-        if must_be_http2 and data[0]:  # SETTINGS must be first, and its length is below 65,536 bytes
+        if (
+            must_be_http2 and data[0]
+        ):  # SETTINGS must be first, and its length is below 65,536 bytes
             line = data.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
             hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
-            if self._drop_agent(f"it does not speak HTTP/2 without TLS (h2c), its first line is {line!r}; {hint}"):
+            if self._drop_agent(
+                f"it does not speak HTTP/2 without TLS (h2c), its first line is {line!r}; {hint}"
+            ):
                 return None
         self._unanswered_data = None
         self.client.forward, self.agent.forward = self._later_forwards
         return self.agent.forward(data)
 
     def _drop_agent(self, reason: str) -> bool:
-        """Refuse the client in place of an agent to which its bytes were forwarded. Return whether that is possible."""
+        """Refuse the client in place of an agent to which its bytes were forwarded. Return whether
+        that is possible."""
         if self._unanswered_data is None or not self.client.is_alive:
             return False
         self._stop_editing()
@@ -641,7 +716,9 @@ class ProxyConnection:
             self._answer_refused_client()
             self._end_refusal()
         elif self._dial_task is None and self.agent.transport is None:
-            self._start_dial(self._route.upstream)  # none is chosen yet, and the client sends nothing more
+            self._start_dial(
+                self._route.upstream
+            )  # none is chosen yet, and the client sends nothing more
         elif other.transport is not None:
             self._pass_eof(leg)
 
@@ -656,8 +733,8 @@ class ProxyConnection:
             self.close()
 
     def _flush_held_data(self, leg: Leg) -> None:
-        """Forward the held bytes of `leg`, because its peer sends no more. An agent's first bytes wait for the client's
-        no longer."""
+        """Forward the held bytes of `leg`, because its peer sends no more. An agent's first bytes
+        wait for the client's no longer."""
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
@@ -667,20 +744,23 @@ class ProxyConnection:
             self.record_edits(self._editing.feed_eof(leg.direction))
 
     def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> str:
-        """Tell the user and the client why an upstream refused TLS after the handshake, as for a missing certificate
-        with TLS 1.3, and return the reason for the recording; empty for other errors."""
+        """Tell the user and the client why an upstream refused TLS after the handshake, as for a
+        missing certificate with TLS 1.3, and return the reason for the recording; empty for other
+        errors."""
         if leg is not self.agent or leg.received_bytes:
             return ""
         reason = explain_handshake_error(error, self._upstream, ())
         text = f"no connection to {self._upstream.text}: {reason}"
         opened = f"{PASS_HINT}{self._upstream.host}" if self._early is not None else ""
-        self.context.show_note(ConsoleNote(text, "; ".join(filter(None, (reason.hint, opened))), loud=True))
+        self.context.show_note(
+            ConsoleNote(text, "; ".join(filter(None, (reason.hint, opened))), loud=True)
+        )
         self._drop_agent(str(reason))
         return f"{HANDSHAKE_FAILED}{str(reason).removeprefix('the TLS handshake failed: ')}"
 
     def record_failed_handshake(self, client: str, listen: str, reason: str) -> None:
-        """Record a client that connected from `client` to `listen` (both `host:port`), and whose TLS handshake failed.
-        Such a connection has no legs."""
+        """Record a client that connected from `client` to `listen` (both `host:port`), and whose
+        TLS handshake failed. Such a connection has no legs."""
         self.client.record_chunk(_OPEN, msgspec.json.encode(self._facts(client, listen)))
         self.client.record_chunk(_RESET, f"{HANDSHAKE_FAILED}{reason}".encode(errors="replace"))
         self._finish_connection()
@@ -709,8 +789,8 @@ class ProxyConnection:
             other.close()
 
     def _reset_when_sent(self, leg: Leg, deadline: float) -> None:
-        """Reset a leg once the peer has received all bytes, or at the deadline: RST makes the kernel discard unsent
-        bytes."""
+        """Reset a leg once the peer has received all bytes, or at the deadline: RST makes the
+        kernel discard unsent bytes."""
         if leg.is_lost or leg.transport is None:
             return
         loop = self.context.loop
@@ -752,7 +832,9 @@ class ProxyConnection:
 
     def _refuse_client(self, reason: str) -> None:
         self._refusal_reason = reason
-        self.client.record_chunk(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason)))
+        self.client.record_chunk(
+            _DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason))
+        )
         self.client.forward = self._hold_refused_data
         self._timer = self.context.loop.call_later(REFUSAL_SECONDS, self._end_refusal)
         self._answer_refused_client()
@@ -762,7 +844,9 @@ class ProxyConnection:
 
     def _hold_refused_data(self, data: bytes) -> None:
         self._held_data.append(data)
-        self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
+        self.context.loop.call_soon(
+            self._answer_refused_client
+        )  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
         from a2a_proxy.relay.refusal import make_refusal
@@ -772,7 +856,10 @@ class ProxyConnection:
             return
         if self._refusal is None:
             self._refusal = make_refusal(
-                data, unreachable(self._upstream.address, self._refusal_reason, self._listener.upstream_label)
+                data,
+                unreachable(
+                    self._upstream.address, self._refusal_reason, self._listener.upstream_label
+                ),
             )
         if self._refusal is None:
             self._held_data = [data]
@@ -797,8 +884,8 @@ class ProxyConnection:
             self.client.close()
 
     def _close_refused_client(self) -> None:
-        """Close a refused client with FIN, and read from it for a moment: RST would make a client that still sends lose
-        the response."""
+        """Close a refused client with FIN, and read from it for a moment: RST would make a client
+        that still sends lose the response."""
         self._cancel_timer()
         self.client.forward = _discard_data
         self.client.write_eof()
@@ -810,7 +897,9 @@ class ProxyConnection:
             self._timer = None
 
 
-def _ignore_record(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+def _ignore_record(
+    kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+) -> None:
     """Ignore a record (for `Leg.stop_recording`)."""
 
 

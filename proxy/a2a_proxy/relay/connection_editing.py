@@ -1,4 +1,5 @@
-"""The editing of one connection: runs an editor between its two legs. Bytes in, timers, bytes out, in any protocol."""
+"""The editing of one connection: runs an editor between its two legs. Bytes in, timers, bytes out,
+in any protocol."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from a2a_proxy.relay.held_bytes import HeldBytes
 Write = Callable[[bytes], object]
 
 WORK_AT_ONCE = 8192
-"""Units of work (`Editor.budget`) that a connection may do for bytes received within one millisecond: about 400 small
-requests, which is more than it can do in that time without delaying others. The rest is queued."""
+"""Units of work (`Editor.budget`) that a connection may do for bytes received within one
+millisecond: about 400 small requests, which is more than it can do in that time without delaying
+others. The rest is queued."""
 WORK_PER_STEP = 1024
 """Units of queued work of one connection before the next connection gets its turn."""
 WORK_PER_TURN = 4096
@@ -40,7 +42,8 @@ class _Backlog(msgspec.Struct, frozen=True):
 
 
 class WorkQueue:
-    """Work of all connections that is deferred to later turns of the event loop. Connections take turns."""
+    """Work of all connections that is deferred to later turns of the event loop. Connections take
+    turns."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -70,9 +73,10 @@ class WorkQueue:
 class ConnectionEditing:
     """Feeds one editor. Its methods return the edits to record in the journal.
 
-    Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait in a backlog that
-    the queue processes in order; `delay` tells the caller to stop reading meanwhile, and while the editor delays a
-    direction or all connections together hold too many bytes.
+    Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait
+    in a backlog that the queue processes in order; `delay` tells the caller to stop reading
+    meanwhile, and while the editor delays a direction or all connections together hold too many
+    bytes.
     """
 
     def __init__(
@@ -86,17 +90,22 @@ class ConnectionEditing:
         on_edits: Callable[[list[EditFact]], None],
         delay: Callable[[Direction, bool], None],
     ) -> None:
-        """Create the editing of one connection. Each pair holds the function for the agent and the one for the client.
+        """Create the editing of one connection. Each pair holds the function for the agent and the
+        one for the client.
 
-        `account` counts the held bytes. `forwards` are the fast functions for bytes of a peer that has just sent some.
-        `writes` may be called at any time, also when the receiver is gone. `on_edits` gets the edits made while no
-        bytes arrived. `delay` is called with True when the bytes of a direction must wait, and with False when they
-        need not wait any more.
+        `account` counts the held bytes. `forwards` are the fast functions for bytes of a peer that
+        has just sent some. `writes` may be called at any time, also when the receiver is gone.
+        `on_edits` gets the edits made while no bytes arrived. `delay` is called with True when the
+        bytes of a direction must wait, and with False when they need not wait any more.
         """
         self._editor = editor
         self._feed_editor, self._take_edits = editor.feed, editor.take_edits
-        self._pass_to_agent = editor.pass_to_agent if isinstance(editor, QuickEditor) else _never_pass
-        self._pass_to_client = editor.pass_to_client if isinstance(editor, QuickEditor) else _never_pass
+        self._pass_to_agent = (
+            editor.pass_to_agent if isinstance(editor, QuickEditor) else _never_pass
+        )
+        self._pass_to_client = (
+            editor.pass_to_client if isinstance(editor, QuickEditor) else _never_pass
+        )
         self._loop, self._loop_time = loop, loop.time
         self._forward_to_agent, self._forward_to_client = forwards
         self._writes, self._on_edits = writes, on_edits
@@ -127,8 +136,8 @@ class ConnectionEditing:
         return self._queue_bytes(_TO_CLIENT, data)
 
     def feed_eof(self, direction: Direction) -> list[EditFact]:
-        """Handle the FIN sent by the sender of `direction` and return the edits made. The FIN must not be passed on if
-        the direction is delayed afterwards: then call again after the delay."""
+        """Handle the FIN sent by the sender of `direction` and return the edits made. The FIN must
+        not be passed on if the direction is delayed afterwards: then call again after the delay."""
         self._editor.budget = WORK_PER_STEP
         facts = self._write_outputs(self._editor.feed_eof(direction, self._loop_time()))
         self._begin_delays()
@@ -163,7 +172,9 @@ class ConnectionEditing:
             backlog.later.append(data)
             return None
         now = self._loop_time()
-        if now != self._turn:  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
+        if (
+            now != self._turn
+        ):  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
             self._turn, self._editor.budget = now, WORK_AT_ONCE
         facts = self._edit_bytes(direction, data, 0, now)
         self._begin_delays()
@@ -177,14 +188,17 @@ class ConnectionEditing:
         return self._do_step(partial(self._edit_bytes, direction, data, backlog.start))
 
     def _do_step(self, step: Callable[[float], list[EditFact]]) -> int:
-        """Do a step of the work in a turn of its own, at the time that it gets, and return its units."""
+        """Do a step of the work in a turn of its own, at the time that it gets, and return its
+        units."""
         self._turn, self._editor.budget = self._loop_time(), WORK_PER_STEP
         if facts := step(self._turn):
             self._on_edits(facts)
         self._update_delays()
         return WORK_PER_STEP - self._editor.budget
 
-    def _edit_bytes(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
+    def _edit_bytes(
+        self, direction: Direction, data: bytes, start: int, now: float
+    ) -> list[EditFact]:
         parts, position = self._feed_editor(direction, data, now, start), self._editor.position
         self._backlogs[direction] = _Backlog(data, position, []) if position < len(data) else None
         if position < len(data):
@@ -217,11 +231,15 @@ class ConnectionEditing:
         self._update_delays()
 
     def _must_delay(self, direction: Direction) -> bool:
-        return self._backlogs[direction] is not None or self._waits[direction] or self._editor.delays[direction]
+        return (
+            self._backlogs[direction] is not None
+            or self._waits[direction]
+            or self._editor.delays[direction]
+        )
 
     def _begin_delays(self) -> None:
-        """Begin the delays that are necessary now. Those that are not end in another turn, because the caller has not
-        recorded the received bytes and their edits yet."""
+        """Begin the delays that are necessary now. Those that are not end in another turn, because
+        the caller has not recorded the received bytes and their edits yet."""
         for direction in Direction:
             must_delay = self._must_delay(direction)
             if must_delay and not self._delayed[direction]:
@@ -263,7 +281,8 @@ def _never_pass(_: bytes) -> bool:
 
 
 def make_editor(http2: bool, plan: EditPlan) -> Editor:
-    """Return the editor for a connection: `http2` says whether it begins with the HTTP/2 preface."""
+    """Return the editor for a connection: `http2` says whether it begins with the HTTP/2
+    preface."""
     if http2:
         from a2a_proxy.relay.edits.http2 import Http2Editor
 
@@ -288,7 +307,9 @@ def note_for_edit(fact: EditFact) -> ConsoleNote | None:
     if fact.detail.get("what") == "webhook":
         whose = "a request" if fact.direction is _TO_AGENT else "an answer"
         text = f"{whose} was forwarded without a search for webhooks: {reason}"
-        return ConsoleNote(text, "if it has a push configuration, its URL stays as it is", loud=True)
+        return ConsoleNote(
+            text, "if it has a push configuration, its URL stays as it is", loud=True
+        )
     if fact.detail.get("what") == "fault":
         whose = "a request" if fact.direction is _TO_AGENT else "an answer"
         return ConsoleNote(f"{whose} was forwarded without faults: {reason}", loud=True)

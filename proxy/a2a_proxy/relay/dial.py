@@ -1,4 +1,5 @@
-"""Connect to an upstream: resolve its name and try its addresses in order, with TLS if required. Handles no clients."""
+"""Connect to an upstream: resolve its name and try its addresses in order, with TLS if required.
+Handles no clients."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ IsRefused = Callable[[Iterable[str], int], bool]
 
 
 class DialError(Exception):
-    """No address of the upstream answered. The text is the reason; `hint` is the action to take (may be empty)."""
+    """No address of the upstream answered. The text is the reason; `hint` is the action to take
+    (may be empty)."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -58,19 +60,25 @@ async def dial_upstream(
     is_refused: IsRefused | None = None,
     proxy: UpstreamProxy | None = None,
 ) -> None:
-    """Connect `factory`'s protocol to the upstream. `protocols` are the ALPN names that are offered over TLS.
+    """Connect `factory`'s protocol to the upstream. `protocols` are the ALPN names that are offered
+    over TLS.
 
-    `sock` is a non-blocking socket that leads to the upstream already, through another proxy; it is closed on failure.
-    `is_refused` decides on the resolved addresses; `proxy` is used unless it has an exception for the upstream. Raises
-    DialError if no address could be connected within `seconds`.
+    `sock` is a non-blocking socket that leads to the upstream already, through another proxy; it is
+    closed on failure. `is_refused` decides on the resolved addresses; `proxy` is used unless it has
+    an exception for the upstream. Raises DialError if no address could be connected within
+    `seconds`.
     """
-    connect = partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
+    connect = (
+        partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
+    )
     if sock is None and proxy is not None and proxy.leads_to(upstream):
         sock = await connect_socket(upstream, seconds, is_refused=is_refused, proxy=proxy)
     try:
         async with asyncio.timeout(seconds):
             if sock is None:
-                await _dial_first_reachable(upstream, partial(connect, upstream, factory), is_refused)
+                await _dial_first_reachable(
+                    upstream, partial(connect, upstream, factory), is_refused
+                )
             else:
                 await _use_socket(sock, partial(connect, upstream, factory))
     except TimeoutError:
@@ -86,8 +94,8 @@ async def connect_socket(
     is_refused: IsRefused | None = None,
     proxy: UpstreamProxy | None = None,
 ) -> socket.socket:
-    """Return a non-blocking socket that leads to the upstream, without TLS; the arguments are those of
-    `dial_upstream`. Raises DialError."""
+    """Return a non-blocking socket that leads to the upstream, without TLS; the arguments are those
+    of `dial_upstream`. Raises DialError."""
     connected: list[socket.socket] = []
 
     async def connect(target: Target) -> None:
@@ -131,7 +139,9 @@ async def _connect_through(
 
 async def _connect_socket(host: str, port: int) -> socket.socket:
     loop = asyncio.get_running_loop()
-    family, kind, protocol, _, where = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+    family, kind, protocol, _, where = (
+        await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    )[0]
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setblocking(False)
@@ -149,10 +159,15 @@ async def _use_socket(sock: socket.socket, connect: Connect) -> None:
         raise _dial_error(error) from None
 
 
-async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused: IsRefused | None) -> None:
+async def _dial_first_reachable(
+    upstream: Upstream, connect: Connect, is_refused: IsRefused | None
+) -> None:
     hosts = await _resolve_host(asyncio.get_running_loop(), upstream)
     if is_refused is not None and is_refused(hosts, upstream.port):
-        raise DialError("it is a port of the proxy itself", "send requests to the agents, not to the proxy's own ports")
+        raise DialError(
+            "it is a port of the proxy itself",
+            "send requests to the agents, not to the proxy's own ports",
+        )
     for number, host in enumerate(hosts, 1):
         try:
             async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):
@@ -178,7 +193,9 @@ async def _connect_tls(
         if sock := target.get("sock"):
             sock.close()
         if isinstance(error, UnicodeError):
-            raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+            raise TlsError(
+                f"{upstream.host} is no name for which a certificate can be verified"
+            ) from None
         raise
     await asyncio.get_running_loop().create_connection(lambda: transport, **target)
     try:
@@ -186,9 +203,13 @@ async def _connect_tls(
     except ssl.SSLError as error:
         raise explain_handshake_error(error, upstream, protocols) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
-        raise TlsError("it closed the connection during the TLS handshake", CLIENT_CERTIFICATE_HINT) from None
+        raise TlsError(
+            "it closed the connection during the TLS handshake", CLIENT_CERTIFICATE_HINT
+        ) from None
     except ValueError:  # Python decodes the names as UTF-8
-        raise TlsError("its certificate cannot be read: a name in it is no text", INSECURE_HINT) from None
+        raise TlsError(
+            "its certificate cannot be read: a name in it is no text", INSECURE_HINT
+        ) from None
     try:
         check_agreement(transport.ssl_object, protocols)
     except TlsError:

@@ -1,4 +1,5 @@
-"""An upstream connection that is established before the client's leg, for which the client's side waits."""
+"""An upstream connection that is established before the client's leg, for which the client's side
+waits."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from a2a_proxy.relay.route import Upstream
 
 
 class EarlyUpstream(asyncio.Protocol):
-    """Holds a connection to an upstream, and the bytes that arrive on it, until a leg takes it over."""
+    """Holds a connection to an upstream, and the bytes that arrive on it, until a leg takes it
+    over."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
@@ -23,12 +25,15 @@ class EarlyUpstream(asyncio.Protocol):
 
     @property
     def alpn_protocol(self) -> str | None:
-        """The protocol that the upstream has chosen in the TLS handshake; None without TLS or without a choice."""
+        """The protocol that the upstream has chosen in the TLS handshake; None without TLS or
+        without a choice."""
         return None if self._ssl_object is None else self._ssl_object.selected_alpn_protocol()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, and read nothing."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
+        self.transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport has the same interface
         self._ssl_object = transport.get_extra_info("ssl_object")
         self.transport.pause_reading()
 
@@ -48,7 +53,8 @@ class EarlyUpstream(asyncio.Protocol):
         self._is_lost, self._error = True, exc
 
     def hand_over(self, leg: asyncio.Protocol) -> None:
-        """Give the connection to `leg`, and all that has arrived on it. `leg` must resume reading."""
+        """Give the connection to `leg`, and all that has arrived on it. `leg` must resume
+        reading."""
         assert self.transport is not None
         self.transport.set_protocol(leg)
         leg.connection_made(self.transport)

@@ -11,6 +11,7 @@ from a2a_proxy.relay.edits.http2_faults import Http2Faults
 
 
 def make_fault_editor(http2: bool, plan: EditPlan, faults: FaultPlan) -> FaultEditor:
-    """Return the editor for a connection: `http2` says whether it begins with the HTTP/2 preface."""
+    """Return the editor for a connection: `http2` says whether it begins with the HTTP/2
+    preface."""
     stage: Editor = Http2Faults(faults) if http2 else Http1Faults(faults)
     return FaultEditor(stage, make_editor(http2, plan) if plan.changes_messages else None)

@@ -1,4 +1,5 @@
-"""Look at the first bytes of an accepted connection without taking them, before it has a transport."""
+"""Look at the first bytes of an accepted connection without taking them, before it has a
+transport."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ async def peek_bytes(
 ) -> bytes:
     """Return the bytes that the peer has sent so far, which stay in the socket.
 
-    Waits until `is_enough`, but not beyond `limit` bytes, the peer's FIN or RST, or `seconds` (None: no limit). The
-    caller must be ready for fewer bytes, also for none. Raises OSError if the connection broke before the first byte.
+    Waits until `is_enough`, but not beyond `limit` bytes, the peer's FIN or RST, or `seconds`
+    (None: no limit). The caller must be ready for fewer bytes, also for none. Raises OSError if the
+    connection broke before the first byte.
     """
     data = b""
     try:
@@ -26,7 +28,9 @@ async def peek_bytes(
                 except BlockingIOError:
                     pass
                 else:
-                    if len(data) in (len(before), limit) or is_enough(data):  # no more bytes: FIN or RST
+                    if len(data) in (len(before), limit) or is_enough(
+                        data
+                    ):  # no more bytes: FIN or RST
                         return data
                     # Readable only with more bytes than these, or after FIN: no polling.
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(data) + 1)
@@ -39,7 +43,8 @@ async def peek_bytes(
 
 
 async def peek_hello(sock: socket.socket, seconds: float) -> ClientHello | HelloGap:
-    """Return the ClientHello with which a TLS client begins, or why there is none. Raises OSError as `peek_bytes`."""
+    """Return the ClientHello with which a TLS client begins, or why there is none. Raises OSError
+    as `peek_bytes`."""
     reader = ClientHelloReader()
 
     def has_hello(data: bytes) -> bool:

@@ -1,8 +1,8 @@
 """One client of a forward proxy: each of its requests goes to the origin that the request names.
 
-The client's transport is lent to one `ProxyConnection` at a time, so that each recorded connection has one upstream. A
-request for another origin waits for the end of the previous response; then the old connection ends and a new one
-begins, while the client stays connected.
+The client's transport is lent to one `ProxyConnection` at a time, so that each recorded connection
+has one upstream. A request for another origin waits for the end of the previous response; then the
+old connection ends and a new one begins, while the client stays connected.
 """
 
 from __future__ import annotations
@@ -37,24 +37,28 @@ class ForwardClient(asyncio.Protocol):
         on_closed: Callable[[ForwardClient], None],
         requests: Http1Forward | None = None,
     ) -> None:
-        """Create the client. `open_connection` returns a new connection to an origin; `on_closed` is called once.
-        `requests` find the origins; without them requests name their origin as those to a forward proxy."""
+        """Create the client. `open_connection` returns a new connection to an origin; `on_closed`
+        is called once. `requests` find the origins; without them requests name their origin as
+        those to a forward proxy."""
         self._context = context
         self._open_connection = open_connection
         self._on_closed = on_closed
         self._http = requests or Http1Forward()
         self._transport: asyncio.Transport | None = None
         self._lent: LentTransport | None = None
-        """The transport as the current connection has it; None before the first request and after a refusal."""
+        """The transport as the current connection has it; None before the first request and after a
+        refusal."""
         self._leg: Leg | None = None
         """The client's leg of the current connection."""
         self._read: Callable[[bytes], None] = self._read_first_bytes
         self._first_bytes = b""
         self._waiting_data = b""
-        """Bytes of the client that wait for a turn of the event loop, or for the end of the previous response."""
+        """Bytes of the client that wait for a turn of the event loop, or for the end of the
+        previous response."""
         self._is_waiting = False
         self._unscanned_data = b""
-        """Bytes of the origin that were forwarded and wait for a turn of the event loop to be scanned."""
+        """Bytes of the origin that were forwarded and wait for a turn of the event loop to be
+        scanned."""
         self._is_full = False
         """Whether the client reads more slowly than bytes are sent to it."""
         self._fin_received = self._fin_sent = False
@@ -76,7 +80,9 @@ class ForwardClient(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start: the client is connected."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport has the same interface
         tcp.tune_socket(self._transport)
 
     def data_received(self, data: bytes) -> None:
@@ -99,7 +105,11 @@ class ForwardClient(asyncio.Protocol):
         """Handle the end of the client's connection."""
         assert self._transport is not None
         is_plain = self._transport.get_extra_info("ssl_object") is None
-        rest = tcp.read_unread(self._transport) if exc is not None and not self._fin_received and is_plain else b""
+        rest = (
+            tcp.read_unread(self._transport)
+            if exc is not None and not self._fin_received and is_plain
+            else b""
+        )
         if rest:
             self.data_received(rest)
         self._is_lost = True
@@ -187,7 +197,11 @@ class ForwardClient(asyncio.Protocol):
     def _go_on(self) -> None:
         """Handle the request that waits for the end of the previous response, if that has come."""
         http = self._http
-        if not self._is_waiting or self._is_lost or (http.next_origin is None and http.refusal is None):
+        if (
+            not self._is_waiting
+            or self._is_lost
+            or (http.next_origin is None and http.refusal is None)
+        ):
             return
         if not http.can_become_idle or self._fin_sent:
             self.close()
@@ -217,7 +231,9 @@ class ForwardClient(asyncio.Protocol):
 
     def _renew_budget(self, budget: int) -> None:
         now = self._context.loop.time()
-        if now != self._turn:  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
+        if (
+            now != self._turn
+        ):  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
             self._turn, self._http.budget = now, budget
 
     # Responses
@@ -262,7 +278,8 @@ class ForwardClient(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _limit_origin(self) -> None:
-        """Read from the origin only while the client takes its bytes and they are scanned in time."""
+        """Read from the origin only while the client takes its bytes and they are scanned in
+        time."""
         leg = self._leg
         full = self._is_full or bool(self._unscanned_data)
         if leg is not None and leg.is_full != full:
@@ -272,7 +289,8 @@ class ForwardClient(asyncio.Protocol):
                 leg.resume_writing()
 
     def write_eof(self, *, cut: bool) -> None:
-        """Send FIN to the client, because the origin sent one; with `cut` its bytes may be missing."""
+        """Send FIN to the client, because the origin sent one; with `cut` its bytes may be
+        missing."""
         assert self._transport is not None
         self._fin_sent = True
         tcp.write_eof(self._transport, cut=cut)
@@ -300,7 +318,8 @@ class ForwardClient(asyncio.Protocol):
             transport.write(answer)
         if responder.is_done:
             self._responder = None
-            # RST would make a client that still sends lose the response, so its bytes are read for a moment.
+            # RST would make a client that still sends lose the response, so its bytes are read for
+            # a moment.
             if transport.can_write_eof():
                 transport.write_eof()
             self._context.loop.call_later(LINGER_SECONDS, transport.close)

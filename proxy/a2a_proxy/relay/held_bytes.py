@@ -1,4 +1,5 @@
-"""The number of bytes that the editors of all connections hold. Beyond a limit, those that hold more must wait."""
+"""The number of bytes that the editors of all connections hold. Beyond a limit, those that hold
+more must wait."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ from collections.abc import Callable
 MAX_HELD_BYTES = 64 << 20
 """Bytes of all connections that are held before no more are read for those that hold the most."""
 SMALL_HOLD_BYTES = 64 << 10
-"""Bytes of one direction of a connection that are held without waiting, so that ordinary calls continue."""
+"""Bytes of one direction of a connection that are held without waiting, so that ordinary calls
+continue."""
 
 
 class HeldBytes:
-    """The account of a relay. Those that wait go on one by one, each in a turn of the event loop of its own."""
+    """The account of a relay. Those that wait go on one by one, each in a turn of the event loop of
+    its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.total = 0

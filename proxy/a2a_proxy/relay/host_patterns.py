@@ -1,4 +1,5 @@
-"""Patterns that name hosts in options: `agent.example`, `*.example.com`, `agent.example:8443`, `private`, `*`."""
+"""Patterns that name hosts in options: `agent.example`, `*.example.com`, `agent.example:8443`,
+`private`, `*`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from a2a_proxy.relay.route import RouteError
 PRIVATE = "private"
 """The pattern for this machine and private networks."""
 
-_PATTERN = re.compile(r"(\*|(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
+_PATTERN = re.compile(
+    r"(\*|(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?"
+)
 _HINT = "write a host, *.example.com, HOST:PORT, private (this machine and private networks) or *"
 
 
@@ -21,7 +24,8 @@ class HostPattern(msgspec.Struct, frozen=True):
     """One pattern."""
 
     host: str
-    """Host in lower case, `*.` and the end of its name, a network (`10.0.0.0/8`), `private` or `*`."""
+    """Host in lower case, `*.` and the end of its name, a network (`10.0.0.0/8`), `private` or
+    `*`."""
     port: int = 0
     """Port, or 0 for all ports."""
 
@@ -46,8 +50,8 @@ class HostPattern(msgspec.Struct, frozen=True):
         return cls(str(ipaddress.ip_network(text, strict=False)))
 
     def matches(self, host: str, port: int, address: str = "") -> bool:
-        """Return whether the pattern names this host and port. `address` is the host's IP address if it is known, which
-        `private` needs for a name."""
+        """Return whether the pattern names this host and port. `address` is the host's IP address
+        if it is known, which `private` needs for a name."""
         if self.port and self.port != port:
             return False
         name = _plain(host)
@@ -73,17 +77,23 @@ class InterceptPolicy(msgspec.Struct, frozen=True):
         return _is_named(self.passed, hosts, port, address)
 
     def opens(self, hosts: Iterable[str], port: int, address: str) -> bool:
-        """Return whether to open a connection to a host with these names (`HostPattern.matches`)."""
+        """Return whether to open a connection to a host with these names
+        (`HostPattern.matches`)."""
         names = list(hosts)
-        return _is_named(self.intercept, names, port, address) and not self.passes(names, port, address)
+        return _is_named(self.intercept, names, port, address) and not self.passes(
+            names, port, address
+        )
 
 
-def _is_named(patterns: tuple[HostPattern, ...], hosts: Iterable[str], port: int, address: str) -> bool:
+def _is_named(
+    patterns: tuple[HostPattern, ...], hosts: Iterable[str], port: int, address: str
+) -> bool:
     return any(pattern.matches(host, port, address) for host in hosts for pattern in patterns)
 
 
 def is_private(host: str) -> bool:
-    """Return whether the host is `localhost`, or an address of this machine or a private network. Resolves no name."""
+    """Return whether the host is `localhost`, or an address of this machine or a private network.
+    Resolves no name."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     found = _parse_address(host)

@@ -1,4 +1,5 @@
-"""Addresses and names of hosts: those of an upstream's machine, and those on which this process itself listens."""
+"""Addresses and names of hosts: those of an upstream's machine, and those on which this process
+itself listens."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 async def find_aliases(host: str, seconds: float = LOOKUP_SECONDS) -> set[str]:
-    """Return the addresses and other names of `host` in lower case, with the names of this machine if `host` is this
-    machine. Empty if the look-ups take longer than `seconds`."""
+    """Return the addresses and other names of `host` in lower case, with the names of this machine
+    if `host` is this machine. Empty if the look-ups take longer than `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             found = await _resolve_names(host)
@@ -35,10 +36,14 @@ async def _resolve_names(host: str) -> set[str]:
     """Return the addresses and canonical names of `host`; empty if it cannot be resolved."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
+        found = await loop.getaddrinfo(
+            host, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
+        )
     except (OSError, UnicodeError):
         return set()
-    return {str(info[4][0]).lower() for info in found} | {info[3].lower() for info in found if info[3]}
+    return {str(info[4][0]).lower() for info in found} | {
+        info[3].lower() for info in found if info[3]
+    }
 
 
 def is_ip_address(text: str) -> bool:
@@ -53,10 +58,12 @@ def is_ip_address(text: str) -> bool:
 def find_self_loop(
     listening: Sequence[tuple[Route, list[str]]], resolved: Mapping[Upstream, list[str]]
 ) -> Upstream | None:
-    """Return an upstream through which a connection would return to a listener that it has passed, or None.
+    """Return an upstream through which a connection would return to a listener that it has passed,
+    or None.
 
-    Each such connection would open another until no descriptor is left. `listening` holds the routes with the addresses
-    they are bound to, as `host:port`. Each kind of connection is followed from listener to listener.
+    Each such connection would open another until no descriptor is left. `listening` holds the
+    routes with the addresses they are bound to, as `host:port`. Each kind of connection is followed
+    from listener to listener.
     """
     kinds: tuple[Callable[[Route], Upstream], ...] = (
         lambda route: route.upstream,
@@ -91,15 +98,21 @@ def _reachable_listeners(start: int, following: list[list[int]]) -> set[int]:
 
 
 def is_own_listener(hosts: Iterable[str], port: int, own: Iterable[str]) -> bool:
-    """Return whether one of these IP addresses, with this port, reaches one of the process's own listeners (`own`, each
-    `host:port` as bound)."""
-    ours = [ipaddress.ip_address(text.rpartition(":")[0].strip("[]")) for text in own if text.endswith(f":{port}")]
-    return bool(ours) and any(_is_reached_by(_normalise_host(host), listener) for host in hosts for listener in ours)
+    """Return whether one of these IP addresses, with this port, reaches one of the process's own
+    listeners (`own`, each `host:port` as bound)."""
+    ours = [
+        ipaddress.ip_address(text.rpartition(":")[0].strip("[]"))
+        for text in own
+        if text.endswith(f":{port}")
+    ]
+    return bool(ours) and any(
+        _is_reached_by(_normalise_host(host), listener) for host in hosts for listener in ours
+    )
 
 
 def _normalise_host(host: str) -> _Ip:
-    """Return the address without a zone; an unspecified address becomes the loopback address that a connection to it
-    reaches."""
+    """Return the address without a zone; an unspecified address becomes the loopback address that a
+    connection to it reaches."""
     address = ipaddress.ip_address(host.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     address = mapped or address

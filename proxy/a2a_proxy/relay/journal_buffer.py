@@ -1,7 +1,8 @@
-"""Journal records of several threads: each is noted before its bytes are forwarded and written afterwards.
+"""Journal records of several threads: each is noted before its bytes are forwarded and written
+afterwards.
 
-`note_record()` only appends in memory; `write()` flushes. The response to a request that another thread is still
-writing is recorded after the request, because the request was noted first.
+`note_record()` only appends in memory; `write()` flushes. The response to a request that another
+thread is still writing is recorded after the request, because the request was noted first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from a2a_proxy.relay.clock import Clock
 class JournalAppender(Protocol):
     """The methods of a journal that a buffer uses (`capture.append.Journal`)."""
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         """Append one record."""
 
     def flush(self) -> None:

@@ -1,4 +1,5 @@
-"""Routing state of one listener: its upstreams, the gRPC port learned from agent cards, and its card-rewriting policy.
+"""Routing state of one listener: its upstreams, the gRPC port learned from agent cards, and its
+card-rewriting policy.
 
 Performs no I/O. The relay calls `plan_edits()` once for each accepted connection.
 """
@@ -12,8 +13,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of_authority, is_local, rewrite_card_urls
-from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan, WebhookUrls
+from a2a_proxy.relay.edits.card_urls import (
+    AgentAddresses,
+    RewriteMode,
+    host_of_authority,
+    is_local,
+    rewrite_card_urls,
+)
+from a2a_proxy.relay.edits.edit import (
+    AgentInterface,
+    CardOutcome,
+    ConsoleNote,
+    EditPlan,
+    WebhookUrls,
+)
 from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.system_errors import hint_for
@@ -27,10 +40,11 @@ MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
 MakeWebhookUrls = Callable[
-    ["ListenerState", Upstream, "asyncio.BaseTransport", "asyncio.BaseTransport"], WebhookUrls | None
+    ["ListenerState", Upstream, "asyncio.BaseTransport", "asyncio.BaseTransport"],
+    WebhookUrls | None,
 ]
-"""Returns the URLs of webhooks for the client and the agent at the other ends of two transports, or None if that of the
-agent is closed."""
+"""Returns the URLs of webhooks for the client and the agent at the other ends of two transports, or
+None if that of the agent is closed."""
 ShowNote = Callable[[ConsoleNote], None]
 """Shows a line to the user; never blocks."""
 
@@ -66,11 +80,11 @@ class ListenerState:
     ) -> None:
         """Create the state of a listener.
 
-        `learn_interface` returns the port of the listener that carries an interface of the agent, or None if there is
-        no such listener. `is_own` returns whether an interface is a listener of this relay. `loopback` says that only
-        this machine can connect, `forwarded` that clients choose the upstream, one
-        of many, by their requests to a forward proxy. `webhooks` makes the URLs of webhooks for a connection to the
-        agent.
+        `learn_interface` returns the port of the listener that carries an interface of the agent,
+        or None if there is no such listener. `is_own` returns whether an interface is a listener of
+        this relay. `loopback` says that only this machine can connect, `forwarded` that clients
+        choose the upstream, one of many, by their requests to a forward proxy. `webhooks` makes the
+        URLs of webhooks for a connection to the agent.
         """
         self.route = route
         self.forwarded = forwarded
@@ -88,7 +102,9 @@ class ListenerState:
         )
         self.learned_grpc: Upstream | None = None
         self._editing = editing
-        self._random_bits = Random().getrandbits if editing.propagate else None  # seeded by the system
+        self._random_bits = (
+            Random().getrandbits if editing.propagate else None
+        )  # seeded by the system
         self._show_note = show_note
         self._learn_interface = learn_interface
         self._is_own = is_own
@@ -97,14 +113,22 @@ class ListenerState:
 
     @property
     def grpc(self) -> Upstream | None:
-        """The upstream for connections that start with the HTTP/2 preface, or None for the listener's default."""
+        """The upstream for connections that start with the HTTP/2 preface, or None for the
+        listener's default."""
         return self.route.grpc or self.learned_grpc
 
     def plan_edits(
-        self, upstream: Upstream, listen: str, client: asyncio.BaseTransport, agent: asyncio.BaseTransport, *, tls: bool
+        self,
+        upstream: Upstream,
+        listen: str,
+        client: asyncio.BaseTransport,
+        agent: asyncio.BaseTransport,
+        *,
+        tls: bool,
     ) -> EditPlan | None:
-        """Return the edits for a connection to `upstream` by the transport `agent`, whose client connected to `listen`
-        by the transport `client`, with or without TLS, or None if nothing is edited."""
+        """Return the edits for a connection to `upstream` by the transport `agent`, whose client
+        connected to `listen` by the transport `client`, with or without TLS, or None if nothing is
+        edited."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
@@ -116,16 +140,27 @@ class ListenerState:
         mode, learn = self._editing.cards, self._authority_of
         try:
             outcome = rewrite_card_urls(payload, form, authority, self.agent, mode, learn, tls=tls)
-        except (OSError, ImportError) as error:  # protobuf is loaded for the first card that needs it
+        except (
+            OSError,
+            ImportError,
+        ) as error:  # protobuf is loaded for the first card that needs it
             outcome = CardOutcome(
-                notes=(ConsoleNote(f"an agent card was forwarded unchanged: {error}", hint_for(error, ""), loud=True),)
+                notes=(
+                    ConsoleNote(
+                        f"an agent card was forwarded unchanged: {error}",
+                        hint_for(error, ""),
+                        loud=True,
+                    ),
+                )
             )
         for note in outcome.notes:
             self._show_note(note)
         return outcome
 
     def _authority_of(self, interface: AgentInterface, authority: str) -> str | None:
-        if self._is_own(self, interface):  # listed by an agent that knows the proxy: do not relay to ourselves
+        if self._is_own(
+            self, interface
+        ):  # listed by an agent that knows the proxy: do not relay to ourselves
             return f"{host_of_authority(authority)}:{interface.port}"
         if interface.grpc and self._carries_interface(interface):
             return authority
@@ -140,12 +175,16 @@ class ListenerState:
         return self.loopback or port in self._editing.learn_ports
 
     def _carries_interface(self, interface: AgentInterface) -> bool:
-        """Return whether a gRPC interface is carried on this port, by the user's option or else by the first card."""
+        """Return whether a gRPC interface is carried on this port, by the user's option or else by
+        the first card."""
         if self.grpc is None and self.may_learn(interface.port):
             self.learned_grpc = upstream_of(interface)
             where = ":" + str(self.route.listen.port) if self.route.listen.port else "the same port"
             self._show_note(
-                ConsoleNote(f"gRPC on {where} is relayed to {self.learned_grpc.address}, as listed in the agent card")
+                ConsoleNote(
+                    f"gRPC on {where} is relayed to {self.learned_grpc.address}, as listed in the "
+                    f"agent card"
+                )
             )
         return self.route.grpc is not None or self.learned_grpc == upstream_of(interface)
 
@@ -154,7 +193,9 @@ class ListenerState:
         if interface in self._not_learned:
             return
         if len(self._not_learned) == MOST_NAMED:
-            self._show_note(ConsoleNote("the agent card lists more interfaces that are not relayed", loud=True))
+            self._show_note(
+                ConsoleNote("the agent card lists more interfaces that are not relayed", loud=True)
+            )
             return
         self._not_learned.add(interface)
         to, listen = upstream_of(interface).text, self.route.listen
@@ -165,13 +206,25 @@ class ListenerState:
             first_grpc = interface.grpc and self.grpc is None
             more = self._editing.learn_ports.text_with(interface.port)
             option = f"--upstream-grpc {to}" if first_grpc else f"--learn-ports {more}"
-        text = f"the agent card lists {'gRPC at ' if interface.grpc else ''}{to}, which is not relayed {why}"
+        text = (
+            f"the agent card lists {'gRPC at ' if interface.grpc else ''}{to}, which is not "
+            f"relayed {why}"
+        )
         self._show_note(
-            ConsoleNote(text, f"clients that follow the card bypass the proxy there; to relay it: {option}", loud=True)
+            ConsoleNote(
+                text,
+                f"clients that follow the card bypass the proxy there; to relay it: {option}",
+                loud=True,
+            )
         )
 
 
 def upstream_of(interface: AgentInterface) -> Upstream:
     """Return the interface as an upstream to dial."""
     where = format_address(interface.host, interface.port)
-    return Upstream(interface.host, interface.port, interface.tls, f"https://{where}" if interface.tls else where)
+    return Upstream(
+        interface.host,
+        interface.port,
+        interface.tls,
+        f"https://{where}" if interface.tls else where,
+    )

@@ -1,4 +1,5 @@
-"""The response to a client whose request is not forwarded, in the client's protocol: bytes in, bytes out.
+"""The response to a client whose request is not forwarded, in the client's protocol: bytes in,
+bytes out.
 
 The response says that the proxy answers, not the agent, and why. Loaded when the relay
 accepts connections, and not before, because hpack takes its time.
@@ -23,7 +24,8 @@ MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 1024 * 1024
 """Bytes of the longest body that is waited for."""
 MOST_FRAMES = 500
-"""HTTP/2 frames that are answered; a client that sends more gets ENHANCE_YOUR_CALM. Answering that many takes 25 ms."""
+"""HTTP/2 frames that are answered; a client that sends more gets ENHANCE_YOUR_CALM. Answering that
+many takes 25 ms."""
 
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
 _METHOD_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
@@ -36,8 +38,8 @@ _UNAVAILABLE = b"14"
 
 
 def make_refusal(begin: bytes, problem: Problem) -> RefusalResponder | None:
-    """Return the responder for a client whose first bytes are `begin`, or None while they do not identify its
-    protocol.
+    """Return the responder for a client whose first bytes are `begin`, or None while they do not
+    identify its protocol.
     """
     if begin.startswith(PREFACE):
         return Http2Refusal(problem)
@@ -130,7 +132,8 @@ class Http1Refusal:
 
 
 def _body_length(head: bytes) -> int:
-    """Return the number of bytes of the body to wait for; 0 if they cannot be counted or the client waits too."""
+    """Return the number of bytes of the body to wait for; 0 if they cannot be counted or the client
+    waits too."""
     try:
         _, _, framing = parse_request_head(head)
         is_expecting = header_field(head, b"expect") is not None
@@ -140,10 +143,11 @@ def _body_length(head: bytes) -> int:
 
 
 class Http2Refusal:
-    """Answers gRPC calls with UNAVAILABLE and others with the problem, then sends GOAWAY: the next call dials again.
+    """Answers gRPC calls with UNAVAILABLE and others with the problem, then sends GOAWAY: the next
+    call dials again.
 
-    Implements the minimum of RFC 9113 that a client needs to read a response: the SETTINGS of the proxy at once (gRPC
-    C-core and grpc-js send no HEADERS before), ACK of SETTINGS and PING.
+    Implements the minimum of RFC 9113 that a client needs to read a response: the SETTINGS of the
+    proxy at once (gRPC C-core and grpc-js send no HEADERS before), ACK of SETTINGS and PING.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -186,7 +190,11 @@ class Http2Refusal:
     def _answer_requests(self) -> Iterator[bytes]:
         while not self.is_done and (part := self._next_frame()) is not None:
             self._frames += 1
-            yield self._on_frame(*part) if self._frames <= MOST_FRAMES else self._encode_goaway(_ENHANCE_YOUR_CALM)
+            yield (
+                self._on_frame(*part)
+                if self._frames <= MOST_FRAMES
+                else self._encode_goaway(_ENHANCE_YOUR_CALM)
+            )
 
     def _next_frame(self) -> tuple[int, int, int, bytes] | None:
         begin = self._start + 9
@@ -229,7 +237,10 @@ class Http2Refusal:
         if not flags & _END_HEADERS:
             return b""
         try:
-            headers = {bytes(item[0]): bytes(item[1]) for item in self._decoder.decode(self._block, raw=True)}
+            headers = {
+                bytes(item[0]): bytes(item[1])
+                for item in self._decoder.decode(self._block, raw=True)
+            }
         except HPACKError:
             return self._encode_goaway(_COMPRESSION_ERROR)
         if b":method" not in headers:
@@ -249,8 +260,11 @@ class Http2Refusal:
             out = self._encode_headers(stream, fields, end=True)
         else:
             out = self._encode_problem(stream, end=headers[b":method"] == b"HEAD")
-        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with NO_ERROR.
-        return out if self._block_ends_stream else out + encode_frame(_RST_STREAM, 0, stream, bytes(4))
+        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with
+        # NO_ERROR.
+        return (
+            out if self._block_ends_stream else out + encode_frame(_RST_STREAM, 0, stream, bytes(4))
+        )
 
     def _encode_problem(self, stream: int, *, end: bool) -> bytes:
         fields = [
@@ -262,8 +276,11 @@ class Http2Refusal:
         out = self._encode_headers(stream, fields, end=end)
         return out if end else out + encode_frame(_DATA, _END_STREAM, stream, self._problem)
 
-    def _encode_headers(self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool) -> bytes:
-        # Literals that are never indexed need no table, so they fit any table size of the client's SETTINGS.
+    def _encode_headers(
+        self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool
+    ) -> bytes:
+        # Literals that are never indexed need no table, so they fit any table size of the client's
+        # SETTINGS.
         block = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
         return encode_frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
 

@@ -1,4 +1,5 @@
-"""The interface between a relayed connection and the responder that answers its client if there is no upstream."""
+"""The interface between a relayed connection and the responder that answers its client if there is
+no upstream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The addresses on which the relay listens and to which it sends, parsed from the user's options. Opens no sockets."""
+"""The addresses on which the relay listens and to which it sends, parsed from the user's options.
+Opens no sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _UNIX_SOCKET = re.compile(r"unix:|\.{0,2}/|~/", re.IGNORECASE)
 
 
 class RouteError(Exception):
-    """An invalid address or a port that cannot be bound: one line with the problem, one with the action to take."""
+    """An invalid address or a port that cannot be bound: one line with the problem, one with the
+    action to take."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -41,17 +43,23 @@ class Listen(msgspec.Struct, frozen=True):
         """Parse `:9000`, `0.0.0.0:9000`, `[::1]:9000` or `host:9000`. Raises RouteError."""
         if _UNIX_SOCKET.match(text):
             raise RouteError(
-                f"cannot listen on {text!r}: Unix sockets are not supported", "clients connect by TCP: --listen :9000"
+                f"cannot listen on {text!r}: Unix sockets are not supported",
+                "clients connect by TCP: --listen :9000",
             )
         scheme, separator, rest = text.partition("://")
         if separator:
             address = rest.rstrip("/") if ":" in rest else ":9000"
             raise RouteError(
-                f"cannot listen on {text!r}: {scheme}:// is not part of the address", f"write --listen {address}"
+                f"cannot listen on {text!r}: {scheme}:// is not part of the address",
+                f"write --listen {address}",
             )
         host, port = _split_authority(text)
         if port is None:
-            hint = f"write --listen :{text}" if text.isdigit() and int(text) <= _MAX_PORT else "write --listen :9000"
+            hint = (
+                f"write --listen :{text}"
+                if text.isdigit() and int(text) <= _MAX_PORT
+                else "write --listen :9000"
+            )
             raise RouteError(f"cannot listen on {text!r}: no port", hint)
         return cls(host, port)
 
@@ -72,28 +80,36 @@ class Upstream(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """The value of `Host` that a client of the upstream sends: without the port if it is the default of the
-        scheme.
+        """The value of `Host` that a client of the upstream sends: without the port if it is the
+        default of the scheme.
         """
         usual = self.port == (HTTPS_PORT if self.tls else HTTP_PORT)
-        return format_address(self.host, self.port).removesuffix(f":{self.port}") if usual else self.address
+        return (
+            format_address(self.host, self.port).removesuffix(f":{self.port}")
+            if usual
+            else self.address
+        )
 
     @classmethod
     def parse(cls, text: str) -> Upstream:
-        """Parse `HOST`, `HOST:PORT`, `[v6]:PORT`, `http://HOST[:PORT][/]` or `https://...`. Raises RouteError.
+        """Parse `HOST`, `HOST:PORT`, `[v6]:PORT`, `http://HOST[:PORT][/]` or `https://...`. Raises
+        RouteError.
 
         The default port is 80, with https 443.
         """
         if _UNIX_SOCKET.match(text):
             raise RouteError(
                 f"cannot send to {text!r}: Unix sockets are not supported",
-                "let the agent listen on a port, or lead one to it: socat TCP-LISTEN:8000,bind=127.0.0.1,fork "
+                "let the agent listen on a port, or lead one to it: socat TCP-LISTEN:8000,"
+                "bind=127.0.0.1,fork "
                 f"UNIX-CONNECT:{text.partition(':')[2].removeprefix('//') or text}",
             )
         authority = _authority_of_url(text) if "://" in text else text
         host, port = _split_authority(authority)
         if not host or port == 0:
-            raise RouteError(f"upstream {text!r} has no host or its port is 0", "write --upstream HOST:PORT")
+            raise RouteError(
+                f"upstream {text!r} has no host or its port is 0", "write --upstream HOST:PORT"
+            )
         if port is None and host.isdigit():
             raise RouteError(f"upstream {text!r} has no host", f"write --upstream localhost:{host}")
         tls = text[:8].lower() == "https://"
@@ -144,7 +160,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host is a loopback address: 127.x, `::1`, or 127.x mapped into IPv6. Resolves no name."""
+    """Return whether the host is a loopback address: 127.x, `::1`, or 127.x mapped into IPv6.
+    Resolves no name."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -162,13 +179,16 @@ def _authority_of_url(text: str) -> str:
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         raise RouteError(
-            "the upstream URL contains user information", "leave it out; clients send their own credentials"
+            "the upstream URL contains user information",
+            "leave it out; clients send their own credentials",
         )
     if scheme.lower() not in ("http", "https"):
         raise RouteError(f"cannot send to {scheme}:// URLs", "write --upstream http://HOST:PORT")
     if path or "?" in authority or "#" in authority:
         raise RouteError(
-            f"the upstream URL has a path: {slash}{path}" if path else "the upstream URL has a query or fragment",
+            f"the upstream URL has a path: {slash}{path}"
+            if path
+            else "the upstream URL has a query or fragment",
             f"the proxy relays bytes and cannot add one; write --upstream "
             f"{scheme}://{authority.split('?')[0].split('#')[0]}",
         )
@@ -176,16 +196,22 @@ def _authority_of_url(text: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Split an address into host and port; the port is None if the address has none. Raises RouteError."""
+    """Split an address into host and port; the port is None if the address has none. Raises
+    RouteError."""
     if "@" in text:
-        raise RouteError("the address contains user information", "leave it out; clients send their own credentials")
+        raise RouteError(
+            "the address contains user information",
+            "leave it out; clients send their own credentials",
+        )
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or ":" not in host:
             raise RouteError(f"cannot read the address {text!r}", "write [::1]:9000")
         return host, _parse_port(rest[1:], text) if rest else None
     if text.count(":") > 1:
-        raise RouteError(f"cannot read the address {text!r}", f"put an IPv6 address in brackets: [{text}]:9000")
+        raise RouteError(
+            f"cannot read the address {text!r}", f"put an IPv6 address in brackets: [{text}]:9000"
+        )
     host, colon, port = text.partition(":")
     if any(character.isspace() or character in "/?#" for character in host):
         raise RouteError(f"cannot read the address {text!r}", "write HOST:PORT")
@@ -194,5 +220,7 @@ def _split_authority(text: str) -> tuple[str, int | None]:
 
 def _parse_port(digits: str, text: str) -> int:
     if not (digits.isascii() and digits.isdigit()) or int(digits) > _MAX_PORT:
-        raise RouteError(f"{digits!r} in {text!r} is not a port", "a port is a number from 0 to 65535")
+        raise RouteError(
+            f"{digits!r} in {text!r} is not a port", "a port is a number from 0 to 65535"
+        )
     return int(digits)

@@ -22,8 +22,8 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` as `asyncio.run` does, on that loop, and return its result. Raises OSError: too few files may be
-    open."""
+    """Run `main` as `asyncio.run` does, on that loop, and return its result. Raises OSError: too
+    few files may be open."""
     try:
         require_file_limit()
     except OSError:

@@ -43,13 +43,16 @@ ACCEPT_PAUSE_SECONDS = 0.1
 """Seconds without accepting after an error such as EMFILE, which ends when connections close."""
 STOP_POLL_SECONDS = 0.02
 QUIET_CONNECTION_NS = 1_000_000_000
-"""Nanoseconds of silence after which a connection with the agent's bytes as the latest is closed by `stop`."""
+"""Nanoseconds of silence after which a connection with the agent's bytes as the latest is closed by
+`stop`."""
 
 
 class JournalWriterProtocol(Protocol):
     """The method of a journal that the relay uses (`capture.append.Journal`)."""
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         """Append one record."""
 
 
@@ -57,7 +60,8 @@ class ClientProcessesProtocol(Protocol):
     """Finds the processes of clients on this machine (`cli.command.client_processes`)."""
 
     async def learn(self, client: str, listener: str) -> None:
-        """Look up the process of the client at `client`, connected to `listener` (both `host:port`). Never raises."""
+        """Look up the process of the client at `client`, connected to `listener` (both
+        `host:port`). Never raises."""
 
     def get(self, client: str) -> ClientProcess | None:
         """Return the process of this client, or None if it is unknown."""
@@ -89,9 +93,10 @@ class Relay:
         proxy: UpstreamProxy | None = None,
         interception: Interception | None = None,
     ) -> None:
-        """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
-        are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
-        another proxy through which upstreams are dialled, `interception` what a forward proxy opens."""
+        """Create the relay. `show_note` shows a line to the user and must not block; it gets each
+        line once. `forwards` are the addresses of forward proxies. With `client_tls` the listeners
+        take TLS as well as plain text. `proxy` is another proxy through which upstreams are
+        dialled, `interception` what a forward proxy opens."""
         self._routes = tuple(routes)
         self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
@@ -111,7 +116,9 @@ class Relay:
         self._webhook_sockets: list[socket.socket] = []
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
-        self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
+        self._connection_count = self._bytes_to_agent = self._bytes_to_client = (
+            self._accept_errors
+        ) = 0
 
     @property
     def bound_addresses(self) -> list[tuple[Route, list[str]]]:
@@ -125,7 +132,8 @@ class Relay:
 
     @property
     def webhook_addresses(self) -> list[str]:
-        """The addresses to which agents deliver notifications, as `host:port`; empty without `--webhooks`."""
+        """The addresses to which agents deliver notifications, as `host:port`; empty without
+        `--webhooks`."""
         return _addresses_of(self._webhook_sockets)
 
     @property
@@ -138,23 +146,35 @@ class Relay:
         self._client_processes = processes
 
     def take_deliveries(self, webhooks: WebhookService) -> None:
-        """Replace the URLs of webhooks in calls, and listen for deliveries. Must be called before `bind_listeners`."""
+        """Replace the URLs of webhooks in calls, and listen for deliveries. Must be called before
+        `bind_listeners`."""
         self._webhooks = webhooks
 
     def reserve_addresses(self, addresses: Iterable[str]) -> None:
-        """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own are refused."""
+        """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own
+        are refused."""
         self._reserved_addresses += addresses
 
     @property
     def stats(self) -> RelayStats:
         """The current counters, open connections included."""
-        to_agent = self._bytes_to_agent + sum(pair.client.received_bytes for pair in self._connections)
-        to_client = self._bytes_to_client + sum(pair.agent.received_bytes for pair in self._connections)
+        to_agent = self._bytes_to_agent + sum(
+            pair.client.received_bytes for pair in self._connections
+        )
+        to_client = self._bytes_to_client + sum(
+            pair.agent.received_bytes for pair in self._connections
+        )
         buffered = sum(
-            connection.client.buffered_bytes + connection.agent.buffered_bytes for connection in self._connections
+            connection.client.buffered_bytes + connection.agent.buffered_bytes
+            for connection in self._connections
         )
         return RelayStats(
-            len(self._connections), self._connection_count, to_agent, to_client, self._accept_errors, buffered
+            len(self._connections),
+            self._connection_count,
+            to_agent,
+            to_client,
+            self._accept_errors,
+            buffered,
         )
 
     async def bind_listeners(self) -> None:
@@ -164,7 +184,12 @@ class Relay:
         """
         loop = asyncio.get_running_loop()
         try:
-            if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
+            if any(
+                upstream.tls
+                for route in self._routes
+                for upstream in (route.upstream, route.grpc)
+                if upstream
+            ):
                 self._tls.prepare_contexts()
             for route in self._routes:
                 sockets = await bind_listener(loop, route.listen)
@@ -173,7 +198,9 @@ class Relay:
                 self._forward_sockets.append((listen, await self._bind_forward(listen)))
             if self._webhooks is not None:
                 self._webhook_sockets = await self._bind_webhooks(self._webhooks)
-            await asyncio.gather(*(self._find_agent_aliases(listener) for listener, _ in self._sockets))
+            await asyncio.gather(
+                *(self._find_agent_aliases(listener) for listener, _ in self._sockets)
+            )
         except BaseException:
             self._close_listeners()
             raise
@@ -182,7 +209,9 @@ class Relay:
         try:
             return await bind_listener(asyncio.get_running_loop(), listen)
         except RouteError as wrong:
-            raise RouteError(f"--forward: {wrong.message}", wrong.hint.replace("--listen", "--forward")) from wrong
+            raise RouteError(
+                f"--forward: {wrong.message}", wrong.hint.replace("--listen", "--forward")
+            ) from wrong
 
     async def _bind_webhooks(self, webhooks: WebhookService) -> list[socket.socket]:
         try:
@@ -191,14 +220,18 @@ class Relay:
             hint = wrong.hint
             if "--listen" in hint:  # the host has no address of this machine
                 address = format_address(webhooks.listen.host, webhooks.listen.port)
-                hint = f"{hint.replace('--listen', '--webhooks')}; the URL for agents: --webhook-url http://{address}"
+                hint = (
+                    f"{hint.replace('--listen', '--webhooks')}; the URL for agents: --webhook-url "
+                    f"http://{address}"
+                )
             raise RouteError(f"--webhooks: {wrong.message}", hint) from wrong
         hosts = tuple(sock.getsockname()[0] for sock in sockets)
         webhooks.set_address(hosts, _port_of(sockets), tls=self._client_tls is not None)
         return sockets
 
     def accept_connections(self, journal: JournalWriterProtocol) -> None:
-        """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
+        """Accept connections and copy their bytes to `journal`. Must be called once, after
+        `bind_listeners`."""
         self._load_modules()
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
@@ -224,7 +257,8 @@ class Relay:
             self._watch_socket(sock, self._begin_delivery)
 
     def _load_modules(self) -> None:
-        """Load all modules that connections may need, which is impossible once descriptors have run out."""
+        """Load all modules that connections may need, which is impossible once descriptors have run
+        out."""
         names = ["refusal", "edits.http1", "edits.http2"]
         if self._forwards:
             names += ["forward", "tunnel"]
@@ -248,7 +282,9 @@ class Relay:
             self._learn_interface,
             self._is_own_interface,
             loopback=loopback,
-            webhooks=None if self._webhooks is None else partial(self._make_webhook_urls, self._webhooks),
+            webhooks=None
+            if self._webhooks is None
+            else partial(self._make_webhook_urls, self._webhooks),
         )
 
     def _make_webhook_urls(
@@ -263,7 +299,9 @@ class Relay:
         if not local or not peer:  # the agent is already gone
             return None
         name, ends = listener.route.upstream.text, (local, peer, host_of_socket(client, "peername"))
-        return webhooks.urls_for(name, upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
+        return webhooks.urls_for(
+            name, upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own
+        )
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)
@@ -274,15 +312,24 @@ class Relay:
             self._show_note(note)
 
     def _learn_interface(self, listener: ListenerState, interface: AgentInterface) -> int | None:
-        """Return the port of the listener that carries this interface of the agent, opened if allowed, or None.
+        """Return the port of the listener that carries this interface of the agent, opened if
+        allowed, or None.
 
-        Clients from beyond loopback cannot reach a listener on loopback, so it does not count for them.
+        Clients from beyond loopback cannot reach a listener on loopback, so it does not count for
+        them.
         """
         for other, sockets in self._sockets:
             reachable = listener.loopback or not other.loopback
-            if reachable and other.agent.port == interface.port and listener.agent.is_same_machine(other.agent):
+            if (
+                reachable
+                and other.agent.port == interface.port
+                and listener.agent.is_same_machine(other.agent)
+            ):
                 return _port_of(sockets)
-        if not listener.may_learn(interface.port) or len(self._sockets) - len(self._routes) >= MAX_LEARNED_LISTENERS:
+        if (
+            not listener.may_learn(interface.port)
+            or len(self._sockets) - len(self._routes) >= MAX_LEARNED_LISTENERS
+        ):
             return None
         neighbours = next(sockets for other, sockets in self._sockets if other is listener)
         sockets = bind_next_port(neighbours)
@@ -295,14 +342,18 @@ class Relay:
         self._accept_from(learned, sockets)
         where = ", ".join(_addresses_of(sockets))
         self._show_note_once(
-            ConsoleNote(f"also listening on {where} for {route.upstream.text}, as listed in the agent card")
+            ConsoleNote(
+                f"also listening on {where} for {route.upstream.text}, as listed in the agent card"
+            )
         )
         return _port_of(sockets)
 
     def _is_own_interface(self, listener: ListenerState, interface: AgentInterface) -> bool:
         hosts = filter(is_ip_address, listener.agent.aliases)
         return is_own_listener(
-            hosts, interface.port, (one for _, addresses in self.bound_addresses for one in addresses)
+            hosts,
+            interface.port,
+            (one for _, addresses in self.bound_addresses for one in addresses),
         )
 
     def _is_own(self, hosts: Iterable[str], port: int) -> bool:
@@ -361,7 +412,9 @@ class Relay:
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
 
-    def _open_connection(self, listener: ListenerState, early: EarlyUpstream | None = None) -> ProxyConnection:
+    def _open_connection(
+        self, listener: ListenerState, early: EarlyUpstream | None = None
+    ) -> ProxyConnection:
         self._connection_count += 1
         connection = ProxyConnection(self._connection_count, listener, self._context, early)
         self._connections.add(connection)
@@ -371,7 +424,8 @@ class Relay:
         self._accept_later(self._accept_forward_client(client, listen))
 
     async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
-        """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
+        """Find out from the first bytes whether the client wants a tunnel, and begin it or its
+        requests."""
         from a2a_proxy.relay.first_bytes import peek_bytes
         from a2a_proxy.relay.forward import ForwardClient
         from a2a_proxy.relay.tunnel import METHOD, Tunnel, is_other_method
@@ -380,7 +434,9 @@ class Relay:
         try:
             await self._learn_process(client)
             while begin := await peek_bytes(client, is_other_method, len(METHOD), None):
-                empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
+                empty = len(begin) - len(
+                    begin.lstrip(b"\r\n")
+                )  # empty lines before a request (RFC 9112 2.2)
                 if not empty:
                     break
                 client.recv(empty)
@@ -433,7 +489,9 @@ class Relay:
 
         def open_receiver(receiver: Upstream) -> ProxyConnection:
             assert self._webhooks is not None
-            connection = self._open_origin(self._webhooks.listen, receiver, deliverer=requests.agent)
+            connection = self._open_origin(
+                self._webhooks.listen, receiver, deliverer=requests.agent
+            )
             connection.client_tls = tls
             return connection
 
@@ -443,9 +501,15 @@ class Relay:
         return one
 
     def _open_origin(
-        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, *, deliverer: str = ""
+        self,
+        listen: Listen,
+        origin: Upstream,
+        early: EarlyUpstream | None = None,
+        *,
+        deliverer: str = "",
     ) -> ProxyConnection:
-        """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
+        """Return a connection of a forward proxy to this origin, whose card and authority stay
+        unchanged."""
         listener = ListenerState(
             Route(listen, origin),
             self._forward_editing,
@@ -485,7 +549,8 @@ class Relay:
         self._bytes_to_client += connection.agent.received_bytes
 
     async def stop(self, grace: float = 0.0) -> None:
-        """Stop accepting and close idle connections, reset the others after `grace` seconds, and return after that."""
+        """Stop accepting and close idle connections, reset the others after `grace` seconds, and
+        return after that."""
         self._close_listeners()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -511,7 +576,10 @@ class Relay:
 
     def _close_listeners(self) -> None:
         loop = asyncio.get_running_loop()
-        for sockets in (self._webhook_sockets, *(each for _, each in (*self._sockets, *self._forward_sockets))):
+        for sockets in (
+            self._webhook_sockets,
+            *(each for _, each in (*self._sockets, *self._forward_sockets)),
+        ):
             for sock in sockets:
                 loop.remove_reader(sock)
                 sock.close()

@@ -1,7 +1,8 @@
-"""The stdio relay: the client starts it in place of its agent, and it starts the agent (manual/protocol.md "Stdio").
+"""The stdio relay: the client starts it in place of its agent, and it starts the agent
+(manual/protocol.md "Stdio").
 
-Three threads relay stdin, stdout and stderr (`stdio_pump`); the main thread relays signals and waits for the end.
-Parses nothing.
+Three threads relay stdin, stdout and stderr (`stdio_pump`); the main thread relays signals and
+waits for the end. Parses nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from a2a_proxy.relay.stdio_agent import (
 from a2a_proxy.relay.stdio_pump import Pump, close_descriptor
 
 DELIVERY_SECONDS = 0.5
-"""Seconds that a client which stopped the agent may read nothing before the remaining output is dropped."""
+"""Seconds that a client which stopped the agent may read nothing before the remaining output is
+dropped."""
 _STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 """Signals with which a client stops its agent."""
 _STOP_SECONDS = 10.0
@@ -44,7 +46,8 @@ class StdioRelay:
     """One agent between this process's stdin, stdout and stderr."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start the agent. This process must have a single thread. Raises OSError if the agent cannot be started."""
+        """Start the agent. This process must have a single thread. Raises OSError if the agent
+        cannot be started."""
         self._command = shlex.join(command)
         self._agent = StdioAgent(command)
         self._stop_requested_at = -_STOP_SECONDS
@@ -57,7 +60,9 @@ class StdioRelay:
     def start(self, journal: JournalBuffer) -> None:
         """Start relaying."""
         client = f"pid {os.getppid()}{_process_name(os.getppid())}"
-        _record_facts(journal, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio"))
+        _record_facts(
+            journal, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio")
+        )
         _record_facts(journal, ChunkKind.DIALED, DialFacts(self._command, f"pid {self._agent.pid}"))
         self._journal = journal
         ended, self._agent_end = os.pipe()
@@ -72,11 +77,11 @@ class StdioRelay:
             pump.start()
 
     def wait(self) -> int:
-        """Relay signals until the agent has ended and its output is delivered. Return its end as `StdioAgent.poll`
-        does.
+        """Relay signals until the agent has ended and its output is delivered. Return its end as
+        `StdioAgent.poll` does.
 
-        A signal that arrives while a client is slow to read ends this process, as it would have ended an agent that
-        waits for its reader.
+        A signal that arrives while a client is slow to read ends this process, as it would have
+        ended an agent that waits for its reader.
         """
         while (code := self._agent.poll()) is None:
             number, to_send = next_signal()
@@ -94,7 +99,9 @@ class StdioRelay:
             self._stop_requested_at = time.monotonic()
         if to_send:
             self._agent.send_signal(number)
-        self._journal.note_record(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
+        self._journal.note_record(
+            ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode()
+        )
         self._journal.write()
         if number == signal.SIGTSTP:
             stop_on_signal(number)
@@ -102,15 +109,17 @@ class StdioRelay:
     def _deliver_output(self) -> None:
         """Wait until the client has received the remaining output of the agent.
 
-        Without a relay an agent blocks in `write` on a client that does not read, or is killed there. So the wait has
-        no limit if the agent ended by itself, and a short one if it was stopped by a signal.
+        Without a relay an agent blocks in `write` on a client that does not read, or is killed
+        there. So the wait has no limit if the agent ended by itself, and a short one if it was
+        stopped by a signal.
         """
         ended = time.monotonic()
         until = ended + _PROMPT_SECONDS
         for pump in self._outputs:
             pump.join(max(0.0, until - time.monotonic()))
         while late := [pump for pump in self._outputs if pump.is_alive()]:
-            release_signals()  # not earlier: a signal that was too late for the agent must not change how it ended
+            # not earlier: a signal that was too late for the agent must not change how it ended
+            release_signals()
             still = time.monotonic() - max(pump.last_write_at for pump in late)
             if ended - self._stop_requested_at < _STOP_SECONDS and still > DELIVERY_SECONDS:
                 break
@@ -118,14 +127,18 @@ class StdioRelay:
 
 
 def _record_facts(
-    journal: JournalBuffer, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT
+    journal: JournalBuffer,
+    kind: ChunkKind,
+    facts: msgspec.Struct,
+    direction: Direction = Direction.TO_AGENT,
 ) -> None:
     journal.note_record(kind, direction, msgspec.json.encode(facts))
     journal.write()
 
 
 def _process_name(pid: int) -> str:
-    """Return the name of a process as ` (node)`, or an empty text if the system does not provide it."""
+    """Return the name of a process as ` (node)`, or an empty text if the system does not provide
+    it."""
     try:
         return f" ({Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()})"
     except OSError:

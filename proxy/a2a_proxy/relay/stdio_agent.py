@@ -1,4 +1,5 @@
-"""The process of a stdio agent: started as its client would have started it, and killed if the relay dies."""
+"""The process of a stdio agent: started as its client would have started it, and killed if the
+relay dies."""
 
 from __future__ import annotations
 
@@ -22,11 +23,14 @@ _OWN_SIGNALS = {"SIGKILL", "SIGSTOP", "SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGXFSZ"
 """Signals that cannot be relayed, or that concern this process itself."""
 _FAULT_SIGNALS = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"}
 _TERMINAL_SIGNALS = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}
-"""Signals that a terminal sends to its whole foreground group, and so to the agent as well. When the terminal hangs up,
-only the leader of the session gets SIGHUP, and the group gets it when that leader ends."""
+"""Signals that a terminal sends to its whole foreground group, and so to the agent as well. When
+the terminal hangs up, only the leader of the session gets SIGHUP, and the group gets it when that
+leader ends."""
 
 SIGNALS = frozenset(
-    number for number in signal.valid_signals() if getattr(number, "name", "") not in _OWN_SIGNALS | _FAULT_SIGNALS
+    number
+    for number in signal.valid_signals()
+    if getattr(number, "name", "") not in _OWN_SIGNALS | _FAULT_SIGNALS
 )
 """Signals that are waited for: the end of the agent (SIGCHLD) and all signals that are relayed."""
 
@@ -35,8 +39,8 @@ class StdioAgent:
     """A running agent and the relay's ends of its three pipes."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start the agent: no shell; environment, folder, group and descriptors are those that this process was started
-        with.
+        """Start the agent: no shell; environment, folder, group and descriptors are those that this
+        process was started with.
 
         Raises OSError if the command does not exist or cannot be run.
         """
@@ -58,7 +62,9 @@ class StdioAgent:
                 )
             finally:
                 for each in {stdin, stdout, stderr, *inherited}:
-                    close_descriptor(each)  # this process must not keep a pipe open whose end other processes wait for
+                    close_descriptor(
+                        each
+                    )  # this process must not keep a pipe open whose end other processes wait for
 
     @property
     def pid(self) -> int:
@@ -66,8 +72,8 @@ class StdioAgent:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Return None while the agent runs; afterwards its exit code, or minus the number of the signal that
-        killed it.
+        """Return None while the agent runs; afterwards its exit code, or minus the number of the
+        signal that killed it.
         """
         return self._process.poll()
 
@@ -80,11 +86,14 @@ class StdioAgent:
 def hold_signals() -> Iterator[Callable[..., None]]:
     """Block signals until `next_signal` takes them; unblock them if the body fails.
 
-    Yields the function that the new process must call before it becomes the agent: it ties the agent's life to that of
-    its parent, whose process id is an argument if this process is not the parent, and restores the signal dispositions
-    with which this process was started, which an interpreter changes.
+    Yields the function that the new process must call before it becomes the agent: it ties the
+    agent's life to that of its parent, whose process id is an argument if this process is not the
+    parent, and restores the signal dispositions with which this process was started, which an
+    interpreter changes.
     """
-    of_children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if SIGCHLD is ignored, there are no exit codes
+    of_children = signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # if SIGCHLD is ignored, there are no exit codes
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -105,7 +114,8 @@ def hold_signals() -> Iterator[Callable[..., None]]:
 
 
 def end_with_parent(number: int, parent: int) -> bool:
-    """Let the system send this process a signal when its parent dies (Linux). Return False if it has died already."""
+    """Let the system send this process a signal when its parent dies (Linux). Return False if it
+    has died already."""
     libc = load_libc()
     if libc is not None:
         libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
@@ -118,7 +128,9 @@ def next_signal() -> tuple[int, bool]:
         return signal.sigwait(SIGNALS), True
     found = signal.sigwaitinfo(SIGNALS)
     number, by_kernel = found.si_signo, found.si_code > 0
-    to_group = number in _TERMINAL_SIGNALS or (number == signal.SIGHUP and os.getsid(0) != os.getpid())
+    to_group = number in _TERMINAL_SIGNALS or (
+        number == signal.SIGHUP and os.getsid(0) != os.getpid()
+    )
     return number, not (by_kernel and to_group)
 
 
@@ -135,7 +147,8 @@ def stop_on_signal(number: int) -> None:
 
 
 def exit_like(code: int) -> NoReturn:
-    """End this process at once, with the exit code or by the signal of the agent (`StdioAgent.poll`).
+    """End this process at once, with the exit code or by the signal of the agent
+    (`StdioAgent.poll`).
 
     No core is dumped, because it would replace the agent's.
     """
@@ -147,7 +160,9 @@ def exit_like(code: int) -> NoReturn:
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)  # to this thread, because another one may wait for signals of the process
+    signal.raise_signal(
+        number
+    )  # to this thread, because another one may wait for signals of the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os._exit(128 + number)  # the first process of a container is not killed by its own signals
 
@@ -166,8 +181,8 @@ def signal_name(number: int) -> str:
 
 
 def agent_environment() -> dict[bytes, bytes]:
-    """Return the environment with which this process was started: an interpreter in the C locale sets LC_CTYPE (PEP
-    538)."""
+    """Return the environment with which this process was started: an interpreter in the C locale
+    sets LC_CTYPE (PEP 538)."""
     ours = dict(os.environb)
     try:
         given = Path("/proc/self/environ").read_bytes()
@@ -179,13 +194,15 @@ def agent_environment() -> dict[bytes, bytes]:
 
 
 def _is_output_joined() -> bool:
-    """Return whether stdout and stderr are the same pipe (`2>&1`): two pipes of the relay would mix up their order."""
+    """Return whether stdout and stderr are the same pipe (`2>&1`): two pipes of the relay would mix
+    up their order."""
     out, err = os.fstat(1), os.fstat(2)
     return not stat.S_ISCHR(out.st_mode) and (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
 
 
 def _inherited_descriptors() -> list[int]:
-    """Return the descriptors beyond the standard ones that the parent process passed for the agent."""
+    """Return the descriptors beyond the standard ones that the parent process passed for the
+    agent."""
     found: list[int] = []
     try:
         names = os.listdir("/dev/fd")

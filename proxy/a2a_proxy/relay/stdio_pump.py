@@ -1,7 +1,9 @@
-"""One pipe of a stdio agent: bytes from one descriptor to another, forwarded first and captured second.
+"""One pipe of a stdio agent: bytes from one descriptor to another, forwarded first and captured
+second.
 
-Descriptors stay blocking, because O_NONBLOCK belongs to the open file, and other processes share the client's terminal
-or pipe. A thread that waits in `write` reads no more meanwhile, which is the back-pressure.
+Descriptors stay blocking, because O_NONBLOCK belongs to the open file, and other processes share
+the client's terminal or pipe. A thread that waits in `write` reads no more meanwhile, which is the
+back-pressure.
 """
 
 from __future__ import annotations
@@ -29,10 +31,16 @@ class Pump(threading.Thread):
     """Forwards bytes from `source` to `sink` until one of them ends; then closes both."""
 
     def __init__(
-        self, source: int, sink: int, journal: JournalBuffer, direction: Direction, kind: ChunkKind, agent_end: int = -1
+        self,
+        source: int,
+        sink: int,
+        journal: JournalBuffer,
+        direction: Direction,
+        kind: ChunkKind,
+        agent_end: int = -1,
     ) -> None:
-        """Create the pump. `agent_end` becomes readable once the agent has ended; the bytes that the source holds at
-        that moment are still forwarded."""
+        """Create the pump. `agent_end` becomes readable once the agent has ended; the bytes that
+        the source holds at that moment are still forwarded."""
         super().__init__(name=f"{kind.name} {direction.name}", daemon=True)
         self._source = source
         self._sink = sink
@@ -53,7 +61,8 @@ class Pump(threading.Thread):
         """Time at which the sink last accepted bytes, on the `time.monotonic` clock."""
 
     def run(self) -> None:
-        """Forward bytes until the source or the sink ends, or the agent has ended and its bytes are forwarded."""
+        """Forward bytes until the source or the sink ends, or the agent has ended and its bytes are
+        forwarded."""
         while self._has_more():
             data = self._read_source()
             if not data:
@@ -66,15 +75,23 @@ class Pump(threading.Thread):
             if not taken:
                 self._is_sink_gone = True
                 break
-        if self._is_sink_gone and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
-            self._journal.note_record(ChunkKind.RESET, Direction.TO_AGENT)  # the consequences are not the agent's fault
+        if (
+            self._is_sink_gone
+            and self._kind is ChunkKind.DATA
+            and self._direction is Direction.TO_CLIENT
+        ):
+            self._journal.note_record(
+                ChunkKind.RESET, Direction.TO_AGENT
+            )  # the consequences are not the agent's fault
         close_descriptor(self._source)
         close_descriptor(self._sink)
         self._journal.write()
 
     def _has_more(self) -> bool:
-        """Wait for bytes or the end of the source. Return False if no more bytes must be forwarded."""
-        # Once all bytes that the agent left are forwarded, do not wait: the end of the agent is already known.
+        """Wait for bytes or the end of the source. Return False if no more bytes must be
+        forwarded."""
+        # Once all bytes that the agent left are forwarded, do not wait: the end of the agent is
+        # already known.
         ready = dict(self._poller.poll(0 if self._remaining_bytes == 0 else None))
         if ready.get(self._sink, 0) & _HANG_UP:
             self._is_sink_gone = True
@@ -84,12 +101,13 @@ class Pump(threading.Thread):
             self._remaining_bytes = _readable_bytes(self._source)
         if self._remaining_bytes is None or self._remaining_bytes > 0:
             return True
-        # All bytes of the agent are forwarded. A pipe that is still open is held by a child that the agent left
-        # running.
+        # All bytes of the agent are forwarded. A pipe that is still open is held by a child that
+        # the agent left running.
         return bool(ready.get(self._source, 0) & _HANG_UP)
 
     def _read_source(self) -> bytes:
-        """Return bytes, or none at the end. A source that cannot be read (a hung-up terminal, a folder) has ended."""
+        """Return bytes, or none at the end. A source that cannot be read (a hung-up terminal, a
+        folder) has ended."""
         size = READ_SIZE if not self._remaining_bytes else min(READ_SIZE, self._remaining_bytes)
         try:
             data = os.read(self._source, size)
@@ -116,7 +134,8 @@ class Pump(threading.Thread):
 
 
 def close_descriptor(descriptor: int) -> None:
-    """Close a descriptor. The numbers 0 to 2 are opened on the null device, so that no other file gets them."""
+    """Close a descriptor. The numbers 0 to 2 are opened on the null device, so that no other file
+    gets them."""
     with contextlib.suppress(OSError):
         if descriptor > 2:
             os.close(descriptor)

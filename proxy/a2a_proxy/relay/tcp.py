@@ -1,4 +1,5 @@
-"""Sockets and transports: operations that asyncio does not offer. Handles single ones, not connections of two legs."""
+"""Sockets and transports: operations that asyncio does not offer. Handles single ones, not
+connections of two legs."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from a2a_proxy.relay.route import format_address
 HIGH_WATER = 256 * 1024
 """Bytes that wait for a slow reader before reading from its sender stops."""
 READ_SIZE = 65536
-"""Bytes of one read for asyncio's own transports; their default of 256 KiB costs an mmap per read (cpython #85451)."""
+"""Bytes of one read for asyncio's own transports; their default of 256 KiB costs an mmap per read
+(cpython #85451)."""
 MAX_UNREAD_BYTES = 4 * 1024 * 1024
 """Bytes taken from a broken socket at most."""
 
 
 class LegTransport(asyncio.Transport, ABC):
-    """A transport whose two directions end cleanly or cut off, as those of TLS do: with or without close_notify."""
+    """A transport whose two directions end cleanly or cut off, as those of TLS do: with or without
+    close_notify."""
 
     @property
     @abstractmethod
@@ -35,13 +38,16 @@ class LegTransport(asyncio.Transport, ABC):
 
 
 def is_cut(transport: asyncio.Transport | None) -> bool:
-    """Return whether the peer's bytes ended cut off; False over plain TCP, where an end does not tell."""
+    """Return whether the peer's bytes ended cut off; False over plain TCP, where an end does not
+    tell."""
     return isinstance(transport, LegTransport) and transport.is_cut
 
 
 def write_eof(transport: asyncio.Transport, *, cut: bool = False) -> None:
     """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
-    with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
+    with contextlib.suppress(
+        OSError
+    ):  # asyncio's transport raises it if the peer has reset the connection
         if cut and isinstance(transport, LegTransport):
             transport.cut()
         else:
@@ -49,7 +55,8 @@ def write_eof(transport: asyncio.Transport, *, cut: bool = False) -> None:
 
 
 def tune_socket(transport: asyncio.Transport) -> None:
-    """Set TCP_NODELAY, a bounded write buffer and the kernel's keep-alive, because the relay has no idle time-out."""
+    """Set TCP_NODELAY, a bounded write buffer and the kernel's keep-alive, because the relay has no
+    idle time-out."""
     if transport.is_closing():  # lost before its leg took it over: the socket is closed
         return
     transport.set_write_buffer_limits(high=HIGH_WATER)
@@ -92,7 +99,9 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     """Return the number of bytes that the peer's kernel has not acknowledged yet."""
     waiting = transport.get_write_buffer_size()
     try:
-        answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+        answer = fcntl.ioctl(
+            transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0"
+        )
     except (OSError, AttributeError, ValueError):  # closed
         return waiting
     return waiting + int(struct.unpack("i", answer)[0])
@@ -111,13 +120,15 @@ def reset_connection(transport: asyncio.Transport) -> None:
 def read_unread(transport: asyncio.BaseTransport) -> bytes:
     """Return the bytes that the peer sent before the connection broke and that were not read.
 
-    A failed write ends a transport at once, although the peer's response may be in the receive buffer. Must be called
-    in `connection_lost`.
+    A failed write ends a transport at once, although the peer's response may be in the receive
+    buffer. Must be called in `connection_lost`.
     """
     parts: list[bytes] = []
     try:
         with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as sock:
-            while len(parts) * READ_SIZE < MAX_UNREAD_BYTES and (part := sock.recv(READ_SIZE, socket.MSG_DONTWAIT)):
+            while len(parts) * READ_SIZE < MAX_UNREAD_BYTES and (
+                part := sock.recv(READ_SIZE, socket.MSG_DONTWAIT)
+            ):
                 parts.append(part)
     except (OSError, AttributeError):
         pass

@@ -1,4 +1,5 @@
-"""TLS toward upstreams: the protocols offered, the certificates trusted, and error messages for users."""
+"""TLS toward upstreams: the protocols offered, the certificates trusted, and error messages for
+users."""
 
 from __future__ import annotations
 
@@ -20,14 +21,17 @@ from a2a_proxy.relay.route import RouteError, Upstream
 
 HTTP2, HTTP1 = "h2", "http/1.1"
 MAX_CONTEXTS = 32
-"""Contexts that are kept; clients of intercepted connections choose the protocols, of which there may be many."""
+"""Contexts that are kept; clients of intercepted connections choose the protocols, of which there
+may be many."""
 MAX_NAMES, MAX_NAME = 16, 256
 """Names of a certificate that are recorded, and their characters; a peer may present thousands."""
 
 _PROTOCOL_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
 _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
-CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
+CLIENT_CERTIFICATE_HINT = (
+    "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
+)
 INSECURE_HINT = "to connect without verification: --upstream-insecure"
 PASS_HINT = "to leave it unread: --pass "
 
@@ -53,11 +57,13 @@ class Trust(msgspec.Struct, frozen=True):
     own: CertificateFiles | None = None
     """The certificate for upstreams that ask for one."""
     of_clients: tuple[Path, ...] = ()
-    """Files and folders of CA certificates that clients trust, and the proxy for them. Unreadable ones are left out."""
+    """Files and folders of CA certificates that clients trust, and the proxy for them. Unreadable
+    ones are left out."""
 
 
 class TlsError(Exception):
-    """A failed TLS connection: one line with the reason, one with the action to take (may be empty)."""
+    """A failed TLS connection: one line with the reason, one with the action to take (may be
+    empty)."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -73,11 +79,14 @@ class Tls:
         self._contexts: OrderedDict[tuple[str, ...], ssl.SSLContext] = OrderedDict()
 
     async def get_context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
-        """Return the context that offers exactly these protocols. It is created in a thread, because reading the
-        trusted certificates takes many milliseconds. Raises RouteError if the CA file cannot be read."""
+        """Return the context that offers exactly these protocols. It is created in a thread,
+        because reading the trusted certificates takes many milliseconds. Raises RouteError if the
+        CA file cannot be read."""
         context = self._contexts.get(protocols)
         if context is None:
-            context = await asyncio.get_running_loop().run_in_executor(None, self._make_context, protocols)
+            context = await asyncio.get_running_loop().run_in_executor(
+                None, self._make_context, protocols
+            )
             self._contexts[protocols] = context
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
@@ -85,7 +94,8 @@ class Tls:
         return context
 
     def prepare_contexts(self) -> None:
-        """Create the contexts for one protocol now. Raises RouteError if the CA file cannot be read."""
+        """Create the contexts for one protocol now. Raises RouteError if the CA file cannot be
+        read."""
         for protocol in _PROTOCOL_NAMES:
             self._contexts[protocol,] = self._make_context((protocol,))
 
@@ -96,7 +106,9 @@ class Tls:
         for path in self._trust.of_clients:
             with suppress(OSError):  # ssl.SSLError too: the file has no certificate
                 is_folder = path.is_dir()
-                context.load_verify_locations(None if is_folder else path, path if is_folder else None)
+                context.load_verify_locations(
+                    None if is_folder else path, path if is_folder else None
+                )
         if self._trust.own is not None:
             load_certificate(context, self._trust.own)
         if self._trust.insecure:
@@ -107,10 +119,12 @@ class Tls:
 
 
 def create_client_context() -> ssl.SSLContext:
-    """Return a context that verifies servers, with the names of their certificates that RFC 9525 permits: those of
-    subjectAltName, and no common name. All connections to servers over TLS use one.
+    """Return a context that verifies servers, with the names of their certificates that RFC 9525
+    permits: those of subjectAltName, and no common name. All connections to servers over TLS use
+    one.
 
-    Raises RouteError if the file of `SSLKEYLOGFILE`, to which Python writes the keys, cannot be written.
+    Raises RouteError if the file of `SSLKEYLOGFILE`, to which Python writes the keys, cannot be
+    written.
     """
     try:
         context = ssl.create_default_context()
@@ -121,7 +135,8 @@ def create_client_context() -> ssl.SSLContext:
 
 
 def log_keys(context: ssl.SSLContext) -> None:
-    """Write the keys of the context's connections to the file of `SSLKEYLOGFILE`, as client contexts of Python do.
+    """Write the keys of the context's connections to the file of `SSLKEYLOGFILE`, as client
+    contexts of Python do.
 
     Raises RouteError if it cannot be written.
     """
@@ -139,7 +154,10 @@ def key_log_file() -> str:
 
 def _key_log_error(error: OSError) -> RouteError:
     why = (error.strerror or str(error)).lower()
-    return RouteError(f"SSLKEYLOGFILE={key_log_file()} cannot be written: {why}", "without it: unset SSLKEYLOGFILE")
+    return RouteError(
+        f"SSLKEYLOGFILE={key_log_file()} cannot be written: {why}",
+        "without it: unset SSLKEYLOGFILE",
+    )
 
 
 def load_authorities(context: ssl.SSLContext, file: Path) -> None:
@@ -147,26 +165,40 @@ def load_authorities(context: ssl.SSLContext, file: Path) -> None:
     try:
         context.load_verify_locations(file)
     except OSError as error:
-        why = "it holds none" if isinstance(error, ssl.SSLError) else (error.strerror or str(error)).lower()
+        why = (
+            "it holds none"
+            if isinstance(error, ssl.SSLError)
+            else (error.strerror or str(error)).lower()
+        )
         raise RouteError(
-            f"cannot read CA certificates from {file}: {why}", "the file must hold certificates in PEM format"
+            f"cannot read CA certificates from {file}: {why}",
+            "the file must hold certificates in PEM format",
         ) from None
 
 
 def load_certificate(context: ssl.SSLContext, files: CertificateFiles) -> None:
-    """Present the certificate. Raises RouteError if the files cannot be read or do not belong together."""
+    """Present the certificate. Raises RouteError if the files cannot be read or do not belong
+    together."""
     certificate, key = files.certificate, files.key or files.certificate
     cert_option, key_option = f"{files.option}-cert", f"{files.option}-key"
     if b"-----BEGIN CERTIFICATE" not in _read_pem(certificate, cert_option):
-        raise RouteError(f"{cert_option} {certificate} holds no certificate", "the file must be in PEM format")
+        raise RouteError(
+            f"{cert_option} {certificate} holds no certificate", "the file must be in PEM format"
+        )
     key_text = _read_pem(key, key_option)
     if b"PRIVATE KEY-----" not in key_text:
         if files.key is None:
-            raise RouteError(f"{cert_option} {certificate} holds no private key", f"name its file: {key_option} FILE")
-        raise RouteError(f"{key_option} {key} holds no private key", "the file must be in PEM format")
+            raise RouteError(
+                f"{cert_option} {certificate} holds no private key",
+                f"name its file: {key_option} FILE",
+            )
+        raise RouteError(
+            f"{key_option} {key} holds no private key", "the file must be in PEM format"
+        )
     if b"ENCRYPTED" in key_text:
         raise RouteError(
-            f"the private key in {key} is encrypted", f"decrypt it into another file: openssl pkey -in {key} -out FILE"
+            f"the private key in {key} is encrypted",
+            f"decrypt it into another file: openssl pkey -in {key} -out FILE",
         )
     try:
         context.load_cert_chain(certificate, key)
@@ -175,7 +207,8 @@ def load_certificate(context: ssl.SSLContext, files: CertificateFiles) -> None:
             text = f"the private key in {key} does not belong to the certificate in {certificate}"
             raise RouteError(text, f"name the key of this certificate: {key_option} FILE") from None
         raise RouteError(
-            f"cannot use the certificate in {certificate} with the key in {key}: {error.reason or error}".lower(),
+            f"cannot use the certificate in {certificate} with the key in {key}: "
+            f"{error.reason or error}".lower(),
             f"check them: openssl x509 -in {certificate}; openssl pkey -in {key}",
         ) from None
 
@@ -193,7 +226,8 @@ def _read_pem(file: Path, option: str) -> bytes:
 def describe_handshake(
     connection: ssl.SSLObject, server_name: str, certificate: CertificateFacts | None = None
 ) -> TlsFacts:
-    """Return the facts of a completed handshake. `certificate` is the proxy's, if the proxy is the server."""
+    """Return the facts of a completed handshake. `certificate` is the proxy's, if the proxy is the
+    server."""
     cipher, peer = connection.cipher(), _describe_peer(connection)
     return TlsFacts(
         connection.version() or "",
@@ -206,7 +240,8 @@ def describe_handshake(
 
 
 def describe_upstream(connection: ssl.SSLObject, host: str) -> TlsFacts:
-    """Return the facts of a completed handshake with the upstream `host`. An address is not sent as a server name."""
+    """Return the facts of a completed handshake with the upstream `host`. An address is not sent as
+    a server name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -243,23 +278,40 @@ def check_agreement(connection: ssl.SSLObject, protocols: tuple[str, ...]) -> No
 
 def protocol_mismatch(protocols: tuple[str, ...]) -> TlsError:
     """Return the error of an upstream that does not speak the client's protocol over TLS."""
-    hint = "if the agent has another port for gRPC, name it with --upstream-grpc" if protocols == (HTTP2,) else ""
+    hint = (
+        "if the agent has another port for gRPC, name it with --upstream-grpc"
+        if protocols == (HTTP2,)
+        else ""
+    )
     names = " or ".join(_PROTOCOL_NAMES.get(each, each) for each in protocols)
-    return TlsError(f"over TLS it does not speak {names} (ALPN {', '.join(protocols)}), as the client does", hint)
+    return TlsError(
+        f"over TLS it does not speak {names} (ALPN {', '.join(protocols)}), as the client does",
+        hint,
+    )
 
 
-def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocols: tuple[str, ...]) -> TlsError:
+def explain_handshake_error(
+    error: ssl.SSLError, upstream: Upstream, protocols: tuple[str, ...]
+) -> TlsError:
     """Return the error that explains a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate_error(error, upstream)
     reason = (error.reason or str(error)).replace("_", " ").lower()
     if "no application protocol" in reason:
         return protocol_mismatch(protocols)
-    if "wrong version number" in reason or "record layer failure" in reason or "http request" in reason:
+    if (
+        "wrong version number" in reason
+        or "record layer failure" in reason
+        or "http request" in reason
+    ):
         return TlsError(
-            "it does not speak TLS on this port", f"if it speaks plain HTTP: --upstream http://{upstream.address}"
+            "it does not speak TLS on this port",
+            f"if it speaks plain HTTP: --upstream http://{upstream.address}",
         )
-    if any(each in reason for each in ("handshake failure", "certificate", "unknown ca", "access denied")):
+    if any(
+        each in reason
+        for each in ("handshake failure", "certificate", "unknown ca", "access denied")
+    ):
         return TlsError(f"the TLS handshake failed: {reason}", CLIENT_CERTIFICATE_HINT)
     return TlsError(f"the TLS handshake failed: {reason}")
 
@@ -269,11 +321,21 @@ def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Up
     if code in _WRONG_HOST:
         return TlsError(
             f"its certificate is not for {upstream.host}",
-            f"use a host name of its subjectAltName, where a common name does not count; {INSECURE_HINT}",
+            f"use a host name of its subjectAltName, where a common name does not count; "
+            f"{INSECURE_HINT}",
         )
     if code in (_EXPIRED, _NOT_YET):
-        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", INSECURE_HINT)
+        return TlsError(
+            f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}",
+            INSECURE_HINT,
+        )
     if code in _UNTRUSTED:
-        kind = "is self-signed" if code == _UNTRUSTED[0] else "is issued by a CA that is not trusted on this machine"
-        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {INSECURE_HINT}")
+        kind = (
+            "is self-signed"
+            if code == _UNTRUSTED[0]
+            else "is issued by a CA that is not trusted on this machine"
+        )
+        return TlsError(
+            f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {INSECURE_HINT}"
+        )
     return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", INSECURE_HINT)

@@ -1,5 +1,6 @@
-"""TLS over a plain transport. Each direction ends by itself, and an end without close_notify is not taken for a clean
-one; the TLS transports of asyncio and uvloop have neither, and send FIN only after the peer's close_notify."""
+"""TLS over a plain transport. Each direction ends by itself, and an end without close_notify is not
+taken for a clean one; the TLS transports of asyncio and uvloop have neither, and send FIN only
+after the peer's close_notify."""
 
 from __future__ import annotations
 
@@ -15,14 +16,21 @@ _RECORD_SIZE = 16384
 
 
 class TlsTransport(tcp.LegTransport, asyncio.Protocol):
-    """One TLS connection: the protocol of a plain transport, and the transport of the protocol given to `begin`."""
+    """One TLS connection: the protocol of a plain transport, and the transport of the protocol
+    given to `begin`."""
 
     def __init__(
-        self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
+        self,
+        context: ssl.SSLContext,
+        *,
+        server_side: bool = False,
+        server_hostname: str | None = None,
     ) -> None:
         super().__init__()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self.ssl_object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side, server_hostname
+        )
         """The state of the connection, for facts about it."""
         self._loop = asyncio.get_running_loop()
         self._handshake: asyncio.Future[None] = self._loop.create_future()
@@ -34,9 +42,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
         """Bytes received while the protocol reads nothing."""
         self._unsent = bytearray()
         """Bytes written while a renegotiation (TLS 1.2) waits for the peer."""
-        self._is_cut = self._plain_ended = self._is_ended = self._end_reported = self._end_sent = self._end_waits = (
-            False
-        )
+        self._is_cut = self._plain_ended = self._is_ended = self._end_reported = self._end_sent = (
+            self._end_waits
+        ) = False
         self._is_lost = False
         self._error: Exception | None = None
 
@@ -45,8 +53,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
     async def shake_hands(self, seconds: float | None = None) -> None:
         """Return when the handshake is complete.
 
-        Raises ssl.SSLError, TimeoutError, ConnectionError if the peer has closed, or ValueError for a certificate with
-        a name that is not UTF-8. The connection is then closed; the peer gets the alert.
+        Raises ssl.SSLError, TimeoutError, ConnectionError if the peer has closed, or ValueError for
+        a certificate with a name that is not UTF-8. The connection is then closed; the peer gets
+        the alert.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -72,9 +81,11 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
     # Events of the plain transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport. Nothing is sent yet: a write that fails before uvloop's `create_connection` returns makes
-        it close the socket twice."""
-        self._plain = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
+        """Keep the transport. Nothing is sent yet: a write that fails before uvloop's
+        `create_connection` returns makes it close the socket twice."""
+        self._plain = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport has the same interface
 
     def data_received(self, data: bytes) -> None:
         """Decrypt bytes of the peer."""
@@ -86,7 +97,8 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
     def eof_received(self) -> bool:
         """Handle the peer's FIN; the other direction stays open.
 
-        OpenSSL does not learn of it: without close_notify it would end the other direction too, with an alert.
+        OpenSSL does not learn of it: without close_notify it would end the other direction too,
+        with an alert.
         """
         self._plain_ended = True
         if not self._is_established:
@@ -104,7 +116,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
             self.data_received(rest)  # an alert, for example, before the peer's RST
         self._is_lost, self._error = True, self._error or exc
         if not self._handshake.done():
-            self._handshake.set_exception(exc or ConnectionResetError("closed during the handshake"))
+            self._handshake.set_exception(
+                exc or ConnectionResetError("closed during the handshake")
+            )
         if self._protocol is not None:
             self._is_paused = False
             self._release()
@@ -177,7 +191,8 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
             return error
 
     def _release(self) -> None:
-        """Give the protocol what it could not have before, and the end of the peer's bytes after all others."""
+        """Give the protocol what it could not have before, and the end of the peer's bytes after
+        all others."""
         protocol = self._protocol
         if protocol is None or self._is_paused:
             return
@@ -241,7 +256,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
         """Send close_notify and FIN after the buffered bytes."""
         self._end_waits = bool(self._unsent)
         if not self._end_waits and not self._end_sent and self._error is None:
-            with contextlib.suppress(ssl.SSLError):  # SSLWantReadError: the peer's close_notify has not arrived
+            with contextlib.suppress(
+                ssl.SSLError
+            ):  # SSLWantReadError: the peer's close_notify has not arrived
                 self.ssl_object.unwrap()
             self._flush()
             self.cut()
@@ -283,7 +300,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
         self._is_paused = False
         if self._held or (self._is_ended and not self._end_reported):
             self._loop.call_soon(self._release)
-        if not self._plain_ended and not self._plain.is_closing():  # uvloop would report the FIN twice
+        if (
+            not self._plain_ended and not self._plain.is_closing()
+        ):  # uvloop would report the FIN twice
             self._plain.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -296,7 +315,9 @@ class TlsTransport(tcp.LegTransport, asyncio.Protocol):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return a fact of the socket, or the TLS connection (`ssl_object`)."""
-        return self.ssl_object if name == "ssl_object" else self._plain.get_extra_info(name, default)
+        return (
+            self.ssl_object if name == "ssl_object" else self._plain.get_extra_info(name, default)
+        )
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Give the following bytes to another protocol."""

@@ -1,8 +1,9 @@
-"""A tunnel of a forward proxy (CONNECT): the origin is dialled, then the client's first bytes decide what is read.
+"""A tunnel of a forward proxy (CONNECT): the origin is dialled, then the client's first bytes
+decide what is read.
 
-Works on the client's socket before it has a transport, so that nothing but the CONNECT request is taken from it. HTTP
-becomes a recorded connection as any other, also within TLS that the user wants opened; other bytes pass unread, and
-only their number is recorded.
+Works on the client's socket before it has a transport, so that nothing but the CONNECT request is
+taken from it. HTTP becomes a recorded connection as any other, also within TLS that the user wants
+opened; other bytes pass unread, and only their number is recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import msgspec
 
 from a2a_proxy.model.chunk import TlsFacts
 from a2a_proxy.relay.client_tls import HANDSHAKE_SECONDS, ClientTls
-from a2a_proxy.relay.connection import LINGER_SECONDS, SILENT_CLIENT_SECONDS, Leg, ProxyConnection, RelayContext
+from a2a_proxy.relay.connection import (
+    LINGER_SECONDS,
+    SILENT_CLIENT_SECONDS,
+    Leg,
+    ProxyConnection,
+    RelayContext,
+)
 from a2a_proxy.relay.dial import DialError, connect_socket, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote
@@ -78,9 +85,12 @@ class Tunnel:
         self._early: EarlyUpstream | None = None
 
     async def run(self) -> None:
-        """Establish the tunnel and return when a connection has taken it over, or when the client is answered."""
+        """Establish the tunnel and return when a connection has taken it over, or when the client
+        is answered."""
         try:
-            with contextlib.suppress(OSError, DialError):  # the client is gone, or the origin since it was dialled
+            with contextlib.suppress(
+                OSError, DialError
+            ):  # the client is gone, or the origin since it was dialled
                 await self._establish()
         finally:
             if not self._is_handed_over:
@@ -99,7 +109,9 @@ class Tunnel:
             return
         origin, target = found
         try:
-            agent = await connect_socket(origin, is_refused=self._context.is_own, proxy=self._context.proxy)
+            agent = await connect_socket(
+                origin, is_refused=self._context.is_own, proxy=self._context.proxy
+            )
         except DialError as error:
             await self._refuse(origin, edit_head(head, b"CONNECT", target, target), str(error))
             return
@@ -114,7 +126,9 @@ class Tunnel:
         elif kind is ProtocolKind.TLS:
             self._tell_unread_tls(origin.host)
         elif kind is ProtocolKind.OPAQUE:
-            self._context.show_note(ConsoleNote(f"bytes that are neither HTTP nor TLS pass unread to {origin.text}"))
+            self._context.show_note(
+                ConsoleNote(f"bytes that are neither HTTP nor TLS pass unread to {origin.text}")
+            )
         await self._dial(origin, (HTTP1,))
         connection = self._open_connection(origin, self._early)
         if kind not in _READ_KINDS:
@@ -122,7 +136,9 @@ class Tunnel:
         await self._hand_over(connection)
 
     def _tell_unread_tls(self, host: str) -> None:
-        self._context.show_note(ConsoleNote(f"TLS to {host} passes unread; to read it: --intercept {host}"))
+        self._context.show_note(
+            ConsoleNote(f"TLS to {host} passes unread; to read it: --intercept {host}")
+        )
 
     # TLS that is opened
 
@@ -131,7 +147,9 @@ class Tunnel:
     ) -> ClientHello | None:
         """Return the ClientHello if the connection is to be opened, else None."""
         policy, proxy = interception.policy, self._context.proxy
-        address = "" if proxy is not None and proxy.leads_to(origin) else str(agent.getpeername()[0])
+        address = (
+            "" if proxy is not None and proxy.leads_to(origin) else str(agent.getpeername()[0])
+        )
         hello = await peek_hello(self._client, HANDSHAKE_SECONDS)
         name = (hello.server_name if isinstance(hello, ClientHello) else "") or origin.host
         names = {origin.host, name}
@@ -144,7 +162,8 @@ class Tunnel:
             return hello
         self._context.show_note(
             ConsoleNote(
-                f"TLS to {origin.host} passes unread: a client sent a ClientHello that is {hello.value}",
+                f"TLS to {origin.host} passes unread: a client sent a ClientHello that is "
+                f"{hello.value}",
                 "the client, or a proxy between, must send a whole ClientHello",
                 loud=True,
             )
@@ -152,7 +171,8 @@ class Tunnel:
         return None
 
     async def _intercept(self, tls: ClientTls, origin: Upstream, hello: ClientHello) -> None:
-        """Offer the client what the origin has agreed to, or answer it in words if the origin cannot be verified."""
+        """Offer the client what the origin has agreed to, or answer it in words if the origin
+        cannot be verified."""
         name = hello.server_name or origin.host
         upstream = make_origin(name, origin.port, tls=True)
         reason = ""
@@ -161,7 +181,9 @@ class Tunnel:
         except DialError as error:
             reason = str(error)
             hint = "; ".join(filter(None, (error.hint, f"{PASS_HINT}{name}")))
-            self._context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", hint, loud=True))
+            self._context.show_note(
+                ConsoleNote(f"no connection to {upstream.text}: {error}", hint, loud=True)
+            )
         if reason:
             protocols = tuple(each for each in hello.protocols if each in (HTTP1, HTTP2))
         else:
@@ -187,7 +209,9 @@ class Tunnel:
         """Begin the connection to the origin on its socket. Raises DialError."""
         early, agent = EarlyUpstream(origin), self._agent
         self._agent = None
-        await dial_upstream(origin, lambda: early, tls=self._context.tls, protocols=protocols, sock=agent)
+        await dial_upstream(
+            origin, lambda: early, tls=self._context.tls, protocols=protocols, sock=agent
+        )
         self._early = early
 
     async def _take_head(self) -> bytes:
@@ -197,13 +221,16 @@ class Tunnel:
         return self._client.recv(end if end > 3 else len(data))
 
     async def _detect_protocol(self, agent: socket.socket) -> ProtocolKind:
-        """Return what the client speaks; opaque if it waits for the origin's first bytes, or sends no bytes at all."""
+        """Return what the client speaks; opaque if it waits for the origin's first bytes, or sends
+        no bytes at all."""
         while True:
             data = await peek_bytes(self._client, _is_known, MAX_PREFIX, SILENT_CLIENT_SECONDS)
             kind = detect_protocol(data)
             if kind is not None:
                 return kind
-            if data or _peek_byte(self._client) == b"" or _peek_byte(agent) is not None:  # its FIN, or a greeting
+            if (
+                data or _peek_byte(self._client) == b"" or _peek_byte(agent) is not None
+            ):  # its FIN, or a greeting
                 return ProtocolKind.OPAQUE
 
     async def _hand_over(self, connection: ProxyConnection) -> None:
@@ -221,13 +248,16 @@ class Tunnel:
         await loop.sock_sendall(self._client, encode_http1_response(problem))
         self._client.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):  # RST would make a client that still sends lose the response
+            async with asyncio.timeout(
+                LINGER_SECONDS
+            ):  # RST would make a client that still sends lose the response
                 while await loop.sock_recv(self._client, 65536):
                     pass
 
 
 def _peek_byte(sock: socket.socket) -> bytes | None:
-    """Return the next byte of the peer, which stays in the socket; empty after its FIN, None while nothing waits."""
+    """Return the next byte of the peer, which stays in the socket; empty after its FIN, None while
+    nothing waits."""
     try:
         return sock.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

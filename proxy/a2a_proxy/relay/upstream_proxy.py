@@ -1,4 +1,5 @@
-"""Another HTTP proxy through which upstreams are dialled: its address, its credentials and its exceptions.
+"""Another HTTP proxy through which upstreams are dialled: its address, its credentials and its
+exceptions.
 
 `ask_proxy` works on a connected socket, which then leads to the upstream.
 """
@@ -23,8 +24,8 @@ _HINT = "write --upstream-proxy http://HOST:PORT"
 
 
 class ProxyAnswerError(Exception):
-    """The other proxy does not lead to the upstream. The text is a predicate (`answers 503`); `hint` is the action to
-    take (may be empty)."""
+    """The other proxy does not lead to the upstream. The text is a predicate (`answers 503`);
+    `hint` is the action to take (may be empty)."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -42,7 +43,8 @@ class UpstreamProxy(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> UpstreamProxy:
-        """Parse `http://[USER:PASSWORD@]HOST:PORT`. Raises RouteError, whose text has no credentials."""
+        """Parse `http://[USER:PASSWORD@]HOST:PORT`. Raises RouteError, whose text has no
+        credentials."""
         found = _URL.fullmatch(text)
         if found is None:
             raise RouteError("--upstream-proxy: the URL of a proxy has no path", _HINT)
@@ -62,12 +64,18 @@ class UpstreamProxy(msgspec.Struct, frozen=True):
         return not any(pattern.matches(host, upstream.port) for pattern in self.exceptions)
 
 
-async def ask_proxy(sock: socket.socket, proxy: UpstreamProxy, upstream: Upstream, seconds: float) -> None:
-    """Let a socket that is connected to the proxy lead to the upstream. Raises ProxyAnswerError or OSError."""
+async def ask_proxy(
+    sock: socket.socket, proxy: UpstreamProxy, upstream: Upstream, seconds: float
+) -> None:
+    """Let a socket that is connected to the proxy lead to the upstream. Raises ProxyAnswerError or
+    OSError."""
     target = upstream.address
     request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
     if proxy.credentials:
-        request += f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}\r\n"
+        request += (
+            f"Proxy-Authorization: Basic "
+            f"{base64.b64encode(proxy.credentials.encode()).decode()}\r\n"
+        )
     await asyncio.get_running_loop().sock_sendall(sock, f"{request}\r\n".encode())
     data = await peek_bytes(sock, lambda data: b"\r\n\r\n" in data, MAX_HEAD_BYTES, seconds)
     try:

@@ -1,6 +1,7 @@
 """Playback of a recording as a mock agent.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 From recording to server:
 - `serve`: HTTP, gRPC, stdio, agent card and webhooks (package)

@@ -1,4 +1,5 @@
-"""Building of a replay script: the calls of a recording in canonical form, and the calls that cannot be replayed."""
+"""Building of a replay script: the calls of a recording in canonical form, and the calls that
+cannot be replayed."""
 
 from __future__ import annotations
 
@@ -42,16 +43,20 @@ _LINE_KINDS = {
     FrameKind.UNDECODABLE: LineKind.MESSAGE,
     FrameKind.END: LineKind.END,
 }
-"""Script line for each kind of frame. Log lines are absent because they carry no A2A message and are not replayed."""
+"""Script line for each kind of frame. Log lines are absent because they carry no A2A message and
+are not replayed."""
 _RESET_ENDS = ("reset", "rst_stream")
 _BROKEN_ENDS = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
 """Values of `Exchange.how` for a call whose end was not captured."""
 _MAX_LISTED = 3
 """Maximum number of places listed in an error."""
 NOT_CAPTURED = "it was not captured to its end"
-UNFILLED_LABEL = "it would deliver a redaction label in place of a credential that no client sent before"
+UNFILLED_LABEL = (
+    "it would deliver a redaction label in place of a credential that no client sent before"
+)
 _ALL_REFUSED_HINT = (
-    "record it again, or allow such calls: --allow-incomplete plays each up to where it breaks off, --allow-redacted"
+    "record it again, or allow such calls: --allow-incomplete plays each up to where it breaks "
+    "off, --allow-redacted"
     " delivers the labels"
 )
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
@@ -66,21 +71,30 @@ def load_script(
     allow_incomplete: bool = False,
     allow_redacted: bool = False,
 ) -> ReplayScript:
-    """Read a recording into a script, optionally limited to one session or to the calls of one agent.
+    """Read a recording into a script, optionally limited to one session or to the calls of one
+    agent.
 
-    Calls that were not captured to their end, or would deliver redaction labels in place of credentials, are refused
-    (`RecordedCall.refusal`) unless the arguments allow them. All payloads are held in memory. Raises RecordingError if
-    the recording cannot be read, or if all its calls are refused.
+    Calls that were not captured to their end, or would deliver redaction labels in place of
+    credentials, are refused (`RecordedCall.refusal`) unless the arguments allow them. All payloads
+    are held in memory. Raises RecordingError if the recording cannot be read, or if all its calls
+    are refused.
     """
     script = _ScriptLoader(recording, session, agent).load()
     if not allow_incomplete:
         script = msgspec.structs.replace(
-            script, cards=tuple(map(_refuse_broken, script.cards)), calls=tuple(map(_refuse_broken, script.calls))
+            script,
+            cards=tuple(map(_refuse_broken, script.cards)),
+            calls=tuple(map(_refuse_broken, script.calls)),
         )
     if not allow_redacted:
-        checked = [_refuse_label(call, label) for call, label in find_unfilled((*script.cards, *script.calls))]
+        checked = [
+            _refuse_label(call, label)
+            for call, label in find_unfilled((*script.cards, *script.calls))
+        ]
         count = len(script.cards)
-        script = msgspec.structs.replace(script, cards=tuple(checked[:count]), calls=tuple(checked[count:]))
+        script = msgspec.structs.replace(
+            script, cards=tuple(checked[:count]), calls=tuple(checked[count:])
+        )
     _refuse_all_refused(script)
     return script
 
@@ -94,7 +108,9 @@ def _refuse_all_refused(script: ReplayScript) -> None:
     if reasons:
         more = f" and {len(reasons) - _MAX_LISTED} more" if len(reasons) > _MAX_LISTED else ""
         listed = "; ".join(reasons[:_MAX_LISTED])
-        raise RecordingError(f"{script.name} has no call that can be replayed: {listed}{more}", _ALL_REFUSED_HINT)
+        raise RecordingError(
+            f"{script.name} has no call that can be replayed: {listed}{more}", _ALL_REFUSED_HINT
+        )
 
 
 def _refuse_broken(call: RecordedCall) -> RecordedCall:
@@ -102,13 +118,19 @@ def _refuse_broken(call: RecordedCall) -> RecordedCall:
 
 
 def _refuse_label(call: RecordedCall, label: str) -> RecordedCall:
-    return msgspec.structs.replace(call, refusal=call.refusal or f"{UNFILLED_LABEL}: {label}") if label else call
+    return (
+        msgspec.structs.replace(call, refusal=call.refusal or f"{UNFILLED_LABEL}: {label}")
+        if label
+        else call
+    )
 
 
 class _ScriptLoader:
     def __init__(self, recording: Recording, session: int | None, agent: str) -> None:
         self._recording = recording
-        self.sessions: list[SessionRow] = [row for row in recording.read_sessions() if session in (None, row.id)]
+        self.sessions: list[SessionRow] = [
+            row for row in recording.read_sessions() if session in (None, row.id)
+        ]
         if not self.sessions:
             which = f"session {session}" if session is not None else "session"
             raise RecordingError(
@@ -136,7 +158,8 @@ class _ScriptLoader:
         if self._agent and not calls:
             agent_names = ", ".join(sorted(self._agents)) or "none"
             raise RecordingError(
-                f"{self._recording.path} has no call to the agent {self._agent}", f"its agents are: {agent_names}"
+                f"{self._recording.path} has no call to the agent {self._agent}",
+                f"its agents are: {agent_names}",
             )
         calls.sort(key=lambda call: call.began)
         return ReplayScript(
@@ -146,7 +169,9 @@ class _ScriptLoader:
             pushes=tuple(sorted(pushes, key=lambda push: push.at)),
             unservable=tuple(self._unservable),
             sessions=len(self.sessions),
-            missing="; ".join(dict.fromkeys(filter(None, (row.missing_text for row in self.sessions)))),
+            missing="; ".join(
+                dict.fromkeys(filter(None, (row.missing_text for row in self.sessions)))
+            ),
         )
 
     def _load_remarks(self, session: int) -> None:
@@ -171,7 +196,9 @@ class _ScriptLoader:
             return None
         frames = [each.frame for each in self._recording.read_frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
-        half_close = next(filter(_is_half_close, frames), None) if exchange.binding is Binding.GRPC else None
+        half_close = (
+            next(filter(_is_half_close, frames), None) if exchange.binding is Binding.GRPC else None
+        )
         opening = first or half_close
         redaction = next(each.facts.redaction for each in self.sessions if each.id == row.session)
         if why := _unservable_reason(exchange, opening is not None, frames, redaction):
@@ -212,18 +239,25 @@ class _ScriptLoader:
             line = self._load_line(row, frame, side)
             if line is not None:
                 ended = (
-                    ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.is_final)
+                    ended
+                    or line.what in (LineKind.RESET, LineKind.CUT)
+                    or (side is ScriptSide.AGENT and line.is_final)
                 )
                 yield line
                 if side is ScriptSide.CLIENT and line.what in (LineKind.RESET, LineKind.CUT):
-                    return  # the agent's lines after the client broke the call off reached no client
+                    # the agent's lines after the client broke the call off reached no client
+                    return
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
-            at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
+            at = max(
+                (exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0
+            )
             what = LineKind.END if exchange.how == "complete" else LineKind.CUT
             note = "" if what is LineKind.END else exchange.how or "the recording ends here"
             side = ScriptSide.CLIENT if exchange.how.startswith("client") else ScriptSide.AGENT
-            yield ScriptLine(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
+            yield ScriptLine(
+                number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}"
+            )
 
     def _load_line(self, row: ExchangeRow, frame: Frame, side: ScriptSide) -> ScriptLine | None:
         exchange = row.exchange
@@ -241,7 +275,9 @@ class _ScriptLoader:
             side=side,
             what=what,
             at=max(frame.at - exchange.started, 0),
-            value=_canonical_value(frame, exchange) if what in (LineKind.MESSAGE, LineKind.ERROR) else None,
+            value=_canonical_value(frame, exchange)
+            if what in (LineKind.MESSAGE, LineKind.ERROR)
+            else None,
             raw=frame.payload,
             schema=frame.schema,
             event=frame.event,
@@ -280,13 +316,16 @@ def _is_half_close(frame: Frame) -> bool:
 
 
 def _is_killed_by_client(exchange: Exchange) -> bool:
-    """Whether the client killed a stdio proxy, which is its child. This breaks the call off, as a kill of the agent."""
+    """Whether the client killed a stdio proxy, which is its child. This breaks the call off, as a
+    kill of the agent."""
     return exchange.binding is Binding.STDIO and exchange.how == "proxy killed"
 
 
 def _has_early_headers(exchange: Exchange, opening: Frame) -> bool:
     """Whether the initial metadata of a gRPC call came before what the client sent first."""
-    return exchange.binding is Binding.GRPC and 0 < exchange.response_started < (opening.began or opening.at)
+    return exchange.binding is Binding.GRPC and 0 < exchange.response_started < (
+        opening.began or opening.at
+    )
 
 
 def _request_value(first: Frame | None, exchange: Exchange) -> Any:
@@ -296,15 +335,17 @@ def _request_value(first: Frame | None, exchange: Exchange) -> Any:
 
 
 def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
-    """Return the frame's payload in canonical form; for an unknown JSON-RPC method, without the envelope of its
-    response."""
+    """Return the frame's payload in canonical form; for an unknown JSON-RPC method, without the
+    envelope of its response."""
     value = canonical_payload(frame, exchange)
     if not exchange.operation and isinstance(value, dict) and "jsonrpc" in value:
         return {name: item for name, item in value.items() if name in ("result", "error")}
     return value
 
 
-def _unservable_reason(exchange: Exchange, has_request: bool, frames: list[Frame], redaction: tuple[str, ...]) -> str:
+def _unservable_reason(
+    exchange: Exchange, has_request: bool, frames: list[Frame], redaction: tuple[str, ...]
+) -> str:
     """Return why a call cannot be replayed, or an empty string if it can."""
     if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
         return f"{exchange.method} {exchange.target} is not an A2A call"

@@ -1,4 +1,5 @@
-"""The context given to a rule: one frame or exchange, with lazily decoded payloads and the state of the session."""
+"""The context given to a rule: one frame or exchange, with lazily decoded payloads and the state of
+the session."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _UNSET: Any = object()
 
 
 class RuleContext:
-    """Context of one exchange, passed to each of its rules in turn. Rules read it and change only notes."""
+    """Context of one exchange, passed to each of its rules in turn. Rules read it and change only
+    notes."""
 
     frame_or_none: Frame | None = None
     """The current frame; None at `HEADS`, at `CLOSED` and when a deadline is due."""
@@ -80,14 +82,19 @@ class RuleContext:
         self.record = record
         """The history of this exchange."""
         self.exchange = exchange
-        """Heads, operation and dialect. The way the exchange ended is known only at `HookPoint.CLOSED`."""
+        """Heads, operation and dialect. The way the exchange ended is known only at
+        `HookPoint.CLOSED`."""
         self.at = at
         """Current time, ns."""
         self._schedule = schedule
 
-    def set_frame(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
+    def set_frame(
+        self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0
+    ) -> None:
         """Move to another frame and drop everything decoded from the previous one."""
-        self.frame_or_none = without_payload(frame) if frame is not None and is_withheld(frame) else frame
+        self.frame_or_none = (
+            without_payload(frame) if frame is not None and is_withheld(frame) else frame
+        )
         self.task, self.flags = task, flags
         self.gate_result = False
         self._value = self._body = self._event = self._failure = _UNSET
@@ -106,27 +113,34 @@ class RuleContext:
         assert self.frame_or_none is not None
         return self.frame_or_none
 
-    # --- the frame ----------------------------------------------------------------------------------------------
+    # --- the frame
 
     def needs_payload(self) -> None:
-        """Raise MissingPayload if the frame's payload was not recorded; the engine then skips the rule.
+        """Raise MissingPayload if the frame's payload was not recorded; the engine then skips the
+        rule.
 
-        Called by rules that depend on earlier payloads of the task: without them the rule has no evidence.
+        Called by rules that depend on earlier payloads of the task: without them the rule has no
+        evidence.
         """
         if self.frame_or_none is not None:
             _ = self.frame_or_none.payload
 
     @property
     def value(self) -> Any:
-        """The payload as plain JSON in its own dialect (protobuf as ProtoJSON); None if it cannot be decoded."""
+        """The payload as plain JSON in its own dialect (protobuf as ProtoJSON); None if it cannot
+        be decoded."""
         if self._value is _UNSET:
-            self._value = decode_payload(self.frame.payload, self.frame.schema) if self.frame.payload else None
+            self._value = (
+                decode_payload(self.frame.payload, self.frame.schema)
+                if self.frame.payload
+                else None
+            )
         return self._value
 
     @property
     def body(self) -> Any:
-        """The content inside the binding's envelope: `params` of a JSON-RPC request, `result` of a JSON-RPC response,
-        the request or event inside a live stream with media; otherwise `value`.
+        """The content inside the binding's envelope: `params` of a JSON-RPC request, `result` of a
+        JSON-RPC response, the request or event inside a live stream with media; otherwise `value`.
         """
         if self._body is _UNSET:
             value, root = self.value, self.root
@@ -143,14 +157,21 @@ class RuleContext:
     @property
     def _body_member(self) -> str:
         """Envelope member that holds the body: requests and notifications have parameters."""
-        return "params" if self.frame.direction is Direction.TO_AGENT or self.is_notification else "result"
+        return (
+            "params"
+            if self.frame.direction is Direction.TO_AGENT or self.is_notification
+            else "result"
+        )
 
     @property
     def event(self) -> dict[str, Any]:
-        """The answer in the 1.0 form for every dialect: `{"statusUpdate": {...}}`; empty if it is not an A2A object."""
+        """The answer in the 1.0 form for every dialect: `{"statusUpdate": {...}}`; empty if it is
+        not an A2A object."""
         if self._event is _UNSET:
             frame, exchange = self.frame, self.exchange
-            self._event = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+            self._event = normalise_event(
+                frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+            )
         found: dict[str, Any] = self._event
         return found
 
@@ -163,7 +184,11 @@ class RuleContext:
     @property
     def status_summary(self) -> StatusSummary:
         """Timestamp and message content of the status of a task or an update."""
-        return self.gate_result if type(self.gate_result) is StatusSummary else decode_status(self.frame)
+        return (
+            self.gate_result
+            if type(self.gate_result) is StatusSummary
+            else decode_status(self.frame)
+        )
 
     @property
     def failure(self) -> Failure:
@@ -171,7 +196,9 @@ class RuleContext:
         if self._failure is _UNSET:
             frame = self.frame
             if frame.kind is FrameKind.END:
-                self._failure = failure.failure_from_trailers(frame, _decode_trailers(frame.payload))
+                self._failure = failure.failure_from_trailers(
+                    frame, _decode_trailers(frame.payload)
+                )
             else:
                 self._failure = failure.failure_from_json(
                     frame, self.value, self.exchange.binding, self.exchange.dialect
@@ -183,7 +210,7 @@ class RuleContext:
         """Whether the frame has at least one of `flags`."""
         return bool(self.flags & int(flags))
 
-    # --- the exchange -------------------------------------------------------------------------------------------
+    # --- the exchange
 
     @property
     def agent(self) -> AgentRecord:
@@ -209,7 +236,8 @@ class RuleContext:
 
     @property
     def is_notification(self) -> bool:
-        """Whether the frame is a notification instead of a response (manual/protocol.md "Stdio streams")."""
+        """Whether the frame is a notification instead of a response (manual/protocol.md "Stdio
+        streams")."""
         return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
 
     @property
@@ -230,7 +258,8 @@ class RuleContext:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Parameters of the first request in the 1.0 form. On REST they include path and query parameters, as text."""
+        """Parameters of the first request in the 1.0 form. On REST they include path and query
+        parameters, as text."""
         if self._params is _UNSET:
             self._params = self._read_params()
         found: dict[str, Any] = self._params
@@ -247,7 +276,9 @@ class RuleContext:
         if exchange.binding is Binding.REST:
             made = self._params_from_path() | made
         wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
-        return canonical_request(CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation)
+        return canonical_request(
+            CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation
+        )
 
     def _params_from_path(self) -> dict[str, Any]:
         path = self.rest_match
@@ -269,7 +300,9 @@ class RuleContext:
     @property
     def is_success(self) -> bool:
         """Whether the frame is an answer without an error."""
-        return self.frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and not self.flags & int(FrameFlag.ERROR)
+        return self.frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and not self.flags & int(
+            FrameFlag.ERROR
+        )
 
     def request_header(self, name: str) -> str:
         """Return the first request header field of this name (lower case), or an empty string."""
@@ -298,23 +331,26 @@ class RuleContext:
 
     @property
     def declarations(self) -> CardDeclarations | None:
-        """Declarations of the agent's cards as known when the exchange began; None if no card had been seen."""
+        """Declarations of the agent's cards as known when the exchange began; None if no card had
+        been seen."""
         found = self.agent.declarations
         return found if found is not None and found.at < self.record.started else None
 
-    # --- time ---------------------------------------------------------------------------------------------------
+    # --- time
 
     @property
     def is_early(self) -> bool:
         """Whether the session ended before the deadline, which is settled now."""
         return self.at < self.due_at
 
-    def schedule_due(self, seconds: float, note: str = "", record: ExchangeRecord | None = None) -> None:
-        """Call the rule's `due` after `seconds` for this exchange or for `record`; `note` becomes `due_note`. If the
-        session ends first, `Rule.settled_at_end` decides.
+    def schedule_due(
+        self, seconds: float, note: str = "", record: ExchangeRecord | None = None
+    ) -> None:
+        """Call the rule's `due` after `seconds` for this exchange or for `record`; `note` becomes
+        `due_note`. If the session ends first, `Rule.settled_at_end` decides.
 
-        The delay is at least 1 ns, so a rule that keeps rescheduling itself for a remaining time terminates however
-        small the remainder is.
+        The delay is at least 1 ns, so a rule that keeps rescheduling itself for a remaining time
+        terminates however small the remainder is.
         """
         self._schedule(self, self.at + max(1, int(seconds * 1e9)), note, record or self.record)
 

@@ -2,7 +2,8 @@
 
 Only `sdk`, `metrics` and `partial_success` use the OpenTelemetry packages.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Exports:
 - `__main__`: entry point of the live export process

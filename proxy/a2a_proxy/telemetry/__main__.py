@@ -1,4 +1,5 @@
-"""Entry point of the live export process: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS --ledger FD ...`.
+"""Entry point of the live export process: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS
+--ledger FD ...`.
 
 Called only by `keeper`.
 """
@@ -37,9 +38,17 @@ def export_session(job: FollowerJob) -> FollowerFailed | None:
         backend.set_retry_listener(courier.report_failure)
         hurry = functools.cache(restore_priority)
         follower = Follower(
-            job.target, lambda: OtlpConsumer(settings, courier, follower), job.checkpoint, count, job.notify, hurry
+            job.target,
+            lambda: OtlpConsumer(settings, courier, follower),
+            job.checkpoint,
+            count,
+            job.notify,
+            hurry,
         )
-        courier.is_stopping, courier.report_alive = (lambda: follower.stopping), follower.report_alive
+        courier.is_stopping, courier.report_alive = (
+            (lambda: follower.stopping),
+            follower.report_alive,
+        )
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()
     except TelemetryError as wrong:

@@ -1,6 +1,8 @@
-"""The attributes of a call's span: names of the OpenTelemetry drafts if there are any, else `a2a_proxy.*`. No I/O.
+"""The attributes of a call's span: names of the OpenTelemetry drafts if there are any, else
+`a2a_proxy.*`. No I/O.
 
-Unknown values are left out. No attribute contains the text of messages, unless the user has enabled it.
+Unknown values are left out. No attribute contains the text of messages, unless the user has enabled
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
 
 UNKNOWN_OPERATION = "unknown"
-"""Span name of a call that is not an A2A operation. Fixed, because peers could send any number of names."""
+"""Span name of a call that is not an A2A operation. Fixed, because peers could send any number of
+names."""
 PUSH_OPERATION = "push_notification"
 _BINDING_LABELS = {
     Binding.REST: "http+json",
@@ -30,7 +33,11 @@ _BINDING_LABELS = {
 }
 _RPC_BINDINGS = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
 """Bindings whose requests name a method."""
-_CUT_ERROR_TYPES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
+_CUT_ERROR_TYPES = {
+    "client cancel": "client_cancelled",
+    "proxy stopped": "proxy_stop",
+    "proxy killed": "proxy_stop",
+}
 _CLOSE_REASONS = {
     "complete": "server_end",
     "client cancel": "client_cancel",
@@ -40,8 +47,8 @@ _CLOSE_REASONS = {
 }
 _LOST_AGENT = ("agent gone", "agent reset")
 _IDLE_NS = 30_000_000_000
-"""ns of silence after which a lost connection counts as closed for being idle: a proxy in between closes it without a
-reason, usually after one minute."""
+"""ns of silence after which a lost connection counts as closed for being idle: a proxy in between
+closes it without a reason, usually after one minute."""
 
 
 def span_name(exchange: Exchange) -> str:
@@ -57,8 +64,9 @@ def binding_label(exchange: Exchange) -> str:
 
 
 def error_type(exchange: Exchange) -> str:
-    """Return the error in one word of a small set: an A2A error, a JSON-RPC code, a gRPC status, an HTTP status, or how
-    the call was cut. Empty on success; a failed task is not an error of the call."""
+    """Return the error in one word of a small set: an A2A error, a JSON-RPC code, a gRPC status, an
+    HTTP status, or how the call was cut. Empty on success; a failed task is not an error of the
+    call."""
     if exchange.ours:
         return "refused"
     if exchange.error:
@@ -73,7 +81,11 @@ def _reported_error(exchange: Exchange) -> str:
     if word in RPC_REASONS.values():
         return word
     if exchange.grpc_status > 0:
-        return GRPC_STATUS_NAMES[exchange.grpc_status] if exchange.grpc_status < len(GRPC_STATUS_NAMES) else "UNKNOWN"
+        return (
+            GRPC_STATUS_NAMES[exchange.grpc_status]
+            if exchange.grpc_status < len(GRPC_STATUS_NAMES)
+            else "UNKNOWN"
+        )
     if exchange.error_code in RPC_REASONS:
         return RPC_REASONS[exchange.error_code]
     return str(exchange.error_code or exchange.status or "error")
@@ -96,7 +108,11 @@ def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
         **_stream_attributes(exchange, events),
         **_special_attributes(facts),
     }
-    known = {name: shorten_value(value) for name, value in made.items() if value is not None and value not in ("", ())}
+    known = {
+        name: shorten_value(value)
+        for name, value in made.items()
+        if value is not None and value not in ("", ())
+    }
     return known | facts.content.make_attributes()
 
 
@@ -118,7 +134,13 @@ def _identity_attributes(facts: CallFacts) -> dict[str, Value | None]:
 def _rpc_attributes(exchange: Exchange) -> dict[str, Value | None]:
     if exchange.binding is Binding.GRPC:
         status = exchange.grpc_status
-        word = GRPC_STATUS_NAMES[status] if 0 <= status < len(GRPC_STATUS_NAMES) else str(status) if status > 0 else ""
+        word = (
+            GRPC_STATUS_NAMES[status]
+            if 0 <= status < len(GRPC_STATUS_NAMES)
+            else str(status)
+            if status > 0
+            else ""
+        )
         return {
             "rpc.system.name": "grpc",
             "rpc.method": exchange.target.lstrip("/"),
@@ -150,7 +172,10 @@ def _rpc_id_text(rpc_id: str) -> str:
 def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
     exchange, connection = facts.exchange, facts.connection
     if exchange.binding is Binding.STDIO:
-        return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
+        return {
+            "network.transport": "pipe",
+            "a2a_proxy.agent.command": connection.upstream if connection else "",
+        }
     upstream, client = (connection.upstream, connection.client) if connection else ("", "")
     process = connection.client_process if connection else None
     host, port = split_address(upstream)
@@ -159,7 +184,9 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
         "network.transport": "tcp",
         "network.protocol.name": "http",
         "network.protocol.version": exchange.http_version,
-        "http.request.method": "POST" if grpc or exchange.binding is Binding.JSONRPC else exchange.method,
+        "http.request.method": "POST"
+        if grpc or exchange.binding is Binding.JSONRPC
+        else exchange.method,
         "url.path": "" if grpc else path_template(exchange),
         "http.response.status_code": exchange.status or None,
         "server.address": host,
@@ -172,12 +199,15 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
 
 
 def _tls_attributes(tls: ConnectionTls) -> dict[str, Value | None]:
-    """Return the attributes of both handshakes; those with the agent have a prefix, because a span has one `tls`."""
+    """Return the attributes of both handshakes; those with the agent have a prefix, because a span
+    has one `tls`."""
     found: dict[str, Value | None] = {}
     if tls.client is not None:
         found |= _handshake_attributes(tls.client, "tls", "a2a_proxy.tls")
     if tls.upstream is not None:
-        found |= _handshake_attributes(tls.upstream, "a2a_proxy.upstream.tls", "a2a_proxy.upstream.tls")
+        found |= _handshake_attributes(
+            tls.upstream, "a2a_proxy.upstream.tls", "a2a_proxy.upstream.tls"
+        )
     return found
 
 
@@ -210,7 +240,10 @@ def path_template(exchange: Exchange) -> str:
     if found is None:
         return path
     words = path[len(found.prefix) :].split("/")
-    slots = {"tasks": ("{id}", found.task_id), "pushNotificationConfigs": ("{configId}", found.config_id)}
+    slots = {
+        "tasks": ("{id}", found.task_id),
+        "pushNotificationConfigs": ("{configId}", found.config_id),
+    }
     for at in range(len(words) - 1, 0, -1):
         slot, named = slots.get(words[at - 1], ("", ""))
         if named:
@@ -239,7 +272,9 @@ def _stream_attributes(exchange: Exchange, events: CallEvents) -> dict[str, Valu
         "a2a_proxy.stream.bytes_out": exchange.bytes_to_client if over else None,
         "a2a_proxy.stream.max_gap_ms": events.max_gap / 1e6 if exchange.streaming else None,
         "a2a_proxy.stream.close_reason": close_reason(exchange, events.last_heard),
-        "a2a_proxy.stream.half_close_first": {"agent": "server"}.get(exchange.half_close, exchange.half_close),
+        "a2a_proxy.stream.half_close_first": {"agent": "server"}.get(
+            exchange.half_close, exchange.half_close
+        ),
         "a2a_proxy.upstream.latency_ms": _elapsed_ms(begun, exchange.response_started),
     }
 
@@ -250,9 +285,11 @@ def _elapsed_ms(started: int, at: int) -> float | None:
 
 
 def close_reason(exchange: Exchange, last_heard: int) -> str:
-    """Return how the call ended, in one word of a small set; empty while it is open. `last_heard` is the time of the
-    agent's last frame, ns."""
-    silent = exchange.closed - max(last_heard, exchange.response_started, exchange.request_ended, exchange.started)
+    """Return how the call ended, in one word of a small set; empty while it is open. `last_heard`
+    is the time of the agent's last frame, ns."""
+    silent = exchange.closed - max(
+        last_heard, exchange.response_started, exchange.request_ended, exchange.started
+    )
     if exchange.how in _LOST_AGENT and exchange.streaming and silent >= _IDLE_NS:
         return "idle"
     if exchange.how.startswith(HOW_SWITCHED):
@@ -261,12 +298,15 @@ def close_reason(exchange: Exchange, last_heard: int) -> str:
 
 
 def _special_attributes(facts: CallFacts) -> dict[str, Value | None]:
-    """Return the attributes that only some calls have: of an agent card, a push delivery, a resumed stream."""
+    """Return the attributes that only some calls have: of an agent card, a push delivery, a resumed
+    stream."""
     fetch, delivery = facts.fetch, facts.delivery
     return {
         "a2a_proxy.stream.resumed_from": facts.resumed_from or None,
         "a2a_proxy.card.version": fetch.card.version if fetch else "",
-        "a2a_proxy.card.signature": ("signed" if fetch.card.signed else "unsigned") if fetch else "",
+        "a2a_proxy.card.signature": ("signed" if fetch.card.signed else "unsigned")
+        if fetch
+        else "",
         "a2a_proxy.card.changed": fetch.changed if fetch else None,
         "a2a_proxy.push.attempt": delivery.attempt if delivery else None,
         "a2a_proxy.push.token_match": delivery.token if delivery else None,

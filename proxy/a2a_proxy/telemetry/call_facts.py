@@ -28,7 +28,8 @@ class CardFetch(msgspec.Struct, frozen=True):
 
     card: CardIdentity
     changed: bool | None = None
-    """Whether the card differs from the previous one at this address; None if there was no previous one."""
+    """Whether the card differs from the previous one at this address; None if there was no previous
+    one."""
 
 
 class PushDelivery(msgspec.Struct, frozen=True):
@@ -37,7 +38,8 @@ class PushDelivery(msgspec.Struct, frozen=True):
     attempt: int
     """Number of the attempt, from 1, counted since the receiver last accepted this notification."""
     token: bool | None = None
-    """Whether the token is that of the push configuration; None if neither has one, or no configuration was seen."""
+    """Whether the token is that of the push configuration; None if neither has one, or no
+    configuration was seen."""
 
 
 class RequestFacts(msgspec.Struct, frozen=True):
@@ -74,7 +76,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_request(value: Any, message_id: str) -> RequestFacts:
-    """Read the parameters of a call in 1.0 form (`protocol.decoded`), with or without a JSON-RPC envelope."""
+    """Read the parameters of a call in 1.0 form (`protocol.decoded`), with or without a JSON-RPC
+    envelope."""
     if isinstance(value, dict) and "jsonrpc" in value:
         value = value.get("params")
     if not isinstance(value, dict):
@@ -82,7 +85,11 @@ def parse_request(value: Any, message_id: str) -> RequestFacts:
     message = value.get("message")
     message = message if isinstance(message, dict) else {}
     references = message.get("referenceTaskIds")
-    named = tuple(each for each in references if isinstance(each, str)) if isinstance(references, list) else ()
+    named = (
+        tuple(each for each in references if isinstance(each, str))
+        if isinstance(references, list)
+        else ()
+    )
     tenant = value.get("tenant")
     parent = _message_context(message) or _message_context(value)
     return RequestFacts(message_id, named, tenant if isinstance(tenant, str) else "", parent)
@@ -90,8 +97,16 @@ def parse_request(value: Any, message_id: str) -> RequestFacts:
 
 def _message_context(value: dict[str, Any]) -> SpanContextIds | None:
     metadata = value.get("metadata")
-    parent, state = (metadata.get(name) for name in _TRACE_HEADERS) if isinstance(metadata, dict) else (None, None)
-    return parse_trace_context(parent, state if isinstance(state, str) else "") if isinstance(parent, str) else None
+    parent, state = (
+        (metadata.get(name) for name in _TRACE_HEADERS)
+        if isinstance(metadata, dict)
+        else (None, None)
+    )
+    return (
+        parse_trace_context(parent, state if isinstance(state, str) else "")
+        if isinstance(parent, str)
+        else None
+    )
 
 
 _TRACE_HEADERS = ("traceparent", "tracestate")
@@ -106,6 +121,11 @@ def context_of_headers(exchange: Exchange) -> SpanContextIds | None:
 
 
 def parse_trace_context(traceparent: str, tracestate: str) -> SpanContextIds | None:
-    """Return the caller's span from two W3C Trace Context values, or None if the first is invalid."""
+    """Return the caller's span from two W3C Trace Context values, or None if the first is
+    invalid."""
     found = parse_traceparent(traceparent)
-    return msgspec.structs.replace(found, state=parse_tracestate(tracestate)) if found is not None else None
+    return (
+        msgspec.structs.replace(found, state=parse_tracestate(tracestate))
+        if found is not None
+        else None
+    )

@@ -1,4 +1,5 @@
-"""Export a session to a backend while it is recorded: spans of finished calls, log records of long calls, metrics."""
+"""Export a session to a backend while it is recorded: spans of finished calls, log records of long
+calls, metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ LONG_CALL_NS = 10_000_000_000
 ALIVE_INTERVAL_NS = 60_000_000_000
 """Interval in ns between further log records of an open call."""
 SEGMENT_GRACE_NS = 5_000_000_000
-"""ns after the end of a segment before it is sent, because its last frames may not be in the recording yet."""
+"""ns after the end of a segment before it is sent, because its last frames may not be in the
+recording yet."""
 _POLL_INTERVAL_NS = 5_000_000_000
 """ns between two polls of open calls."""
 _MAX_OPEN_CALLS = 4096
@@ -54,7 +56,8 @@ class FollowerMemory(Protocol):
 
 
 class OtlpConsumer:
-    """Consumes the rows of one session. A batch is finished when its spans have been accepted or given up."""
+    """Consumes the rows of one session. A batch is finished when its spans have been accepted or
+    given up."""
 
     def __init__(
         self,
@@ -113,8 +116,8 @@ class OtlpConsumer:
             self._add_finding(value)
 
     def finish_batch(self) -> bool:
-        """Send the batch; return False if the process must stop before all spans are sent. Log records are sent
-        once."""
+        """Send the batch; return False if the process must stop before all spans are sent. Log
+        records are sent once."""
         spans, self._batch = self._batch, []
         logs, self._logs = self._logs, []
         over, self._finished_calls = self._finished_calls, []
@@ -134,17 +137,25 @@ class OtlpConsumer:
         if now - self._last_poll < _POLL_INTERVAL_NS:
             return
         self._last_poll = now
-        rows = [row for row in map(self._recording.read_exchange, unfinished[:_MAX_OPEN_CALLS]) if row is not None]
+        rows = [
+            row
+            for row in map(self._recording.read_exchange, unfinished[:_MAX_OPEN_CALLS])
+            if row is not None
+        ]
         calls = [row.exchange for row in rows]
         self._record_snapshot(calls)
         self._send_segments(rows, now)
         known = set(unfinished)
         self._last_logged = {
-            number: at for number, at in self._last_logged.items() if make_key(self._session.id, number) in known
+            number: at
+            for number, at in self._last_logged.items()
+            if make_key(self._session.id, number) in known
         }
         if not self._settings.logs:
             return
-        self._sender.send_logs(self._resource, [log for each in calls for log in self._open_call_logs(each, now)])
+        self._sender.send_logs(
+            self._resource, [log for each in calls for log in self._open_call_logs(each, now)]
+        )
 
     def close(self) -> None:
         """Finish the export: no rows follow."""
@@ -160,7 +171,9 @@ class OtlpConsumer:
         upstreams = Counter(self._spans.upstream_address(each) for each in calls)
         tasks = task_states(self._recording, self._session.id)
         row = self._recording.read_session(self._session.id)
-        self._metrics.record_snapshot(MetricsSnapshot(upstreams, tasks, row.lost if row is not None else 0))
+        self._metrics.record_snapshot(
+            MetricsSnapshot(upstreams, tasks, row.lost if row is not None else 0)
+        )
 
     def _open_recording(self, session: SessionRow) -> None:
         self._file_identity = _file_identity_of(self._path)
@@ -175,11 +188,14 @@ class OtlpConsumer:
         )
 
     def _reopen_recording(self) -> None:
-        """Open the recording again, because it was deleted and its recorder has created a new one."""
+        """Open the recording again, because it was deleted and its recorder has created a new
+        one."""
         self._recording.close()
         uuid = self._session.facts.uuid
         with open_recording_or_cassette(self._path) as fresh:
-            session = next((row for row in fresh.read_sessions() if row.facts.uuid == uuid), self._session)
+            session = next(
+                (row for row in fresh.read_sessions() if row.facts.uuid == uuid), self._session
+            )
         self._open_recording(session)
 
     def _add_call(self, exchange: Exchange) -> None:
@@ -193,7 +209,9 @@ class OtlpConsumer:
             rows = self._recording.read_frames(number, payloads=False)
             self._logs += [frame_log(row.frame, made.context, made.service) for row in rows]
         if self._metrics is not None:
-            self._metrics.record_call(exchange, made.events, self._spans.upstream_address(exchange), made.task)
+            self._metrics.record_call(
+                exchange, made.events, self._spans.upstream_address(exchange), made.task
+            )
 
     def _send_segments(self, rows: list[ExchangeRow], now: int) -> None:
         """Send the finished segments of open calls, each once: a sent segment is noted at once."""
@@ -201,17 +219,23 @@ class OtlpConsumer:
         for row in rows if self._settings.shape.segment else ():
             if row.exchange.closed:
                 continue
-            spans = self._spans.open_call_segments(row, now - SEGMENT_GRACE_NS, notes.get(row.key, 0))
+            spans = self._spans.open_call_segments(
+                row, now - SEGMENT_GRACE_NS, notes.get(row.key, 0)
+            )
             if spans and self._sender.send_spans(self._resource, spans):
                 notes[row.key] = notes.get(row.key, 0) + len(spans)
                 self._memory.save_notes()
 
     def _add_finding(self, finding: Finding) -> None:
-        """Add a finding. It is an event of the call's span (`SpanReader`), unless it was found after the end of the
-        call."""
+        """Add a finding. It is an event of the call's span (`SpanReader`), unless it was found
+        after the end of the call."""
         if self._metrics is not None:
             self._metrics.record_finding(finding)
-        row = self._recording.read_exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
+        row = (
+            self._recording.read_exchange(make_key(self._session.id, finding.exchange))
+            if finding.exchange
+            else None
+        )
         if self._settings.logs and row is not None and is_late_finding(finding, row.exchange):
             self._logs.append(finding_log(finding, *self._span_identity(row.exchange)))
 
@@ -220,8 +244,8 @@ class OtlpConsumer:
         return self._spans.span_context(exchange), self._spans.service_name(exchange)
 
     def _open_call_logs(self, exchange: Exchange, now: int) -> list[LogValue]:
-        """Return the log records that are due now. Those due before this process started were sent by an earlier
-        one."""
+        """Return the log records that are due now. Those due before this process started were sent
+        by an earlier one."""
         due = exchange.started + LONG_CALL_NS
         last = self._last_logged.get(exchange.id)
         if exchange.closed or now < due:

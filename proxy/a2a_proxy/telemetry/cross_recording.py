@@ -1,7 +1,9 @@
-"""Links between the calls of several recordings, of proxies that each recorded one hop of a conversation.
+"""Links between the calls of several recordings, of proxies that each recorded one hop of a
+conversation.
 
-The recordings are joined in memory, as by `show`, and the relations found there become links of the spans of each
-recording, whose ids do not change. A trace that the agents propagated is one trace without these links.
+The recordings are joined in memory, as by `show`, and the relations found there become links of the
+spans of each recording, whose ids do not change. A trace that the agents propagated is one trace
+without these links.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _JOINED_SESSION = 1
 class RecordingLinks:
     """Links between several recordings, which are identified by their position."""
 
-    def __init__(self, recordings: Sequence[Recording], joined: Recording, numbers: NumberMap) -> None:
+    def __init__(
+        self, recordings: Sequence[Recording], joined: Recording, numbers: NumberMap
+    ) -> None:
         self._recordings = recordings
         self._joined = joined
         self._numbers = numbers
@@ -37,7 +41,8 @@ class RecordingLinks:
         self._spans: dict[Origin, SpanReader] = {}
 
     def session_links(self, file: int) -> Callable[[int], OtherRecordingLinks]:
-        """Return a function from the number of a session in a file to the links of its exchanges."""
+        """Return a function from the number of a session in a file to the links of its
+        exchanges."""
         return lambda session: partial(self._links_of_exchange, (file, session))
 
     def _links_of_exchange(self, exchange: Origin, number: int) -> Iterator[SpanLink]:
@@ -49,26 +54,37 @@ class RecordingLinks:
         if context is not None:
             yield task_link(context, task_id)
         for handoff in self._handoffs.get(here, []):
-            context = self._span_context(handoff_source(self._joined, _JOINED_SESSION, handoff), exchange)
+            context = self._span_context(
+                handoff_source(self._joined, _JOINED_SESSION, handoff), exchange
+            )
             if context is not None:
                 yield handoff_link(context, handoff)
 
     def _first_exchange_of_task(self, exchange: int) -> tuple[int, str]:
-        """Return the first exchange of the joined recording that touched the task of `exchange`, and the task's id."""
+        """Return the first exchange of the joined recording that touched the task of `exchange`,
+        and the task's id."""
         row = self._joined.read_exchange(make_key(_JOINED_SESSION, exchange))
         task_id = row.exchange.task_id if row is not None else ""
-        tasks = (each.task for each in self._joined.read_task(task_id, session=_JOINED_SESSION)) if task_id else ()
+        tasks = (
+            (each.task for each in self._joined.read_task(task_id, session=_JOINED_SESSION))
+            if task_id
+            else ()
+        )
         return next((task.exchanges[0] for task in tasks if exchange in task.exchanges), 0), task_id
 
     def _span_context(self, joined: int, own_origin: Origin) -> SpanContextIds | None:
-        """Return the span context of an exchange of the joined recording, or None if it is in the same session."""
+        """Return the span context of an exchange of the joined recording, or None if it is in the
+        same session."""
         origin = self._numbers.find_origin(joined)
         if origin is None or origin[0] == own_origin:
             return None
         place, number = origin
         file, session = place
         recording = self._recordings[file]
-        row, facts = recording.read_exchange(make_key(session, number)), recording.read_session(session)
+        row, facts = (
+            recording.read_exchange(make_key(session, number)),
+            recording.read_session(session),
+        )
         if row is None or facts is None:
             return None
         if place not in self._spans:
@@ -78,6 +94,7 @@ class RecordingLinks:
 
 @contextlib.contextmanager
 def open_recording_links(several: MultiReader) -> Iterator[RecordingLinks]:
-    """Yield the links of these recordings, which must stay open meanwhile. Raises RecordingError."""
+    """Yield the links of these recordings, which must stay open meanwhile. Raises
+    RecordingError."""
     with join_recordings(several) as (joined, numbers):
         yield RecordingLinks([member.recording for member in several.members], joined, numbers)

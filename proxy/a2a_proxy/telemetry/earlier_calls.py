@@ -1,4 +1,5 @@
-"""Facts about a call from earlier calls: the attempts of a push notification, the stream that a call continues."""
+"""Facts about a call from earlier calls: the attempts of a push notification, the stream that a
+call continues."""
 
 from __future__ import annotations
 
@@ -32,24 +33,35 @@ class EarlierCalls:
         if exchange.binding is not Binding.WEBHOOK:
             return None
         rows = self._earlier_calls_of_task(exchange, task)
-        return PushDelivery(self._attempt_number(exchange, rows), self._is_token_valid(exchange, rows))
+        return PushDelivery(
+            self._attempt_number(exchange, rows), self._is_token_valid(exchange, rows)
+        )
 
     def interrupted_stream(self, exchange: Exchange, task: Task | None) -> int:
-        """Return the number of the task's last stream that was cut before this call resumed it; 0 if there is none. A
-        call with `Last-Event-ID` continues any earlier stream, also a complete one."""
+        """Return the number of the task's last stream that was cut before this call resumed it; 0
+        if there is none. A call with `Last-Event-ID` continues any earlier stream, also a complete
+        one."""
         asks = bool(header_value(exchange.request_headers, b"last-event-id"))
         if not exchange.streaming or not (asks or exchange.operation == "SubscribeToTask"):
             return 0
         for row in self._earlier_calls_of_task(exchange, task):
             before = row.exchange
-            if before.streaming and before.binding is not Binding.WEBHOOK and 0 < before.closed <= exchange.started:
+            if (
+                before.streaming
+                and before.binding is not Binding.WEBHOOK
+                and 0 < before.closed <= exchange.started
+            ):
                 return before.id if asks or before.how not in ("complete", "") else 0
         return 0
 
     def _earlier_calls_of_task(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
         """Return calls of the same task that began before this exchange, the last one first."""
-        numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
-        keys = [make_key(self._session.id, each) for each in reversed(numbers[-_MAX_EARLIER_CALLS:])]
+        numbers = (
+            [each for each in task.exchanges if each < exchange.id] if task is not None else []
+        )
+        keys = [
+            make_key(self._session.id, each) for each in reversed(numbers[-_MAX_EARLIER_CALLS:])
+        ]
         return [row for row in map(self._recording.read_exchange, keys) if row is not None]
 
     def _attempt_number(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
@@ -57,7 +69,10 @@ class EarlierCalls:
         attempt = 1
         for row in rows:
             before = row.exchange
-            if before.binding is not Binding.WEBHOOK or (before.authority, before.target) != _push_target(exchange):
+            if before.binding is not Binding.WEBHOOK or (
+                before.authority,
+                before.target,
+            ) != _push_target(exchange):
                 continue
             if self._first_payload(row.key) == body:
                 if 200 <= before.status < 300:
@@ -66,8 +81,8 @@ class EarlierCalls:
         return attempt
 
     def _is_token_valid(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
-        """Return whether the token is the client's, or None if unknown. Recordings have equal labels for equal
-        tokens."""
+        """Return whether the token is the client's, or None if unknown. Recordings have equal
+        labels for equal tokens."""
         sent = header_value(exchange.request_headers, _TOKEN_HEADER).decode("latin-1")
         for row in rows:
             if row.exchange.operation in (_CREATE_CONFIG, *_SEND_OPERATIONS):
@@ -82,7 +97,11 @@ class EarlierCalls:
         """Return the push configuration in a request, in 1.0 form; empty if there is none."""
         found = next(iter(self._recording.read_frames(row.key, limit=1)), None)
         value = readable_payload(found.frame, row.exchange) if found is not None else None
-        for name in () if row.exchange.operation == _CREATE_CONFIG else ("configuration", "taskPushNotificationConfig"):
+        for name in (
+            ()
+            if row.exchange.operation == _CREATE_CONFIG
+            else ("configuration", "taskPushNotificationConfig")
+        ):
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}
 
@@ -96,10 +115,14 @@ def _push_target(exchange: Exchange) -> tuple[str, str]:
 
 
 def _is_config_target(config: dict[str, Any], target: str) -> bool:
-    """Whether the configuration has this target; its host is ignored, because a proxy may listen under another name."""
+    """Whether the configuration has this target; its host is ignored, because a proxy may listen
+    under another name."""
     url = config.get("url")
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
     except ValueError:
         return False
-    return parts is not None and ((parts.path or "/") + (f"?{parts.query}" if parts.query else "")) == target
+    return (
+        parts is not None
+        and ((parts.path or "/") + (f"?{parts.query}" if parts.query else "")) == target
+    )

@@ -21,8 +21,8 @@ class CallEvents:
     """Collects the frames of one call in order, then its findings."""
 
     def __init__(self, state: str = "", last: int = 0) -> None:
-        """`state` is the earlier state of the task, empty if unknown. `last` is the time of the agent's previous
-        message, ns; 0 if there was none."""
+        """`state` is the earlier state of the task, empty if unknown. `last` is the time of the
+        agent's previous message, ns; 0 if there was none."""
         self.max_gap = 0
         """The longest time between two messages of the agent, ns."""
         self.gaps: list[int] = []
@@ -46,7 +46,9 @@ class CallEvents:
         """Add the next frame."""
         self.frames += 1
         if frame.truncated:
-            self._add_frame_event(SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size}))
+            self._add_frame_event(
+                SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size})
+            )
         if frame.direction is not Direction.TO_CLIENT or frame.kind in _END_KINDS:
             return
         self.last_heard = frame.at
@@ -73,14 +75,23 @@ class CallEvents:
         self._append_event(self._finding_events, SpanEvent("a2a_proxy.finding", finding.at, told))
         gap = gap_of(finding)
         if gap is not None and gap.first:
-            numbers: Attributes = {"a2a.task.id": cut_text(gap.task_id), "expected": gap.first, "got": gap.last + 1}
-            self._append_event(self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
+            numbers: Attributes = {
+                "a2a.task.id": cut_text(gap.task_id),
+                "expected": gap.first,
+                "got": gap.last + 1,
+            }
+            self._append_event(
+                self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers)
+            )
 
     def list_events(self) -> tuple[tuple[SpanEvent, ...], int]:
-        """Return the events by time, and the number of omitted ones; findings take precedence over frames."""
+        """Return the events by time, and the number of omitted ones; findings take precedence over
+        frames."""
         room = MAX_EVENTS - len(self._finding_events)
         kept: Iterable[SpanEvent] = [*self._frame_events[:room], *self._finding_events]
-        return tuple(sorted(kept, key=attrgetter("at"))), self._dropped + max(len(self._frame_events) - room, 0)
+        return tuple(sorted(kept, key=attrgetter("at"))), self._dropped + max(
+            len(self._frame_events) - room, 0
+        )
 
     def _apply_state(self, frame: Frame) -> None:
         state = state_label(frame.state)

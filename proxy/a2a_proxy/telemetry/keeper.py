@@ -1,6 +1,7 @@
 """Starts the process of a live export and keeps its checkpoint file.
 
-The file outlives the process, and the proxy if not everything was sent, so the rest can be sent later.
+The file outlives the process, and the proxy if not everything was sent, so the rest can be sent
+later.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ import os
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, HookReport, KeeperTiming, NoticeCallback
+from a2a_proxy.follower.keeper import (
+    FollowerProgram,
+    HookKeeper,
+    HookReport,
+    KeeperTiming,
+    NoticeCallback,
+)
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
 _STUCK_SECONDS = 60.0
@@ -20,7 +27,9 @@ _STUCK_SECONDS = 60.0
 class OtlpKeeper(HookKeeper):
     """Keeps the process of one export alive."""
 
-    def __init__(self, settings: OtlpSettings, recording: str, notify: NoticeCallback, session: str) -> None:
+    def __init__(
+        self, settings: OtlpSettings, recording: str, notify: NoticeCallback, session: str
+    ) -> None:
         """Raises OSError if the state directory cannot be used."""
         self._path = checkpoint_path(session)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -32,7 +41,9 @@ class OtlpKeeper(HookKeeper):
             checkpoint=file,
         )
         timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
-        super().__init__("otlp", recording, notify, session=session, follow=True, timing=timing, program=program)
+        super().__init__(
+            "otlp", recording, notify, session=session, follow=True, timing=timing, program=program
+        )
 
     def finish(self) -> HookReport:
         """Finish as `HookKeeper.finish`, and delete the checkpoint if everything has been sent."""

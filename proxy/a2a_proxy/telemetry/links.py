@@ -1,4 +1,5 @@
-"""Links from a call to another call: the task's first one, or the one in which an agent handed over."""
+"""Links from a call to another call: the task's first one, or the one in which an agent handed
+over."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _MAX_EARLIER_CALLS = 64
 
 
 def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
-    """Return the exchange of the agent that hands off: that of the evidence, or the first of its task if the evidence
-    is in the new call itself; 0 if unknown."""
+    """Return the exchange of the agent that hands off: that of the evidence, or the first of its
+    task if the evidence is in the new call itself; 0 if unknown."""
     if handoff.exchange != handoff.to_exchange:
         return handoff.exchange
     if not handoff.task_id:
@@ -26,19 +27,27 @@ def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
 
 
 def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> int:
-    """Return the exchange that the agent was working on when it handed over, before its task was known: the only open
-    call of this agent and context at that time; 0 if there is none or more than one."""
+    """Return the exchange that the agent was working on when it handed over, before its task was
+    known: the only open call of this agent and context at that time; 0 if there is none or more
+    than one."""
     first = max(handoff.to_exchange - _MAX_EARLIER_CALLS, 1)
     limit = handoff.to_exchange - first
-    rows = recording.read_exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
+    rows = recording.read_exchanges(
+        session, after=make_key(session, first) - 1, limit=limit, headers=False
+    )
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
-    found = [each.id for each in before if each.agent == handoff.agent and _is_unanswered(each, handoff)]
+    found = [
+        each.id for each in before if each.agent == handoff.agent and _is_unanswered(each, handoff)
+    ]
     return found[0] if len(found) == 1 else 0
 
 
 def _is_unanswered(exchange: Exchange, handoff: Handoff) -> bool:
-    """Whether the exchange had sent a message and was not completely answered at the time of the hand-off."""
-    open_then = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
+    """Whether the exchange had sent a message and was not completely answered at the time of the
+    hand-off."""
+    open_then = exchange.started <= handoff.at and (
+        not exchange.closed or exchange.closed >= handoff.at
+    )
     contexts = {exchange.context_id, handoff.context_id} - {""}
     return open_then and exchange.operation in SENDING_OPERATIONS and len(contexts) <= 1
 
@@ -53,5 +62,8 @@ def handoff_link(context: SpanContextIds, handoff: Handoff) -> SpanLink:
     told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
     return SpanLink(
         context,
-        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": cut_text(value) for name, value in told.items()}},
+        {
+            "a2a_proxy.link": "handoff",
+            **{f"a2a_proxy.handoff.{name}": cut_text(value) for name, value in told.items()},
+        },
     )

@@ -11,18 +11,34 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.telemetry.attributes import binding_label, span_name
-from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, Value, cut_text, shorten_value
+from a2a_proxy.telemetry.values import (
+    Attributes,
+    LogLevel,
+    LogValue,
+    SpanContextIds,
+    Value,
+    cut_text,
+    shorten_value,
+)
 
-_SEVERITY_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}
+_SEVERITY_LEVELS = {
+    Severity.INFO: LogLevel.INFO,
+    Severity.WARNING: LogLevel.WARN,
+    Severity.ERROR: LogLevel.ERROR,
+}
 
 
 def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of one frame, without its payload."""
     told: dict[str, Value] = {
         "a2a_proxy.frame.seq": frame.seq,
-        "a2a_proxy.frame.direction": "to agent" if frame.direction is Direction.TO_AGENT else "to client",
+        "a2a_proxy.frame.direction": "to agent"
+        if frame.direction is Direction.TO_AGENT
+        else "to client",
         "a2a_proxy.frame.kind": frame.kind.name.lower(),
-        "a2a_proxy.frame.event": frame.event.name.lower() if frame.event is not EventKind.NONE else "",
+        "a2a_proxy.frame.event": frame.event.name.lower()
+        if frame.event is not EventKind.NONE
+        else "",
         "a2a_proxy.frame.size": frame.size,
         "a2a.task.id": frame.task_id,
         "a2a.task.state": state_label(frame.state) if frame.state else "",
@@ -33,7 +49,12 @@ def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
         told["a2a_proxy.generation"] = frame.generation
     attributes = {name: shorten_value(value) for name, value in told.items() if value != ""}
     return LogValue(
-        name="a2a.frame", at=frame.at, level=LogLevel.DEBUG, context=context, attributes=attributes, service=service
+        name="a2a.frame",
+        at=frame.at,
+        level=LogLevel.DEBUG,
+        context=context,
+        attributes=attributes,
+        service=service,
     )
 
 
@@ -58,7 +79,8 @@ def alive_log(exchange: Exchange, context: SpanContextIds, service: str, at: int
         level=LogLevel.INFO,
         context=context,
         service=service,
-        body=f"{span_name(exchange)} is still running after {(at - exchange.started) // 1_000_000_000} s",
+        body=f"{span_name(exchange)} is still running after "
+        f"{(at - exchange.started) // 1_000_000_000} s",
         attributes={**_log_attributes(exchange), "a2a_proxy.stream.events": exchange.events},
     )
 

@@ -1,6 +1,8 @@
-"""Message texts in the semantic conventions for generative AI, only if the user enables them. No I/O.
+"""Message texts in the semantic conventions for generative AI, only if the user enables them. No
+I/O.
 
-The texts are those of the recording, with its redaction. Parts without text are represented by their kind only.
+The texts are those of the recording, with its redaction. Parts without text are represented by
+their kind only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from a2a_proxy.protocol.artifact import assemble_artifacts
 from a2a_proxy.telemetry.values import Attributes
 
 MAX_TEXT = 16 << 10
-"""Maximum bytes (UTF-8) of text per direction of a call; the rest is cut, and its bytes are counted."""
+"""Maximum bytes (UTF-8) of text per direction of a call; the rest is cut, and its bytes are
+counted."""
 MAX_PARTS = 256
 """Maximum number of parts per direction; the bytes of further parts are counted as cut."""
 MAX_FRAMES = 4096
@@ -44,12 +47,14 @@ class MessageContent(msgspec.Struct, frozen=True):
     """Frames that were not read: they are truncated in the recording, or there were too many."""
 
     def make_attributes(self) -> Attributes:
-        """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of omitted bytes and
-        frames."""
+        """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of
+        omitted bytes and frames."""
         made: Attributes = {}
         for name, said in (("input", self.input), ("output", self.output)):
             if said.messages:
-                made[f"gen_ai.{name}.messages"] = json.dumps(said.messages, ensure_ascii=False, separators=(",", ":"))
+                made[f"gen_ai.{name}.messages"] = json.dumps(
+                    said.messages, ensure_ascii=False, separators=(",", ":")
+                )
             if said.cut:
                 made[f"a2a_proxy.content.{name}_cut_bytes"] = said.cut
         if self.unread:
@@ -63,7 +68,8 @@ NO_CONTENT = MessageContent()
 def message_content(
     requests: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0
 ) -> MessageContent:
-    """Return the content of the client's messages and the agent's events, in order; `finish` is the finish reason."""
+    """Return the content of the client's messages and the agent's events, in order; `finish` is the
+    finish reason."""
     return MessageContent(
         _direction_content(_request_messages(requests)),
         _direction_content(_response_messages(list(events), finish)),
@@ -72,7 +78,8 @@ def message_content(
 
 
 def finish_reason(failed: bool, states: tuple[str, ...]) -> str:
-    """Return the finish reason of the agent's messages: `stop`, or `error` if the call or the task failed."""
+    """Return the finish reason of the agent's messages: `stop`, or `error` if the call or the task
+    failed."""
     return "error" if failed or states[-1:] == ("failed",) else "stop"
 
 
@@ -86,7 +93,8 @@ def _request_messages(messages: Iterable[Message]) -> Iterator[_Message]:
 
 
 def _response_messages(events: list[Event], finish: str) -> Iterator[_Message]:
-    """Yield each message of the agent once, in order of arrival, followed by the assembled artifacts."""
+    """Yield each message of the agent once, in order of arrival, followed by the assembled
+    artifacts."""
     seen: set[str] = set()
     for message in _event_messages(events):
         if message.message_id and message.message_id in seen:
@@ -101,7 +109,13 @@ def _response_messages(events: list[Event], finish: str) -> Iterator[_Message]:
 
 def _event_messages(events: list[Event]) -> Iterator[Message]:
     for event in events:
-        status = event.status_update.status if event.status_update else event.task.status if event.task else None
+        status = (
+            event.status_update.status
+            if event.status_update
+            else event.task.status
+            if event.task
+            else None
+        )
         for message in (event.message, status.message if status else None):
             if message is not None:
                 yield message
@@ -123,7 +137,11 @@ def _direction_content(messages: Iterable[_Message]) -> DirectionContent:
             room -= len(fits.encode())
             cut += len(text.encode("utf-8", "replace")) - len(fits.encode())
             if parts_left and (fits or part.text is None):
-                kept.append({"type": "text", "content": fits} if part.text is not None else _other_part(part))
+                kept.append(
+                    {"type": "text", "content": fits}
+                    if part.text is not None
+                    else _other_part(part)
+                )
                 parts_left -= 1
         if kept:
             made.append({**about, "parts": kept})
@@ -138,5 +156,6 @@ def _other_part(part: Part) -> dict[str, Any]:
 
 
 def _truncate_text(text: str, max_bytes: int) -> str:
-    """Return the beginning of at most `max_bytes` bytes, in whole characters; lone surrogates become `?`."""
+    """Return the beginning of at most `max_bytes` bytes, in whole characters; lone surrogates
+    become `?`."""
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

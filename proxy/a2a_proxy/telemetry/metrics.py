@@ -1,4 +1,5 @@
-"""Metrics of live traffic, through the metrics SDK, which cannot backdate: finished recordings have none.
+"""Metrics of live traffic, through the metrics SDK, which cannot backdate: finished recordings have
+none.
 
 Labels are of a small set: method, binding, state, outcome, upstream; never an id.
 """
@@ -12,7 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS, TASK_BUCKETS, WAIT_BUCKETS, histogram_seconds
+from a2a_proxy.follower.histogram_buckets import (
+    CALL_BUCKETS,
+    TASK_BUCKETS,
+    WAIT_BUCKETS,
+    histogram_seconds,
+)
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -57,26 +63,43 @@ class SessionMetrics:
             ("operation.duration", "Time from the first byte to the end of a call.", CALL_BUCKETS),
             ("stream.first_event", "Time until the agent's first message.", WAIT_BUCKETS),
             ("stream.event_gap", "Time between two messages of the agent.", WAIT_BUCKETS),
-            ("task.duration", "Time from a task's first frame to its terminal state.", TASK_BUCKETS),
+            (
+                "task.duration",
+                "Time from a task's first frame to its terminal state.",
+                TASK_BUCKETS,
+            ),
         ]
         self._duration, self._first_event, self._event_gap, self._task = (
-            make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of) for name, told, of in times
+            make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of)
+            for name, told, of in times
         )
         self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
         frames, data = "Frames of finished calls.", "Bytes of finished calls."
-        meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe_counts], "{frame}", frames)
+        meter.create_observable_counter(
+            "a2a_proxy.frames", [self._frames.observe_counts], "{frame}", frames
+        )
         meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe_counts], "By", data)
-        self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "Findings of the rules.")
-        self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
+        self._findings = meter.create_counter(
+            "a2a_proxy.findings", "{finding}", "Findings of the rules."
+        )
+        self._gaps = meter.create_counter(
+            "a2a_proxy.generation.gaps", "{gap}", "Gaps in generations."
+        )
         self._snapshot = MetricsSnapshot()
         meter.create_observable_gauge(
             "a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that are open."
         )
-        meter.create_observable_gauge("a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state.")
+        meter.create_observable_gauge(
+            "a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state."
+        )
         lost = "Bytes that were relayed but not recorded."
-        meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost)
+        meter.create_observable_counter(
+            "a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost
+        )
 
-    def record_call(self, exchange: Exchange, events: CallEvents, upstream: str, task: Task | None) -> None:
+    def record_call(
+        self, exchange: Exchange, events: CallEvents, upstream: str, task: Task | None
+    ) -> None:
         """Record a finished call."""
         labels = {
             "a2a.method.name": span_name(exchange),
@@ -86,7 +109,9 @@ class SessionMetrics:
         }
         self._duration.record(histogram_seconds(exchange.closed - exchange.started), labels)
         if exchange.first_event:
-            self._first_event.record(histogram_seconds(exchange.first_event - exchange.started), labels)
+            self._first_event.record(
+                histogram_seconds(exchange.first_event - exchange.started), labels
+            )
         for gap in events.gaps if exchange.streaming else ():
             self._event_gap.record(histogram_seconds(gap), labels)
         self._frames.add(events.frames, labels)
@@ -94,7 +119,10 @@ class SessionMetrics:
         self._bytes.add(exchange.bytes_to_client, labels, ("a2a_proxy.direction", "to client"))
         at = _task_end(task, exchange)
         if task is not None and at:
-            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, **_server_attributes(upstream)}
+            told = {
+                "a2a.task.state": TaskState(task.states[-1][1]).label,
+                **_server_attributes(upstream),
+            }
             self._task.record(histogram_seconds(at - task.first), told)
 
     def record_finding(self, finding: Finding) -> None:
@@ -114,12 +142,18 @@ class SessionMetrics:
     def _observe_open_calls(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, _server_attributes(upstream)) for upstream, count in self._snapshot.open.items()]
+        return [
+            Observation(count, _server_attributes(upstream))
+            for upstream, count in self._snapshot.open.items()
+        ]
 
     def _observe_tasks(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, {"a2a.task.state": state}) for state, count in self._snapshot.tasks.items()]
+        return [
+            Observation(count, {"a2a.task.state": state})
+            for state, count in self._snapshot.tasks.items()
+        ]
 
     def _observe_dropped(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
@@ -128,8 +162,8 @@ class SessionMetrics:
 
 
 class _LabelledCounts:
-    """Counts by labels, which the SDK reads when it sends. The SDK's own counters, with three additions per call, used
-    a tenth of the export's processor time."""
+    """Counts by labels, which the SDK reads when it sends. The SDK's own counters, with three
+    additions per call, used a tenth of the export's processor time."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[tuple[str, str | int], ...]] = Counter()
@@ -146,7 +180,8 @@ class _LabelledCounts:
 
 
 def _task_end(task: Task | None, exchange: Exchange) -> int:
-    """Return the end of the task in ns if this call was the first to show it, else 0, because polls show it again."""
+    """Return the end of the task in ns if this call was the first to show it, else 0, because polls
+    show it again."""
     if task is None or not task.states or task.states[-1][1] not in _TERMINAL:
         return 0
     at = task.states[-1][0]
@@ -156,4 +191,8 @@ def _task_end(task: Task | None, exchange: Exchange) -> int:
 def _server_attributes(upstream: str) -> dict[str, str | int]:
     """Return the agent's address as in spans, or the command of a stdio agent."""
     host, port = split_address(upstream)
-    return {"server.address": upstream} if port is None else {"server.address": host, "server.port": port}
+    return (
+        {"server.address": upstream}
+        if port is None
+        else {"server.address": host, "server.port": port}
+    )

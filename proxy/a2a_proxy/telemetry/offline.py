@@ -1,4 +1,5 @@
-"""Export a finished recording's spans to a backend or a file, with recorded times and the same ids every time."""
+"""Export a finished recording's spans to a backend or a file, with recorded times and the same ids
+every time."""
 
 from __future__ import annotations
 
@@ -54,11 +55,15 @@ class JsonLinesSink:
 
     def write_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """`SpanSink.write_spans`."""
-        self._stream.write(json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n")
+        self._stream.write(
+            json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n"
+        )
 
     def write_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """`SpanSink.write_logs`."""
-        self._stream.write(json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n")
+        self._stream.write(
+            json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n"
+        )
 
 
 class BackendSink:
@@ -81,7 +86,9 @@ class BackendSink:
             return
         where = self._backend.target.shown
         if outcome.result is RequestResult.LATER:
-            hint = "check the endpoint and --protocol: grpc usually has port 4317, http/protobuf 4318"
+            hint = (
+                "check the endpoint and --protocol: grpc usually has port 4317, http/protobuf 4318"
+            )
             raise TelemetryError(f"no answer from the OTLP backend {where}: {outcome.why}", hint)
         hint = "check the endpoint, its credentials (OTEL_EXPORTER_OTLP_HEADERS) and --protocol"
         raise TelemetryError(f"the OTLP backend {where} refused the request: {outcome.why}", hint)
@@ -100,8 +107,9 @@ class RecordingExport:
         beyond: Callable[[int], OtherRecordingLinks] | None = None,
         done: ExportTotals | None = None,
     ) -> None:
-        """`frames` also exports a log record for each frame. `beyond` returns the links to spans of other recordings
-        for a session. `done` counts the exported items, also those of previous exports."""
+        """`frames` also exports a log record for each frame. `beyond` returns the links to spans of
+        other recordings for a session. `done` counts the exported items, also those of previous
+        exports."""
         self._recording = recording
         self._sink = sink
         self._shape = shape
@@ -111,12 +119,16 @@ class RecordingExport:
         """Numbers of items exported so far, also if the export fails."""
 
     def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
-        """Send the calls with these keys, of `only` these sessions; None means all. Raises TelemetryError,
-        RecordingError."""
+        """Send the calls with these keys, of `only` these sessions; None means all. Raises
+        TelemetryError, RecordingError."""
         for session in self._recording.read_sessions():
             if only is not None and session.id not in only:
                 continue
-            mine = None if keys is None else {each for each in keys if split_key(each)[0] == session.id}
+            mine = (
+                None
+                if keys is None
+                else {each for each in keys if split_key(each)[0] == session.id}
+            )
             if mine is None or mine:
                 self._export_session(session, mine)
 
@@ -124,7 +136,11 @@ class RecordingExport:
         resource = session_resource(session, os.environ)
         beyond = self._other_links(session.id) if self._other_links is not None else lambda _: ()
         spans = SpanReader(
-            self._recording, session, self._shape, fixed_service=is_service_named(os.environ), other_links=beyond
+            self._recording,
+            session,
+            self._shape,
+            fixed_service=is_service_named(os.environ),
+            other_links=beyond,
         )
         for some in _split_batches(self._read_call_spans(session, spans, keys)):
             for request in split_requests([span for made in some for span in made.spans]):
@@ -133,16 +149,22 @@ class RecordingExport:
             if self._frames:
                 self._send_frames(session, resource, some)
 
-    def _read_call_spans(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
+    def _read_call_spans(
+        self, session: SessionRow, spans: SpanReader, keys: set[int] | None
+    ) -> Iterator[CallSpans]:
         chosen = map(self._recording.read_exchange, sorted(keys)) if keys is not None else None
-        for row in self._recording.read_exchanges(session.id) if chosen is None else filter(None, chosen):
+        for row in (
+            self._recording.read_exchanges(session.id) if chosen is None else filter(None, chosen)
+        ):
             made = spans.call_spans(row.exchange)
             if made is None:
                 self.done.open += 1
             else:
                 yield made
 
-    def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[CallSpans]) -> None:
+    def _send_frames(
+        self, session: SessionRow, resource: Attributes, calls: Sequence[CallSpans]
+    ) -> None:
         logs = (log for made in calls for log in self._session_logs(session, made))
         for some in _split_batches(logs):
             self._sink.write_logs(resource, some)

@@ -1,6 +1,8 @@
-"""Spans and log records as OTLP JSON: one object has the content of one request to a backend. No I/O.
+"""Spans and log records as OTLP JSON: one object has the content of one request to a backend. No
+I/O.
 
-In OTLP JSON, ids are hexadecimal, 64-bit numbers are strings, enumerations are numbers, and names are lowerCamelCase.
+In OTLP JSON, ids are hexadecimal, 64-bit numbers are strings, enumerations are numbers, and names
+are lowerCamelCase.
 """
 
 from __future__ import annotations
@@ -33,12 +35,16 @@ _SCOPE_OBJECT = {"name": SCOPE, "version": __version__}
 
 def spans_object(resource: Attributes, spans: Iterable[SpanValue]) -> dict[str, Any]:
     """Return an ExportTraceServiceRequest."""
-    return {"resourceSpans": _resource_objects("scopeSpans", "spans", resource, spans, _span_object)}
+    return {
+        "resourceSpans": _resource_objects("scopeSpans", "spans", resource, spans, _span_object)
+    }
 
 
 def logs_object(resource: Attributes, logs: Iterable[LogValue]) -> dict[str, Any]:
     """Return an ExportLogsServiceRequest."""
-    return {"resourceLogs": _resource_objects("scopeLogs", "logRecords", resource, logs, _log_object)}
+    return {
+        "resourceLogs": _resource_objects("scopeLogs", "logRecords", resource, logs, _log_object)
+    }
 
 
 def _resource_objects(
@@ -115,7 +121,10 @@ def _log_object(log: LogValue) -> dict[str, Any]:
 
 
 def _attribute_objects(attributes: Mapping[str, Value]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _value_object(valid_value(value))} for name, value in attributes.items()]
+    return [
+        {"key": name, "value": _value_object(valid_value(value))}
+        for name, value in attributes.items()
+    ]
 
 
 def _value_object(value: Value) -> dict[str, Any]:

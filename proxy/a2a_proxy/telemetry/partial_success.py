@@ -1,4 +1,5 @@
-"""Spans that a backend rejected from a request that it accepted: the exporters of the SDK ignore them."""
+"""Spans that a backend rejected from a request that it accepted: the exporters of the SDK ignore
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class PartialSuccessListener:
         self.rejected, self.why = 0, ""
 
     def wrap_grpc_exporter(self, exporter: Any) -> Any:
-        """Return a subclass of the exporter whose stub reports its responses; the SDK recreates the stub at times."""
+        """Return a subclass of the exporter whose stub reports its responses; the SDK recreates the
+        stub at times."""
         partial = self
 
         class Heard(exporter):  # type: ignore[misc]
@@ -32,7 +34,8 @@ class PartialSuccessListener:
         return Heard
 
     def http_session(self, variables: Mapping[str, str]) -> Any:
-        """Return a session that reports its responses, or None if the SDK must create the session from variables."""
+        """Return a session that reports its responses, or None if the SDK must create the session
+        from variables."""
         session = own_session(variables)
         if session is not None:
             session.hooks["response"].append(self._on_http_response)
@@ -45,7 +48,9 @@ class PartialSuccessListener:
 
     def _on_http_response(self, response: Any, *_: Any, **__: Any) -> None:
         from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceResponse,
+        )
 
         if response.ok:
             try:

@@ -13,7 +13,13 @@ from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.telemetry.attributes import error_type
-from a2a_proxy.telemetry.message_content import MAX_FRAMES, NO_CONTENT, MessageContent, finish_reason, message_content
+from a2a_proxy.telemetry.message_content import (
+    MAX_FRAMES,
+    NO_CONTENT,
+    MessageContent,
+    finish_reason,
+    message_content,
+)
 from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports
 
 _AGENT_MESSAGE_KINDS = (FrameKind.EVENT, FrameKind.RESPONSE)
@@ -47,7 +53,9 @@ def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool)
         if frame.kind is FrameKind.REQUEST:
             asked += _request_messages(frame, exchange)
         else:
-            event = to_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+            event = to_event(
+                frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+            )
             events.append(event)
             found += step_reports(frame.at, event) if asks else ()
     if not content:
@@ -58,8 +66,8 @@ def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool)
 
 def _request_messages(frame: Frame, exchange: Exchange) -> list[Message]:
     """Return the message of a request in a list, which is empty if it has none."""
-    value: Any = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get(
-        "message"
-    )
+    value: Any = normalise_event(
+        frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+    ).get("message")
     message = event_from_json({"message": value}).message if isinstance(value, dict) else None
     return [message] if message is not None else []

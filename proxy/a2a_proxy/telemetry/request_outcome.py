@@ -1,4 +1,5 @@
-"""Outcome of a request to a backend, read from the exporters' log, the only place where the SDK reports it."""
+"""Outcome of a request to a backend, read from the exporters' log, the only place where the SDK
+reports it."""
 
 from __future__ import annotations
 
@@ -34,15 +35,25 @@ _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
 _HEADER_ADVICE = "OTEL_EXPORTER_OTLP_HEADERS contains an invalid header"
 _ADVICE = (
     ("BadStatusLine", "the backend does not answer in HTTP/1.1; its port may be for grpc"),
-    ("Expected SETTINGS frame", "the backend does not answer in HTTP/2; its port may be for http/protobuf"),
-    ("WRONG_VERSION_NUMBER", "the backend does not speak TLS; its URL may be http:// instead of https://"),
-    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted; OTEL_EXPORTER_OTLP_CERTIFICATE can name its issuer"),
+    (
+        "Expected SETTINGS frame",
+        "the backend does not answer in HTTP/2; its port may be for http/protobuf",
+    ),
+    (
+        "WRONG_VERSION_NUMBER",
+        "the backend does not speak TLS; its URL may be http:// instead of https://",
+    ),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "its certificate is not trusted; OTEL_EXPORTER_OTLP_CERTIFICATE can name its issuer",
+    ),
     ("header value", _HEADER_ADVICE),
     ("header name", _HEADER_ADVICE),
     ("metadata was invalid", _HEADER_ADVICE),
     ("Header format invalid", _HEADER_ADVICE),
 )
-"""Part of a library's error -> advice. Header values in these errors are secrets, so they must not be printed."""
+"""Part of a library's error -> advice. Header values in these errors are secrets, so they must not
+be printed."""
 
 
 class RequestResult(Enum):
@@ -72,7 +83,8 @@ SENT = RequestOutcome(RequestResult.SENT)
 
 
 class ExporterLogHandler(logging.Handler):
-    """Reads the reason of a failed request from the exporters' log, because they report it nowhere else."""
+    """Reads the reason of a failed request from the exporters' log, because they report it nowhere
+    else."""
 
     def __init__(self) -> None:
         """Attach to the log; call this before the exporters are created."""
@@ -86,8 +98,9 @@ class ExporterLogHandler(logging.Handler):
         self._logger.propagate = False
 
     def remove_filters(self) -> None:
-        """Remove the exporters' log filters, which drop a second error of a kind within a minute; call this after they
-        have been created. Raises TelemetryError if they ignore a header that the user set."""
+        """Remove the exporters' log filters, which drop a second error of a kind within a minute;
+        call this after they have been created. Raises TelemetryError if they ignore a header that
+        the user set."""
         self._has_exporters = True
         if self._bad_headers:
             self.detach_handler()
@@ -98,7 +111,8 @@ class ExporterLogHandler(logging.Handler):
                 logging.getLogger(name).filters.clear()
 
     def begin_request(self) -> None:
-        """Begin a request in this thread; records of other threads, which send metrics, are ignored."""
+        """Begin a request in this thread; records of other threads, which send metrics, are
+        ignored."""
         self._thread = threading.get_ident()
         self._outcome = RequestOutcome(RequestResult.LATER, "no answer")
         self._too_large: RequestOutcome | None = None
@@ -121,21 +135,32 @@ class ExporterLogHandler(logging.Handler):
             return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
-            if "max_request_size" in record.msg:  # the exporter does not send the request and logs nothing else
-                self._outcome = RequestOutcome(RequestResult.LARGE, " ".join(record.getMessage().split()))
+            if (
+                "max_request_size" in record.msg
+            ):  # the exporter does not send the request and logs nothing else
+                self._outcome = RequestOutcome(
+                    RequestResult.LARGE, " ".join(record.getMessage().split())
+                )
             tried = _failure_outcome(arguments, "")
-            if tried.result is RequestResult.LARGE:  # the exporter retries until its timeout all the same
+            if (
+                tried.result is RequestResult.LARGE
+            ):  # the exporter retries until its timeout all the same
                 self._too_large = tried
             self._reason = _retry_reason(arguments) or self._reason
             if _RETRYING in record.msg and tried.result is RequestResult.LATER:
-                self.on_retry(tried if tried.why else RequestOutcome(tried.result, explain_error(self._reason)))
+                self.on_retry(
+                    tried
+                    if tried.why
+                    else RequestOutcome(tried.result, explain_error(self._reason))
+                )
             return
         self._outcome = self._too_large or _failure_outcome(
             arguments, explain_error(self._reason or " ".join(record.getMessage().split()))
         )
 
     def _on_setup_warning(self, record: logging.LogRecord) -> None:
-        """Handle a warning about a variable. Header texts are secrets; other warnings are logged as usual."""
+        """Handle a warning about a variable. Header texts are secrets; other warnings are logged as
+        usual."""
         if _is_header_error(record.getMessage()):
             self._bad_headers = True
         elif logging.lastResort is not None:
@@ -144,7 +169,8 @@ class ExporterLogHandler(logging.Handler):
 
 
 def _retry_reason(arguments: tuple[Any, ...]) -> str:
-    """Return the error in a warning about one try; for an error of the operating system, its description."""
+    """Return the error in a warning about one try; for an error of the operating system, its
+    description."""
     said = " ".join(str(arguments[0]).split()) if arguments else ""
     found = _ERRNO.search(said)
     return found[1].lower() if found else said
@@ -160,9 +186,13 @@ def _failure_outcome(arguments: tuple[Any, ...], message: str) -> RequestOutcome
                 if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details
                 else _result_of_status(name)
             )
-            return RequestOutcome(answer, explain_error(f"{name}: {' '.join(details.split())}" if details else name))
+            return RequestOutcome(
+                answer, explain_error(f"{name}: {' '.join(details.split())}" if details else name)
+            )
         if isinstance(each, int) and 100 <= each < 600:
-            return RequestOutcome(_result_of_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}")
+            return RequestOutcome(
+                _result_of_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}"
+            )
     return RequestOutcome(RequestResult.LATER, message)
 
 

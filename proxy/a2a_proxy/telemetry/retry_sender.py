@@ -1,8 +1,8 @@
 """Send requests to a backend, with retries while it does not answer. The recording is the queue.
 
-A refused request is given up at once, a failing one after a while, and both are counted. An unanswered request waits.
-After a refusal the next request waits too: if the credentials are wrong it would be refused as well, and a request that
-has not been sent is not lost.
+A refused request is given up at once, a failing one after a while, and both are counted. An
+unanswered request waits. After a refusal the next request waits too: if the credentials are wrong
+it would be refused as well, and a request that has not been sent is not lost.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 MAX_BATCH = 512
 """Maximum number of spans or log records in one request."""
 MAX_REQUEST_BYTES = 2 << 20
-"""Approximate maximum bytes of text in the spans of one request: gRPC receivers refuse messages of more than 4 MiB."""
+"""Approximate maximum bytes of text in the spans of one request: gRPC receivers refuse messages of
+more than 4 MiB."""
 _PAUSE_SECONDS = (0.5, 1.0, 2.0, 5.0)
-"""Seconds before the next try, and after a refusal before the next request; the last value repeats."""
+"""Seconds before the next try, and after a refusal before the next request; the last value
+repeats."""
 _GIVE_UP_SECONDS = 120.0
 """Seconds for which a request is retried if the backend answers with a failure."""
 _SLEEP_SECONDS = 0.1
@@ -58,8 +60,8 @@ class RetrySender:
         notify: Callable[[Status], None],
         clock: SenderClock | None = None,
     ) -> None:
-        """`backend_name` is the name for users; `tally` counts calls by the span that ends each, lost ones as
-        errors."""
+        """`backend_name` is the name for users; `tally` counts calls by the span that ends each,
+        lost ones as errors."""
         self._backend = backend
         self._backend_name = backend_name
         self._tally = tally
@@ -74,10 +76,13 @@ class RetrySender:
         self.report_alive: Callable[[], None] = lambda: None
 
     def send_spans(
-        self, resource: Attributes, spans: Sequence[SpanValue], on_done: Callable[[int], None] = lambda _: None
+        self,
+        resource: Attributes,
+        spans: Sequence[SpanValue],
+        on_done: Callable[[int], None] = lambda _: None,
     ) -> bool:
-        """Send spans; return True if they are settled (sent or given up), False if the process must stop. `on_done` is
-        called after each request with the number of settled spans."""
+        """Send spans; return True if they are settled (sent or given up), False if the process must
+        stop. `on_done` is called after each request with the number of settled spans."""
         done = 0
         for some in split_requests(spans):
             if not self._send_request(resource, some):
@@ -86,7 +91,8 @@ class RetrySender:
         return True
 
     def _send_request(self, resource: Attributes, spans: Sequence[SpanValue]) -> bool:
-        """Send one request, or several if it is too large for the backend; return False if the process must stop."""
+        """Send one request, or several if it is too large for the backend; return False if the
+        process must stop."""
 
         def send(part: Sequence[SpanValue]) -> RequestOutcome:
             if self._refusals:
@@ -117,7 +123,8 @@ class RetrySender:
             self._takes_logs = outcome.result is not RequestResult.REFUSED
 
     def _send_with_retries(self, send: Callable[[], RequestOutcome]) -> RequestOutcome:
-        """Return SENT; REFUSED, FAILED or LARGE if the request is given up; LATER if the process must stop."""
+        """Return SENT; REFUSED, FAILED or LARGE if the request is given up; LATER if the process
+        must stop."""
         began, tries = self._clock.now(), 0
         while not self.is_stopping():
             self.report_alive()
@@ -125,7 +132,10 @@ class RetrySender:
             if outcome.result is RequestResult.SENT:
                 self._report_recovery()
                 return outcome
-            failed = outcome.result is RequestResult.FAILED and self._clock.now() - began >= _GIVE_UP_SECONDS
+            failed = (
+                outcome.result is RequestResult.FAILED
+                and self._clock.now() - began >= _GIVE_UP_SECONDS
+            )
             if failed or outcome.result in (RequestResult.REFUSED, RequestResult.LARGE):
                 return outcome
             self.report_failure(outcome)
@@ -148,20 +158,30 @@ class RetrySender:
         if not self._is_failing:
             self._is_failing = True
             message = f"OTLP: {self._backend_name} accepts nothing: {outcome.why}"
-            self._notify(FollowerNotice(message, "traffic and recording continue; unsent spans wait in the recording"))
+            self._notify(
+                FollowerNotice(
+                    message, "traffic and recording continue; unsent spans wait in the recording"
+                )
+            )
 
     def _report_refusal(self, kind: str, outcome: RequestOutcome) -> None:
         if kind in self._refused_kinds:
             return
         self._refused_kinds.add(kind)
-        hint = "refused spans are counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
+        hint = (
+            "refused spans are counted and given up; check the endpoint and "
+            "OTEL_EXPORTER_OTLP_HEADERS"
+        )
         if kind != "spans":
             hint = "no more log records are sent to it; turn them off with OTEL_LOGS_EXPORTER=none"
-        self._notify(FollowerNotice(f"OTLP: {self._backend_name} refuses {kind}: {outcome.why}", hint))
+        self._notify(
+            FollowerNotice(f"OTLP: {self._backend_name} refuses {kind}: {outcome.why}", hint)
+        )
 
 
 def split_requests(spans: Sequence[SpanValue]) -> Iterator[list[SpanValue]]:
-    """Yield the spans in groups that fit one request; a span above the limit is alone in its group."""
+    """Yield the spans in groups that fit one request; a span above the limit is alone in its
+    group."""
     some: list[SpanValue] = []
     room = MAX_REQUEST_BYTES
     for span in spans:
@@ -178,8 +198,8 @@ def split_requests(spans: Sequence[SpanValue]) -> Iterator[list[SpanValue]]:
 def send_in_parts(
     spans: Sequence[SpanValue], send: Callable[[Sequence[SpanValue]], RequestOutcome]
 ) -> Iterator[tuple[Sequence[SpanValue], RequestOutcome]]:
-    """Send the spans, in halves (recursively) if they are too large for the backend. Yield each part with its outcome;
-    parts are sent only as the iterator advances."""
+    """Send the spans, in halves (recursively) if they are too large for the backend. Yield each
+    part with its outcome; parts are sent only as the iterator advances."""
     outcome = send(spans)
     if outcome.result is RequestResult.LARGE and len(spans) > 1:
         half = len(spans) // 2
@@ -191,9 +211,16 @@ def send_in_parts(
 
 def _estimated_size(span: SpanValue) -> int:
     """Return the approximate bytes of a span's attributes, with those of its events and links."""
-    held = [span.attributes, *(each.attributes for each in span.events), *(each.attributes for each in span.links)]
+    held = [
+        span.attributes,
+        *(each.attributes for each in span.events),
+        *(each.attributes for each in span.links),
+    ]
     pairs = (pair for each in held for pair in each.items())
-    return sum(_ATTRIBUTE_OVERHEAD + len(name) + len(str(value).encode("utf-8", "replace")) for name, value in pairs)
+    return sum(
+        _ATTRIBUTE_OVERHEAD + len(name) + len(str(value).encode("utf-8", "replace"))
+        for name, value in pairs
+    )
 
 
 _ATTRIBUTE_OVERHEAD = 16

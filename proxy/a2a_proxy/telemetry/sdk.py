@@ -1,6 +1,8 @@
-"""Converts spans and log records to the types of the OpenTelemetry packages and sends them with their exporters.
+"""Converts spans and log records to the types of the OpenTelemetry packages and sends them with
+their exporters.
 
-Like `metrics` and `partial_success`, imported only where something is sent, because the packages are an optional extra.
+Like `metrics` and `partial_success`, imported only where something is sent, because the packages
+are an optional extra.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from a2a_proxy import __version__
 from a2a_proxy.installation import install_hint
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.partial_success import PartialSuccessListener
-from a2a_proxy.telemetry.request_outcome import SENT, ExporterLogHandler, RequestOutcome, RequestResult
+from a2a_proxy.telemetry.request_outcome import (
+    SENT,
+    ExporterLogHandler,
+    RequestOutcome,
+    RequestResult,
+)
 from a2a_proxy.telemetry.session import own_session
 from a2a_proxy.telemetry.target import OtlpTarget, bypass_proxies
 from a2a_proxy.telemetry.values import (
@@ -59,7 +66,8 @@ class SdkBackend:
     """Sends to one backend. Not thread-safe."""
 
     def __init__(self, target: OtlpTarget) -> None:
-        """Raises TelemetryError if the packages are missing or a variable of OpenTelemetry is invalid."""
+        """Raises TelemetryError if the packages are missing or a variable of OpenTelemetry is
+        invalid."""
         check_installed()
         bypass_proxies(os.environ)
         self.target = target
@@ -71,17 +79,22 @@ class SdkBackend:
         except Exception as wrong:
             self._log_handler.detach_handler()
             raise TelemetryError(
-                f"OTLP cannot be set up: {' '.join(str(wrong).split())}", "check the variables OTEL_EXPORTER_OTLP_*"
+                f"OTLP cannot be set up: {' '.join(str(wrong).split())}",
+                "check the variables OTEL_EXPORTER_OTLP_*",
             ) from wrong
         self._log_handler.remove_filters()
 
     def set_retry_listener(self, on_retry: Callable[[RequestOutcome], None]) -> None:
-        """Call `on_retry` with the result of each try after which the exporter tries again by itself."""
+        """Call `on_retry` with the result of each try after which the exporter tries again by
+        itself."""
         self._log_handler.on_retry = on_retry
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""
-        resources = {service: sdk_resource(service_resource(resource, service)) for service in _services(spans)}
+        resources = {
+            service: sdk_resource(service_resource(resource, service))
+            for service in _services(spans)
+        }
         readable = [readable_span(each, resources[each.service]) for each in spans]
         self._partial_success.clear()
         outcome = self._export_outcome(lambda: self._exporter_of_spans.export(readable).name)
@@ -95,7 +108,10 @@ class SdkBackend:
 
     def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> RequestOutcome:
         """Send one request with log records."""
-        resources = {service: sdk_resource(service_resource(resource, service)) for service in _services(logs)}
+        resources = {
+            service: sdk_resource(service_resource(resource, service))
+            for service in _services(logs)
+        }
         readable = [readable_log(each, resources[each.service]) for each in logs]
         return self._export_outcome(lambda: self._exporter_of_logs.export(readable).name)
 
@@ -124,7 +140,9 @@ def _span_exporter(target: OtlpTarget, partial: PartialSuccessListener) -> SpanE
         return heard(endpoint=target.endpoint_of_signal("traces"))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as Http
 
-    return Http(endpoint=target.endpoint_of_signal("traces"), session=partial.http_session(os.environ))
+    return Http(
+        endpoint=target.endpoint_of_signal("traces"), session=partial.http_session(os.environ)
+    )
 
 
 def _log_exporter(target: OtlpTarget) -> LogRecordExporter:
@@ -140,7 +158,9 @@ def _log_exporter(target: OtlpTarget) -> LogRecordExporter:
 def metric_exporter(target: OtlpTarget) -> MetricExporter:
     """Return the exporter for a reader of the metrics SDK."""
     if target.protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
+            OTLPMetricExporter as Grpc,
+        )
 
         return Grpc(endpoint=target.endpoint_of_signal("metrics"))
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http
@@ -149,7 +169,8 @@ def metric_exporter(target: OtlpTarget) -> MetricExporter:
 
 
 def sdk_resource(resource: Attributes) -> Resource:
-    """Return a resource of the SDK, without the attributes of this process that its detectors would add."""
+    """Return a resource of the SDK, without the attributes of this process that its detectors would
+    add."""
     from opentelemetry.sdk.resources import Resource
 
     return Resource(_sdk_attributes(resource))
@@ -172,7 +193,10 @@ def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
         resource=resource,
         attributes=_sdk_attributes(span.attributes),
         events=events,
-        links=[Link(_sdk_span_context(each.context), _sdk_attributes(each.attributes)) for each in span.links],
+        links=[
+            Link(_sdk_span_context(each.context), _sdk_attributes(each.attributes))
+            for each in span.links
+        ],
         status=Status(StatusCode.ERROR, str(valid_value(span.error))) if span.error else Status(),
         start_time=clamp_time(span.started),
         end_time=clamp_time(span.ended),
@@ -210,8 +234,13 @@ def _sdk_span_context(context: SpanContextIds, *, remote: bool = False) -> Any:
     from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
     sampled = TraceFlags(TraceFlags.SAMPLED)
-    members = [(key, value) for key, _, value in (each.partition("=") for each in context.state.split(",") if each)]
-    return SpanContext(int(context.trace, 16), int(context.span, 16), remote, sampled, TraceState(members))
+    members = [
+        (key, value)
+        for key, _, value in (each.partition("=") for each in context.state.split(",") if each)
+    ]
+    return SpanContext(
+        int(context.trace, 16), int(context.span, 16), remote, sampled, TraceState(members)
+    )
 
 
 def _sdk_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:

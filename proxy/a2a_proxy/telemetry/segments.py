@@ -1,7 +1,8 @@
 """Long calls as several spans, for backends that lose spans that end late: `--segment 5m`. No I/O.
 
-The first segment has the ids of the call; the others are its children. Segments depend only on recorded times and
-contain only facts known at their end, so a live export and a later one send the same.
+The first segment has the ids of the call; the others are its children. Segments depend only on
+recorded times and contain only facts known at their end, so a live export and a later one send the
+same.
 """
 
 from __future__ import annotations
@@ -41,8 +42,11 @@ class SegmentWindow(msgspec.Struct, frozen=True):
         return self.last and self.number == 1
 
 
-def finished_call_windows(exchange: Exchange, interval: int, sent_count: int = 0) -> Iterator[SegmentWindow]:
-    """Yield the segments of a finished call after `sent_count` sent ones; the last segment is always included."""
+def finished_call_windows(
+    exchange: Exchange, interval: int, sent_count: int = 0
+) -> Iterator[SegmentWindow]:
+    """Yield the segments of a finished call after `sent_count` sent ones; the last segment is
+    always included."""
     number, begin = sent_count + 1, exchange.started + sent_count * interval
     end = max(exchange.closed, exchange.started)
     while interval and number < MAX_SEGMENTS and begin + interval < end:
@@ -51,8 +55,11 @@ def finished_call_windows(exchange: Exchange, interval: int, sent_count: int = 0
     yield SegmentWindow(number, min(begin, end), end, last=True)
 
 
-def open_call_windows(exchange: Exchange, interval: int, now: int, sent_count: int = 0) -> Iterator[SegmentWindow]:
-    """Yield the segments of an open call that have ended at `now` (ns), after `sent_count` sent ones."""
+def open_call_windows(
+    exchange: Exchange, interval: int, now: int, sent_count: int = 0
+) -> Iterator[SegmentWindow]:
+    """Yield the segments of an open call that have ended at `now` (ns), after `sent_count` sent
+    ones."""
     number, begin = sent_count + 1, exchange.started + sent_count * interval
     while interval and number < MAX_SEGMENTS and begin + interval <= now:
         yield SegmentWindow(number, begin, begin + interval)
@@ -109,12 +116,17 @@ class PartialCall:
 def segment_span(
     span: SpanValue, window: SegmentWindow, session: str, exchange: int, call_events: CallEvents
 ) -> SpanValue:
-    """Return the span of a segment, from the span of the call as known at its end and the events within it."""
+    """Return the span of a segment, from the span of the call as known at its end and the events
+    within it."""
     if window.is_whole_call:
         return span
     events, dropped = call_events.list_events()
     first = window.number == 1
-    own = span.context if first else SpanContextIds(span.context.trace, segment_id(session, exchange, window.number))
+    own = (
+        span.context
+        if first
+        else SpanContextIds(span.context.trace, segment_id(session, exchange, window.number))
+    )
     return msgspec.structs.replace(
         span,
         context=msgspec.structs.replace(own, state=span.context.state),

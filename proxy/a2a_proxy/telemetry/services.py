@@ -1,4 +1,5 @@
-"""The resources of spans and log records, and the names of the services: one for each agent of a session. No I/O."""
+"""The resources of spans and log records, and the names of the services: one for each agent of a
+session. No I/O."""
 
 from __future__ import annotations
 
@@ -27,25 +28,29 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 class ServiceNames:
-    """Names of the agents of one session: the user's, else that in the agent's card, else the address."""
+    """Names of the agents of one session: the user's, else that in the agent's card, else the
+    address."""
 
     def __init__(self, facts: SessionFacts) -> None:
         pairs = zip(facts.listens, facts.upstreams, facts.names, strict=False)
         self._pairs = [
-            _Pair(tuple(listens.split(", ")), _host_of(upstream), name.strip()) for listens, upstream, name in pairs
+            _Pair(tuple(listens.split(", ")), _host_of(upstream), name.strip())
+            for listens, upstream, name in pairs
         ]
 
-    def find_name(self, connection: Connection | None, card: CardIdentity | None, agent: str = "") -> str:
-        """Return the name of an agent (`Exchange.agent`) that is called on a connection, and whose last card is `card`;
-        empty if nothing is known."""
+    def find_name(
+        self, connection: Connection | None, card: CardIdentity | None, agent: str = ""
+    ) -> str:
+        """Return the name of an agent (`Exchange.agent`) that is called on a connection, and whose
+        last card is `card`; empty if nothing is known."""
         if connection is None:
             return ""
         known = self._given_name(connection) or (card.name.strip() if card is not None else "")
         return cut_text(known or _address_name(connection, agent or connection.upstream))
 
     def _given_name(self, connection: Connection) -> str:
-        """Return the name that the user gave to the pair. A listener that an agent card opened belongs to the pair with
-        the host of its agent, if there is only one."""
+        """Return the name that the user gave to the pair. A listener that an agent card opened
+        belongs to the pair with the host of its agent, if there is only one."""
         port = split_address(connection.listen)[1]
         bound = [each for each in self._pairs if connection.listen in each.listens] or [
             each for each in self._pairs if port is not None and port in map(_port_of, each.listens)
@@ -82,7 +87,8 @@ def is_service_named(environ: Mapping[str, str]) -> bool:
 
 
 def environment_attributes(environ: Mapping[str, str]) -> Attributes:
-    """Return the attributes of the resource in `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
+    """Return the attributes of the resource in `OTEL_RESOURCE_ATTRIBUTES` and
+    `OTEL_SERVICE_NAME`."""
     made: Attributes = {}
     for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         name, equals, value = pair.partition("=")
@@ -94,10 +100,15 @@ def environment_attributes(environ: Mapping[str, str]) -> Attributes:
 
 
 def session_resource(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
-    """Return the resource of a session, with the standard variables applied. Its service is the proxy."""
+    """Return the resource of a session, with the standard variables applied. Its service is the
+    proxy."""
     tool, _, version = session.facts.tool.partition(" ")
     tool = tool or "a2a-proxy"
-    made: Attributes = {SERVICE_NAME: tool, "telemetry.distro.name": tool, "a2a_proxy.session.id": session.facts.uuid}
+    made: Attributes = {
+        SERVICE_NAME: tool,
+        "telemetry.distro.name": tool,
+        "a2a_proxy.session.id": session.facts.uuid,
+    }
     if version:
         made["telemetry.distro.version"] = version
     if session.complete:

@@ -1,6 +1,7 @@
 """The span of a call. No I/O.
 
-Its attributes have the names of other tools and conventions too: `--compat` (offline), `--otlp-compat` (live).
+Its attributes have the names of other tools and conventions too: `--compat` (offline),
+`--otlp-compat` (live).
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ _SSE_BINDINGS = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
 
 
-def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DEFAULT_SPAN_OPTIONS) -> SpanValue:
-    """Return the span of a finished call, or of an open one as known so far. A push delivery is a CONSUMER span.
+def call_span(
+    facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DEFAULT_SPAN_OPTIONS
+) -> SpanValue:
+    """Return the span of a finished call, or of an open one as known so far. A push delivery is a
+    CONSUMER span.
 
     Only failures of the protocol or the transport are errors: a failed task is a valid answer.
     """
@@ -59,23 +63,35 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
 
 
 def _span_kind(exchange: Exchange, shape: SpanOptions) -> SpanKind:
-    """Return the kind of the span of the call as received: SERVER if a second span has the call as forwarded."""
+    """Return the kind of the span of the call as received: SERVER if a second span has the call as
+    forwarded."""
     if exchange.binding is Binding.WEBHOOK:
         return SpanKind.CONSUMER
-    return SpanKind.SERVER if forwarded_context(exchange) is not None else SpanKind[shape.kind.upper()]
+    return (
+        SpanKind.SERVER if forwarded_context(exchange) is not None else SpanKind[shape.kind.upper()]
+    )
 
 
-def _compat_attributes(attributes: Mapping[str, Value], facts: CallFacts, compat: Iterable[Compat]) -> Attributes:
-    """Return the attributes of a call's span under the names of other tools and conventions, without empty ones."""
+def _compat_attributes(
+    attributes: Mapping[str, Value], facts: CallFacts, compat: Iterable[Compat]
+) -> Attributes:
+    """Return the attributes of a call's span under the names of other tools and conventions,
+    without empty ones."""
     content = facts.content
     named: dict[str, Value | None] = {}
     for each in compat:
         if each == "kong":
             named |= {name: attributes.get(known) for name, known in _KONG_NAMES.items()}
-            if attributes.get("a2a_proxy.stream") and attributes.get("a2a_proxy.binding") in _SSE_BINDINGS:
+            if (
+                attributes.get("a2a_proxy.stream")
+                and attributes.get("a2a_proxy.binding") in _SSE_BINDINGS
+            ):
                 named["kong.a2a.sse_events_count"] = attributes.get("a2a_proxy.stream.events")
         elif each == "openinference":
-            named |= {"openinference.span.kind": "AGENT", "session.id": attributes.get("gen_ai.conversation.id")}
+            named |= {
+                "openinference.span.kind": "AGENT",
+                "session.id": attributes.get("gen_ai.conversation.id"),
+            }
             named |= {"input.value": content.input.text, "output.value": content.output.text}
         elif each == "semconv":
             named |= {
@@ -84,7 +100,10 @@ def _compat_attributes(attributes: Mapping[str, Value], facts: CallFacts, compat
                 "a2a.agent.card.url": cut_text(facts.card_url),
             }
         else:
-            named |= {"langfuse.observation.type": "agent", "session.id": attributes.get("gen_ai.conversation.id")}
+            named |= {
+                "langfuse.observation.type": "agent",
+                "session.id": attributes.get("gen_ai.conversation.id"),
+            }
             named |= {"langfuse.observation.input": content.input.text}
             named |= {"langfuse.observation.output": content.output.text}
     return {name: value for name, value in named.items() if value not in (None, "")}

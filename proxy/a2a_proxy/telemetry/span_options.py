@@ -14,7 +14,8 @@ class SpanOptions(msgspec.Struct, frozen=True):
     """Options for both live and later exports, so that they build the same spans."""
 
     kind: SpanKind = "internal"
-    """Kind of the spans of calls: `server` if neither clients nor agents send spans of their own."""
+    """Kind of the spans of calls: `server` if neither clients nor agents send spans of their
+    own."""
     content: bool = False
     """Whether to include the text of messages and artifacts, as recorded."""
     compat: tuple[Compat, ...] = ()

@@ -17,9 +17,19 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
-from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, context_of_headers, parse_request
+from a2a_proxy.telemetry.call_facts import (
+    CallFacts,
+    RequestFacts,
+    context_of_headers,
+    parse_request,
+)
 from a2a_proxy.telemetry.cards import CardHistory
-from a2a_proxy.telemetry.client_span import caller_context, client_span, forwarded_context, message_link
+from a2a_proxy.telemetry.client_span import (
+    caller_context,
+    client_span,
+    forwarded_context,
+    message_link,
+)
 from a2a_proxy.telemetry.earlier_calls import EarlierCalls
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import span_id, trace_id
@@ -79,8 +89,8 @@ class SpanReader:
         fixed_service: bool = False,
         other_links: OtherRecordingLinks = lambda _: (),
     ) -> None:
-        """`late_apart` excludes findings made after the end of a call from its span. `fixed_service` leaves the service
-        of the spans to the resource."""
+        """`late_apart` excludes findings made after the end of a call from its span.
+        `fixed_service` leaves the service of the spans to the resource."""
         self._late_apart = late_apart
         self._fixed_service = fixed_service
         self._services = ServiceNames(session.facts)
@@ -115,7 +125,8 @@ class SpanReader:
         return self._make_call_spans(row, sent_count)
 
     def open_call_segments(self, row: ExchangeRow, now: int, sent_count: int) -> list[SpanValue]:
-        """Return the segments of an open call that have ended at `now` (ns), after `sent_count` sent ones."""
+        """Return the segments of an open call that have ended at `now` (ns), after `sent_count`
+        sent ones."""
         cuts = list(open_call_windows(row.exchange, self._shape.segment, now, sent_count))
         if not cuts:
             return []
@@ -137,8 +148,9 @@ class SpanReader:
         return rows[0].task if rows else None
 
     def _task_of_push(self, task_id: str, receiver: str) -> Task | None:
-        """Return the task of a push notification. Its id determines the agent, because the receiver is not the agent. A
-        notification that preceded the agent's own answer was recorded as the receiver's task."""
+        """Return the task of a push notification. Its id determines the agent, because the receiver
+        is not the agent. A notification that preceded the agent's own answer was recorded as the
+        receiver's task."""
         tasks = [row.task for row in self._recording.read_task(task_id, session=self._session.id)]
         tasks.sort(key=lambda task: task.agent == receiver)
         if not tasks:
@@ -156,15 +168,23 @@ class SpanReader:
         return "" if self._fixed_service else self._agent_name(exchange)
 
     def _agent_name(self, exchange: Exchange) -> str:
-        """Return the name of the call's agent, as known when the call began; a call for a card may return it."""
+        """Return the name of the call's agent, as known when the call began; a call for a card may
+        return it."""
         connection = self._find_connection(exchange.connection)
         ended = exchange.operation in CARD_OPERATIONS and exchange.closed
         server = self._server_of(exchange)
-        return self._services.find_name(connection, self._cards.latest_card(server, ended or exchange.started), server)
+        return self._services.find_name(
+            connection, self._cards.latest_card(server, ended or exchange.started), server
+        )
 
     def _server_of(self, exchange: Exchange) -> str:
-        """Return the agent that is called, or the address of the receiver of a push notification."""
-        return self.upstream_address(exchange) if exchange.binding is Binding.WEBHOOK else exchange.agent
+        """Return the agent that is called, or the address of the receiver of a push
+        notification."""
+        return (
+            self.upstream_address(exchange)
+            if exchange.binding is Binding.WEBHOOK
+            else exchange.agent
+        )
 
     def _make_call_spans(self, row: ExchangeRow, sent_count: int) -> CallSpans:
         said = read_payload_texts(self._recording, row, content=self._shape.content)
@@ -174,12 +194,20 @@ class SpanReader:
         span = self._call_span(facts, whole)
         went = forwarded_context(row.exchange)
         onward = [client_span(span, went, facts.service)] if went is not None else []
-        steps, left = step_spans(onward[0] if onward else span, said.reports, row.exchange.id, self._uuid)
+        steps, left = step_spans(
+            onward[0] if onward else span, said.reports, row.exchange.id, self._uuid
+        )
         if left:
             told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
             span = msgspec.structs.replace(span, attributes=told)
-        spans = [span] if cuts[0].is_whole_call else [*self._segment_spans(row, facts, cuts, task, whole_span=span)]
-        return CallSpans(row.exchange.id, facts.context, span.service, (*spans, *onward, *steps), whole, task)
+        spans = (
+            [span]
+            if cuts[0].is_whole_call
+            else [*self._segment_spans(row, facts, cuts, task, whole_span=span)]
+        )
+        return CallSpans(
+            row.exchange.id, facts.context, span.service, (*spans, *onward, *steps), whole, task
+        )
 
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
         """Return the events of the whole call."""
@@ -192,7 +220,9 @@ class SpanReader:
 
     def _findings_of_call(self, row: ExchangeRow) -> list[Finding]:
         found = (each.finding for each in self._recording.read_findings(exchange=row.key))
-        return [each for each in found if not (self._late_apart and is_late_finding(each, row.exchange))]
+        return [
+            each for each in found if not (self._late_apart and is_late_finding(each, row.exchange))
+        ]
 
     def _segment_spans(
         self,
@@ -242,9 +272,13 @@ class SpanReader:
             request=asks,
             context=context,
             parent=parent,
-            card=self._cards.latest_card(self._server_of(exchange), exchange.closed or exchange.started),
+            card=self._cards.latest_card(
+                self._server_of(exchange), exchange.closed or exchange.started
+            ),
             service=self._agent_name(exchange),
-            card_url=self._cards.latest_card_url(self._server_of(exchange), exchange.closed or exchange.started),
+            card_url=self._cards.latest_card_url(
+                self._server_of(exchange), exchange.closed or exchange.started
+            ),
             fetch=self._cards.card_fetch(row),
             delivery=self._earlier_calls.push_delivery(exchange, task),
             resumed_from=self._earlier_calls.interrupted_stream(exchange, task),
@@ -252,12 +286,16 @@ class SpanReader:
             links=self._span_links(exchange) + message_link(context, asks.parent),
         )
 
-    def _span_contexts(self, exchange: Exchange, request: RequestFacts) -> tuple[SpanContextIds, SpanContextIds | None]:
+    def _span_contexts(
+        self, exchange: Exchange, request: RequestFacts
+    ) -> tuple[SpanContextIds, SpanContextIds | None]:
         went, named = forwarded_context(exchange), context_of_headers(exchange)
         parent = named or request.parent if went is None else caller_context(went, named)
         known = parent or went
         trace = known.trace if known else trace_id(self._uuid, self._first_exchange(exchange))
-        return SpanContextIds(trace, span_id(self._uuid, exchange.id), parent.state if parent else ""), parent
+        return SpanContextIds(
+            trace, span_id(self._uuid, exchange.id), parent.state if parent else ""
+        ), parent
 
     def _span_links(self, exchange: Exchange) -> tuple[SpanLink, ...]:
         found: list[SpanLink] = []
@@ -271,7 +309,10 @@ class SpanReader:
             if context is not None:
                 found.append(handoff_link(context, handoff))
         known = {link.context for link in found}
-        return (*found, *(link for link in self._other_links(exchange.id) if link.context not in known))
+        return (
+            *found,
+            *(link for link in self._other_links(exchange.id) if link.context not in known),
+        )
 
     def _context_of_exchange(self, number: int) -> SpanContextIds | None:
         def find() -> SpanContextIds | None:
@@ -281,7 +322,8 @@ class SpanReader:
         return _cached_value(self._contexts, number, find)
 
     def _first_exchange(self, exchange: Exchange) -> int:
-        """Return the number of the first exchange that touched the call's task; its own number without a task."""
+        """Return the number of the first exchange that touched the call's task; its own number
+        without a task."""
         if not exchange.task_id:
             return exchange.id
         known = (exchange.agent, exchange.task_id)
@@ -290,7 +332,9 @@ class SpanReader:
         task = self._task_of_exchange(exchange)
         if task is None or not task.exchanges:
             return exchange.id
-        return _cached_value(self._first_exchanges, known, lambda: self._first_exchange_of_task(task))
+        return _cached_value(
+            self._first_exchanges, known, lambda: self._first_exchange_of_task(task)
+        )
 
     def _first_exchange_of_task(self, task: Task) -> int:
         if len(task.exchanges) < _MAX_TASK_EXCHANGES:
@@ -306,15 +350,18 @@ class SpanReader:
 
     def _request_facts(self, exchange: Exchange) -> RequestFacts:
         """Return the facts of the call's first message, whose payload is decoded for this."""
-        row = next(iter(self._recording.read_frames(make_key(self._session.id, exchange.id), limit=1)), None)
+        row = next(
+            iter(self._recording.read_frames(make_key(self._session.id, exchange.id), limit=1)),
+            None,
+        )
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return RequestFacts()
         return parse_request(readable_payload(row.frame, exchange), row.frame.message_id)
 
 
 def is_late_finding(finding: Finding, exchange: Exchange) -> bool:
-    """Whether the finding was made after the end of the call. Decided by times, so a restarted process decides
-    alike."""
+    """Whether the finding was made after the end of the call. Decided by times, so a restarted
+    process decides alike."""
     return bool(exchange.closed) and finding.at > exchange.closed
 
 

@@ -1,7 +1,9 @@
-"""Steps that an agent reports about itself (the traceability extension, v1), as spans below the call's. No I/O.
+"""Steps that an agent reports about itself (the traceability extension, v1), as spans below the
+call's. No I/O.
 
-The reports are claims of the agent, not observed on the wire: times may be of another clock or invalid, parents may not
-exist or form cycles, and a report may be repeated. Every step gets exactly one span, whatever is reported.
+The reports are claims of the agent, not observed on the wire: times may be of another clock or
+invalid, parents may not exist or form cycles, and a report may be repeated. Every step gets exactly
+one span, whatever is reported.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ EXTENSION = "traceability"
 MAX_STEPS = 128
 """Maximum number of steps of one call; the omitted ones are counted."""
 _MAX_DEPTH = 8
-"""Maximum nesting of reports that are read: a nested report is of an agent that the agent called."""
+"""Maximum nesting of reports that are read: a nested report is of an agent that the agent
+called."""
 _MAX_NAME = 64
 """Maximum characters of a name."""
 _MAX_CLOCK_DIFFERENCE = 86_400_000_000_000
@@ -58,7 +61,8 @@ class _Step(msgspec.Struct):
 
 
 def step_reports(at: int, event: Event) -> Iterator[StepReport]:
-    """Yield the reports in an event of time `at` (ns): in metadata of messages and artifacts, or as artifact data."""
+    """Yield the reports in an event of time `at` (ns): in metadata of messages and artifacts, or as
+    artifact data."""
     for holder in _metadata_owners(event):
         for value in (holder.metadata or {}).values():
             yield from _parse_reports(at, value)
@@ -71,8 +75,8 @@ def step_spans(
 ) -> tuple[list[SpanValue], int]:
     """Return the spans of the steps below the call's, and the number of omitted steps.
 
-    A repeated step is ignored. A step whose parent is unknown, or that is its own ancestor, becomes a child of the
-    call.
+    A repeated step is ignored. A step whose parent is unknown, or that is its own ancestor, becomes
+    a child of the call.
     """
     kept: list[_Step] = []
     told: set[_StepKey] = set()
@@ -114,7 +118,13 @@ def _parent_indexes(steps: list[_Step]) -> list[int | None]:
 
 
 def _metadata_owners(event: Event) -> Iterator[Message | Artifact]:
-    status = event.status_update.status if event.status_update else event.task.status if event.task else None
+    status = (
+        event.status_update.status
+        if event.status_update
+        else event.task.status
+        if event.task
+        else None
+    )
     for message in (event.message, status.message if status else None):
         if message is not None:
             yield message
@@ -137,13 +147,18 @@ def _flatten_steps(reports: Iterable[StepReport]) -> Iterator[_Step]:
             for said in one.steps:
                 if not isinstance(said, dict):
                     continue
-                place, parent = (one.trace, _text_field(said, "step_id")), _text_field(said, "parent_step_id")
+                place, parent = (
+                    (one.trace, _text_field(said, "step_id")),
+                    _text_field(said, "parent_step_id"),
+                )
                 yield _Step(said, one.at, place, (one.trace, parent) if parent else root)
                 inner = _nested_reports(said) if depth < _MAX_DEPTH else None
                 waiting += [(each, place, depth + 1) for each in _parse_reports(one.at, inner)]
 
 
-def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanContextIds) -> SpanValue:
+def _step_span(
+    step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanContextIds
+) -> SpanValue:
     kind, name = _kind_and_name(step.fields)
     started, ended = _step_times(step.fields, call)
     made: dict[str, Value | None] = {
@@ -153,7 +168,10 @@ def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: Sp
         "a2a_proxy.step.timed": bool(started),
         "gen_ai.tool.name": name if kind == "tool" else "",
         "gen_ai.agent.name": name if kind == "agent" else "",
-        **{f"a2a_proxy.step.{each}": _number_field(step.fields, each) for each in ("cost", "total_tokens", "latency")},
+        **{
+            f"a2a_proxy.step.{each}": _number_field(step.fields, each)
+            for each in ("cost", "total_tokens", "latency")
+        },
     }
     return SpanValue(
         name=f"{kind} {name}" if name else kind,
@@ -171,17 +189,29 @@ def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: Sp
 def _kind_and_name(fields: dict[str, Any]) -> tuple[str, str]:
     """Return `tool`, `agent` or `step`, and its name."""
     action = _object_field(fields, "step_action")
-    tool, agent = _object_field(action, "tool_invocation"), _object_field(action, "agent_invocation")
-    kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(_text_field(fields, "call_type"), "")
+    tool, agent = (
+        _object_field(action, "tool_invocation"),
+        _object_field(action, "agent_invocation"),
+    )
+    kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(
+        _text_field(fields, "call_type"), ""
+    )
     kind = kind or ("tool" if tool else "agent" if agent else "step")
-    return kind, _text_field(tool, "tool_name") if kind == "tool" else _text_field(agent, "agent_name")
+    return kind, _text_field(tool, "tool_name") if kind == "tool" else _text_field(
+        agent, "agent_name"
+    )
 
 
 def _step_times(fields: dict[str, Any], call: SpanValue) -> tuple[int, int]:
     """Return start and end in ns; 0 and 0 if they are missing or invalid."""
-    start, end = _parse_time(_find_field(fields, "start_time")), _parse_time(_find_field(fields, "end_time"))
+    start, end = (
+        _parse_time(_find_field(fields, "start_time")),
+        _parse_time(_find_field(fields, "end_time")),
+    )
     start, end = start or end, end or start
-    near = call.started - _MAX_CLOCK_DIFFERENCE <= start <= end <= call.ended + _MAX_CLOCK_DIFFERENCE
+    near = (
+        call.started - _MAX_CLOCK_DIFFERENCE <= start <= end <= call.ended + _MAX_CLOCK_DIFFERENCE
+    )
     return (start, end) if near else (0, 0)
 
 
@@ -202,7 +232,11 @@ def _parse_integer(value: Any) -> int:
     """Return a 64-bit integer, also from a decimal string as in ProtoJSON; 0 if it is not one."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64_LIMIT else 0
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64_LIMIT
+        else 0
+    )
 
 
 def _number_field(fields: dict[str, Any], name: str) -> int | float | None:
@@ -222,7 +256,9 @@ def _object_field(fields: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _nested_reports(fields: dict[str, Any]) -> Any:
-    return _find_field(_object_field(_object_field(fields, "step_action"), "agent_invocation"), "response_trace")
+    return _find_field(
+        _object_field(_object_field(fields, "step_action"), "agent_invocation"), "response_trace"
+    )
 
 
 def _find_field(fields: dict[str, Any], name: str) -> Any:

@@ -41,12 +41,19 @@ class OtlpTarget(msgspec.Struct, frozen=True):
 
 
 def otlp_target(typed_endpoint: str, protocol: str, environ: Mapping[str, str]) -> OtlpTarget:
-    """Return the target from the options (both may be empty), then the environment. Raises TelemetryError."""
+    """Return the target from the options (both may be empty), then the environment. Raises
+    TelemetryError."""
     variable = next((environ[name] for name in _ENDPOINT_VARIABLES if environ.get(name)), "")
     typed_endpoint = typed_endpoint.strip()
-    endpoint = typed_endpoint if "://" in typed_endpoint or not typed_endpoint else f"http://{typed_endpoint}"
+    endpoint = (
+        typed_endpoint
+        if "://" in typed_endpoint or not typed_endpoint
+        else f"http://{typed_endpoint}"
+    )
     shown, port = _split_endpoint(endpoint or variable or "http://localhost")
-    protocol = protocol or next((environ[name] for name in _PROTOCOL_VARIABLES if environ.get(name)), "")
+    protocol = protocol or next(
+        (environ[name] for name in _PROTOCOL_VARIABLES if environ.get(name)), ""
+    )
     protocol = protocol or ("grpc" if port == GRPC_PORT else "http/protobuf")
     if protocol not in ("grpc", "http/protobuf"):
         raise TelemetryError(f"unknown OTLP protocol {protocol!r}", "use grpc or http/protobuf")
@@ -64,12 +71,17 @@ _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def bypass_proxies(environ: MutableMapping[str, str]) -> None:
-    """Exclude this machine from the proxies in the variables, because a proxy cannot reach this machine's loopback."""
+    """Exclude this machine from the proxies in the variables, because a proxy cannot reach this
+    machine's loopback."""
     known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXY_VARIABLES):
+    if known.strip() == "*" or not any(
+        environ.get(each) or environ.get(each.upper()) for each in _PROXY_VARIABLES
+    ):
         return
     listed = [each for each in known.split(",") if each]
-    environ["no_proxy"] = ",".join([*listed, *(each for each in _LOCAL_HOSTS if each not in listed)])
+    environ["no_proxy"] = ",".join(
+        [*listed, *(each for each in _LOCAL_HOSTS if each not in listed)]
+    )
 
 
 def _split_endpoint(endpoint: str) -> tuple[str, int | None]:
@@ -78,9 +90,13 @@ def _split_endpoint(endpoint: str) -> tuple[str, int | None]:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint) from None
+        raise TelemetryError(
+            f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint)
+        raise TelemetryError(
+            f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return (f"{host}:{port}" if port else host), port
 

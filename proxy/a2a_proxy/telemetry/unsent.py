@@ -1,4 +1,5 @@
-"""Send the rest of an incomplete live export later. It continues at the checkpoint, so nothing is sent twice."""
+"""Send the rest of an incomplete live export later. It continues at the checkpoint, so nothing is
+sent twice."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from a2a_proxy.telemetry.settings import OtlpSettings
 
 
 def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTally | None:
-    """Send the rest of the session with this uuid; return the sent and refused spans, or None if nothing is left.
+    """Send the rest of the session with this uuid; return the sent and refused spans, or None if
+    nothing is left.
 
     Raises:
         TelemetryError: the backend accepts nothing, or a live export is running.
@@ -50,7 +52,9 @@ class _UnsentExport:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise TelemetryError("a proxy is sending these spans now", "wait until it ends, or omit --unsent") from None
+            raise TelemetryError(
+                "a proxy is sending these spans now", "wait until it ends, or omit --unsent"
+            ) from None
         ledger = CheckpointFile(self._file)
         before = ledger.read_mark()
         count = CallTally()
@@ -58,19 +62,26 @@ class _UnsentExport:
         try:
             courier = RetrySender(backend, settings.target.shown, count, self._on_status)
             self._follower = follower = Follower(
-                target, lambda: OtlpConsumer(settings, courier, follower), ledger, count, self._on_status
+                target,
+                lambda: OtlpConsumer(settings, courier, follower),
+                ledger,
+                count,
+                self._on_status,
             )
             courier.is_stopping = lambda: follower.stopping
             follower.run()
         finally:
             backend.close()
         if follower.stopping and self._failure is not None:
-            raise TelemetryError(self._failure.message, "check the endpoint; the unsent spans can be sent later")
+            raise TelemetryError(
+                self._failure.message, "check the endpoint; the unsent spans can be sent later"
+            )
         self._path.unlink(missing_ok=True)
         return CallTally(count.calls - before.calls, count.errors - before.errors)
 
     def _on_status(self, status: Status) -> None:
-        """Stop when the backend accepts nothing: the command reports that, and the user can try again."""
+        """Stop when the backend accepts nothing: the command reports that, and the user can try
+        again."""
         if isinstance(status, FollowerNotice):
             self._failure = status
             self._follower.stopping = True

@@ -18,7 +18,8 @@ SERVICE_NAME = "service.name"
 SCOPE = "a2a-proxy"
 """Name of the instrumentation scope."""
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
-"""Version of the conventions that define the attribute names; the A2A draft (`a2a.*`) has no schema yet."""
+"""Version of the conventions that define the attribute names; the A2A draft (`a2a.*`) has no schema
+yet."""
 
 
 class SpanKind(IntEnum):
@@ -84,7 +85,8 @@ class SpanValue(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """Reason of an ERROR status; empty if the status is unset."""
     part: bool = False
-    """Whether it is one of several spans of a call and not the one that ends it, so it does not count as a call."""
+    """Whether it is one of several spans of a call and not the one that ends it, so it does not
+    count as a call."""
 
 
 class LogValue(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,13 +104,14 @@ class LogValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def service_resource(resource: Attributes, service: str) -> Attributes:
-    """Return the resource of the spans or log records of this service; an empty name is that of the resource."""
+    """Return the resource of the spans or log records of this service; an empty name is that of the
+    resource."""
     return {**resource, SERVICE_NAME: service} if service else resource
 
 
 def cut_text(text: str) -> str:
-    """Return the text, cut to `MAX_TEXT`: backends refuse requests with megabytes of text, with all other spans in
-    them."""
+    """Return the text, cut to `MAX_TEXT`: backends refuse requests with megabytes of text, with all
+    other spans in them."""
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "\u2026"
 
 
@@ -120,12 +123,14 @@ def shorten_value(value: Value) -> Value:
 
 
 def clamp_time(at: int) -> int:
-    """Return a time that OTLP can represent; recordings may have others, from wrong clocks or generated data."""
+    """Return a time that OTLP can represent; recordings may have others, from wrong clocks or
+    generated data."""
     return min(max(at, 0), (1 << 63) - 1)
 
 
 def valid_value(value: Value) -> Value:
-    """Return a value that OTLP can represent: valid Unicode, 64-bit numbers. Peers may send others."""
+    """Return a value that OTLP can represent: valid Unicode, 64-bit numbers. Peers may send
+    others."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:

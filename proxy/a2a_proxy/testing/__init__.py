@@ -2,7 +2,8 @@
 
 pytest imports `plugin` at its start; the other modules are imported on first use.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 The plug-in:
 - `plugin`: options, the marker, the fixtures, the hooks

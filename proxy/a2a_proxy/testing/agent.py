@@ -47,7 +47,10 @@ class Agent:
                 with direct.open(self.url + path, timeout=_TIMEOUT_SECONDS) as answer:
                     found = json.load(answer)
             except urllib.error.HTTPError as refused:
-                tried += f"\n  GET {path}: {refused.code} {refused.read().decode('utf-8', 'replace')[:500]}"
+                tried += (
+                    f"\n  GET {path}: {refused.code} "
+                    f"{refused.read().decode('utf-8', 'replace')[:500]}"
+                )
                 continue
             if isinstance(found, dict):
                 return found

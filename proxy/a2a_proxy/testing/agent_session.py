@@ -1,4 +1,5 @@
-"""One agent of one test: opened by a fixture, queried while the test runs, checked when it is over."""
+"""One agent of one test: opened by a fixture, queried while the test runs, checked when it is
+over."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.cassette_paths import display_path
-from a2a_proxy.testing.child_messages import AgentOpened, OpenAgent, QueryReplay, ReplayStatus, StopAgent, StoreTraffic
+from a2a_proxy.testing.child_messages import (
+    AgentOpened,
+    OpenAgent,
+    QueryReplay,
+    ReplayStatus,
+    StopAgent,
+    StoreTraffic,
+)
 from a2a_proxy.testing.child_process import ChildProcess
 from a2a_proxy.testing.network_guard import GUARD
 from a2a_proxy.testing.plan import CassetteWrite, RecordPlan
@@ -35,7 +43,8 @@ class AgentSession:
         cassettes: list[Path],
         test: str,
     ) -> None:
-        """`folder`: an empty folder for this session alone. `test` is the id of the test. Raises CommandRefused."""
+        """`folder`: an empty folder for this session alone. `test` is the id of the test. Raises
+        CommandRefused."""
         self.recording = folder / RECORDING
         self.is_empty = False
         """Whether there was no traffic to write into a cassette; set by `close`."""
@@ -44,7 +53,8 @@ class AgentSession:
         self.written_note = ""
         """The cassette that was written; set by `close`."""
         self.aside_note = ""
-        """The number of calls that are in no cassette and the command that adds them; set by `close`."""
+        """The number of calls that are in no cassette and the command that adds them; set by
+        `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
         self._cassettes = cassettes
         self._test = test
@@ -75,10 +85,12 @@ class AgentSession:
         return Agent(answer.address)
 
     def _make_replay_settings(self) -> dict[str, Any]:
-        """Return the settings of the replay, with matchers as the process of the agents calls them."""
+        """Return the settings of the replay, with matchers as the process of the agents calls
+        them."""
         settings = self._settings.get_replay_settings()
         settings["match_on"] = [
-            self._process.register_matcher(each) if callable(each) else each for each in settings["match_on"]
+            self._process.register_matcher(each) if callable(each) else each
+            for each in settings["match_on"]
         ]
         return settings
 
@@ -87,10 +99,15 @@ class AgentSession:
         self._update_status(self._process.send_order(StoreTraffic(self._agent)))
 
     def report_text(self) -> str:
-        """Return the text for the report of a failed test: what was replayed, the misses, the path of the recording."""
+        """Return the text for the report of a failed test: what was replayed, the misses, the path
+        of the recording."""
         if self._agent >= 0:
             self._update_status(self._process.send_order(QueryReplay(self._agent)))
-        lines = [f"replayed: {display_path(path)}" for path in self._cassettes] if self._plan.replay else []
+        lines = (
+            [f"replayed: {display_path(path)}" for path in self._cassettes]
+            if self._plan.replay
+            else []
+        )
         if self._status.misses:
             lines += [*self._status.misses, self._record_hint()]
         if self._status.forwarded:
@@ -98,12 +115,14 @@ class AgentSession:
         lines += [f"answered despite differences: {each}" for each in self._status.loose]
         lines += self._status.masked
         lines += [make_visible(note) for note in self._status.notes]
-        lines.append(f"recording of the traffic: {self.recording}\ninspect it: a2a-inspect {self.recording}")
+        lines.append(
+            f"recording of the traffic: {self.recording}\ninspect it: a2a-inspect {self.recording}"
+        )
         return "\n".join(lines)
 
     def close(self, *, passed: bool, failed: bool) -> list[str]:
-        """Stop the agent and return the problems of a passed test. The recording is kept if there are any, or the test
-        failed.
+        """Stop the agent and return the problems of a passed test. The recording is kept if there
+        are any, or the test failed.
 
         Raises CommandRefused, RecordingError.
         """
@@ -128,7 +147,8 @@ class AgentSession:
 
     @property
     def masked_matches(self) -> tuple[str, ...]:
-        """Requests that matched only after masking, each with the call and what was masked; available after `close`."""
+        """Requests that matched only after masking, each with the call and what was masked;
+        available after `close`."""
         return tuple(each.removeprefix("masked match: ") for each in self._status.masked)
 
     @property
@@ -166,7 +186,9 @@ class AgentSession:
             return []
         cassette = display_path(self._cassettes[0])
         how = f"a2a-inspect diff {cassette} {self.recording}"
-        return [f"the agent's answers differ from {cassette}:\n{list_lines(found, how)}\nsee: {how}"]
+        return [
+            f"the agent's answers differ from {cassette}:\n{list_lines(found, how)}\nsee: {how}"
+        ]
 
     def _write_cassette(self) -> None:
         from a2a_proxy.testing import teardown
@@ -178,14 +200,19 @@ class AgentSession:
             if not self.is_empty:
                 self.lost_notes = teardown.replace_cassette(self.recording, cassette[0], keep)
                 self.written_note = display_path(cassette[0])
-        elif self._plan.write is CassetteWrite.APPEND and new.exists() and teardown.count_calls(new, keep):
+        elif (
+            self._plan.write is CassetteWrite.APPEND
+            and new.exists()
+            and teardown.count_calls(new, keep)
+        ):
             teardown.append_session(new, cassette[0], keep)
             self.written_note = f"{display_path(cassette[0])}, new calls appended"
         elif self._plan.write is CassetteWrite.ASIDE:
             self.aside_note = self._make_aside_note(new if self._plan.replay else self.recording)
 
     def _make_aside_note(self, recording: Path) -> str:
-        """Return the number of calls of the live agent that are in no cassette, and the command that adds them."""
+        """Return the number of calls of the live agent that are in no cassette, and the command
+        that adds them."""
         from a2a_proxy.testing import teardown
 
         count = teardown.count_calls(recording) if recording.exists() else 0
@@ -202,7 +229,8 @@ def list_lines(lines: list[str], more: str) -> str:
     """Return the first of some lines, indented, and how many follow."""
     shown_lines = [f"  {line}" for line in lines[:_MAX_LISTED]]
     return "\n".join(
-        shown_lines + ([f"  and {len(lines) - _MAX_LISTED} more: {more}"] if len(lines) > _MAX_LISTED else [])
+        shown_lines
+        + ([f"  and {len(lines) - _MAX_LISTED} more: {more}"] if len(lines) > _MAX_LISTED else [])
     )
 
 
@@ -212,7 +240,9 @@ class LiveAgentSession(AgentSession):
     def _recording_problems(self) -> list[str]:
         from a2a_proxy.testing import teardown
 
-        found = teardown.list_violations(self.recording, self._settings.fail_on, self._settings.ignored_rules)
+        found = teardown.list_violations(
+            self.recording, self._settings.fail_on, self._settings.ignored_rules
+        )
         if not found:
             return []
         how = f"a2a-inspect check {self.recording}"

@@ -1,4 +1,5 @@
-"""Age of a cassette and its limit. Reads only the first line of the file; the current time is an argument."""
+"""Age of a cassette and its limit. Reads only the first line of the file; the current time is an
+argument."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ def parse_age(age: object) -> float:
     try:
         return parse_length(age if isinstance(age, str) else "") / 1e9
     except InvalidValue:
-        raise ValueError(f"max_age {age!r} is not an age: write '30d', '12h' or a timedelta") from None
+        raise ValueError(
+            f"max_age {age!r} is not an age: write '30d', '12h' or a timedelta"
+        ) from None
 
 
 def recording_time(cassette: Path) -> float | None:
-    """Return when the oldest session of a cassette was recorded, in seconds since the Unix epoch; None if the file has
-    no time."""
+    """Return when the oldest session of a cassette was recorded, in seconds since the Unix epoch;
+    None if the file has no time."""
     try:
         with cassette.open("rb") as file:
             header = json.loads(file.readline(_MAX_FIRST_LINE))
@@ -36,7 +39,8 @@ def recording_time(cassette: Path) -> float | None:
 
 
 def excess_age(cassette: Path, max_age: object, now: float) -> str:
-    """Return the age in words if it is more than `max_age`, else an empty string. Raises ValueError."""
+    """Return the age in words if it is more than `max_age`, else an empty string. Raises
+    ValueError."""
     limit, at = parse_age(max_age), recording_time(cassette)
     if at is None or now - at <= limit:
         return ""

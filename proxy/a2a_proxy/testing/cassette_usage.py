@@ -25,7 +25,11 @@ def warn_idle_markers(items: Iterable[pytest.Item]) -> None:
     for item in items:
         own = any(each.name == MARKER for each in item.own_markers)
         if own and not {"a2a_agent", "a2a_live"} & set(getattr(item, "fixturenames", ())):
-            item.warn(pytest.PytestWarning(f"{MARKER} has no effect here: the test does not use the fixture a2a_agent"))
+            item.warn(
+                pytest.PytestWarning(
+                    f"{MARKER} has no effect here: the test does not use the fixture a2a_agent"
+                )
+            )
 
 
 def find_orphans(arguments: Iterable[str], items: Iterable[pytest.Item]) -> Iterator[Path]:

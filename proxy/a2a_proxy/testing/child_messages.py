@@ -1,4 +1,5 @@
-"""Messages between the process of the tests and the process behind the fixtures: one JSON object a line."""
+"""Messages between the process of the tests and the process behind the fixtures: one JSON object a
+line."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import msgspec
 
 
 class OpenAgent(msgspec.Struct, frozen=True, tag="open"):
-    """Start an agent on a port: a live one, a replayed one, or a replayed one that forwards to a live one."""
+    """Start an agent on a port: a live one, a replayed one, or a replayed one that forwards to a
+    live one."""
 
     recording: str
     """Path of the recording of the traffic."""
@@ -71,7 +73,8 @@ class ReplayStatus(msgspec.Struct, frozen=True, tag="standing"):
     unused: tuple[str, ...] = ()
     """Recorded calls that the test has not made."""
     loose: tuple[str, ...] = ()
-    """Calls that were answered despite differences from the recording, as `match="loose"` allows."""
+    """Calls that were answered despite differences from the recording, as `match="loose"`
+    allows."""
     masked: tuple[str, ...] = ()
     """Calls that matched after masking, each with what was masked."""
     notes: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""The process behind the fixtures, as the tests' process uses it: one per worker, started on first use."""
+"""The process behind the fixtures, as the tests' process uses it: one per worker, started on first
+use."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class ChildProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
 
     def send_order(self, order: Order) -> Answer:
-        """Send an order and return its answer. Raises CommandRefused if the order fails or the process has ended."""
+        """Send an order and return its answer. Raises CommandRefused if the order fails or the
+        process has ended."""
         with self._lock:
             answer = self._exchange_order(order)
         if isinstance(answer, CommandFailed):
@@ -52,7 +54,9 @@ class ChildProcess:
         with self._lock:
             self._start()
             if self._matchers is None:
-                from a2a_proxy.testing.matcher_channel import MatcherChannel  # and with it the replay
+                from a2a_proxy.testing.matcher_channel import (
+                    MatcherChannel,
+                )  # and with it the replay
 
                 assert self._sockets is not None
                 self._matchers = MatcherChannel(self._sockets[0], self._sockets[1].fileno())
@@ -68,7 +72,8 @@ class ChildProcess:
             return decode_answer(process.stdout.readline())
         except (OSError, msgspec.DecodeError):
             return CommandFailed(
-                f"the process of the agents has ended: {self._error_output()}", "report this as a bug of a2a-proxy"
+                f"the process of the agents has ended: {self._error_output()}",
+                "report this as a bug of a2a-proxy",
             )
 
     def _start(self) -> subprocess.Popen[bytes]:

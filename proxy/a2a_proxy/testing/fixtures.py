@@ -1,4 +1,5 @@
-"""Implementation of the fixtures: opens the agent of a test by its settings, and checks it when the test ends."""
+"""Implementation of the fixtures: opens the agent of a test by its settings, and checks it when the
+test ends."""
 
 from __future__ import annotations
 
@@ -61,9 +62,13 @@ def open_recording(request: _Request) -> Iterator[LiveRecording]:
     """Implement `a2a_recording`."""
     sessions = request.node.stash.get(SESSIONS_KEY, [])
     if not sessions:
-        _fail_test("a2a_recording needs an agent: request a2a_agent or a2a_live in the test as well")
+        _fail_test(
+            "a2a_recording needs an agent: request a2a_agent or a2a_live in the test as well"
+        )
 
-    from a2a_proxy.testing.live_recording import LiveRecording  # and with it SQLite and the decoders
+    from a2a_proxy.testing.live_recording import (
+        LiveRecording,
+    )  # and with it SQLite and the decoders
 
     def settle() -> None:
         for session in sessions:
@@ -86,7 +91,9 @@ def _open_session(
     node = request.node
     upstream = _upstream_of(request, settings) if record_plan.live else ""
     folder = request.getfixturevalue("tmp_path_factory").mktemp("a2a")
-    session = kind(_child_process(node.config), folder, record_plan, settings, cassettes, node.nodeid)
+    session = kind(
+        _child_process(node.config), folder, record_plan, settings, cassettes, node.nodeid
+    )
     if settings.block_network:
         GUARD.start(settings.allowed_hosts)
     try:
@@ -103,17 +110,23 @@ def _open_session(
     except RecordingError as trouble:
         _fail_test(str(CommandRefused(trouble.message, trouble.hint)))
     if session.is_empty:
-        node.warn(pytest.PytestWarning("the test made no call to its agent: no cassette was written"))
+        node.warn(
+            pytest.PytestWarning("the test made no call to its agent: no cassette was written")
+        )
     if session.lost_notes:
         lost = "; ".join(session.lost_notes)
-        node.warn(pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}"))
+        node.warn(
+            pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}")
+        )
     said: list[tuple[str, str]] = []
     if phase == "passed":
         said += [(MASKED_TITLE, each) for each in session.masked_matches]
         said += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
     said += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
     said += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
-    node.stash.setdefault(SUMMARY_KEY, []).extend((title, f"{node.nodeid}: {line}") for title, line in said)
+    node.stash.setdefault(SUMMARY_KEY, []).extend(
+        (title, f"{node.nodeid}: {line}") for title, line in said
+    )
     if wrong:
         _fail_test("\n\n".join(wrong))
 
@@ -126,12 +139,21 @@ def _make_plan(request: _Request, settings: PluginSettings, cassettes: list[Path
         hint = "only the first cassette that a test names is recorded"
         raise CannotPlay(f"the cassette {display_path(missing)} does not exist\nhint: {hint}")
     exists = first.exists()
-    old = excess_age(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
+    old = (
+        excess_age(first, settings.max_age, time.time())
+        if exists and settings.max_age is not None
+        else ""
+    )
     chosen = make_plan(settings, display_path(first), exists=exists, too_old=old)
     sharing = _recording_targets(request.session).get(first, [])
-    if exists and chosen.write in (CassetteWrite.REPLACE, CassetteWrite.APPEND) and len(sharing) > 1:
+    if (
+        exists
+        and chosen.write in (CassetteWrite.REPLACE, CassetteWrite.APPEND)
+        and len(sharing) > 1
+    ):
         raise CannotPlay(
-            f"{len(sharing)} tests share {display_path(first)}, and each would overwrite the recording of the others: "
+            f"{len(sharing)} tests share {display_path(first)}, and each would overwrite the "
+            f"recording of the others: "
             f"{', '.join(sharing[:3])}\nhint: record it with only one of them: "
             f"pytest --a2a-record-mode={settings.record_mode} TEST_ID"
         )
@@ -151,11 +173,19 @@ def _recording_targets(session: pytest.Session) -> dict[Path, list[str]]:
 
 def _settings_of(request: _Request) -> PluginSettings:
     node, config = request.node, request.config
-    markers = [(f"@pytest.mark.{MARKER} of {where.name}", each.kwargs) for where, each in _marker_layers(node)]
-    layers: list[tuple[str, Mapping[str, Any]]] = [("a2a_config", request.getfixturevalue("a2a_config")), *markers]
+    markers = [
+        (f"@pytest.mark.{MARKER} of {where.name}", each.kwargs)
+        for where, each in _marker_layers(node)
+    ]
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("a2a_config", request.getfixturevalue("a2a_config")),
+        *markers,
+    ]
     try:
         settings = merge_settings(layers)
-        return merge_settings([*layers, ("the command line", command_line_settings(config, settings.allowed_hosts))])
+        return merge_settings(
+            [*layers, ("the command line", command_line_settings(config, settings.allowed_hosts))]
+        )
     except WrongSetting as wrong:
         _fail_test(str(wrong))
 
@@ -180,8 +210,10 @@ def _upstream_of(request: _Request, settings: PluginSettings) -> str:
     found = request.getfixturevalue("a2a_upstream")
     if not found:
         _fail_test(
-            f"no live agent is configured to {'record' if settings.record_mode != 'verify' else 'compare with'}\n"
-            "hint: configure it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or fixture a2a_upstream"
+            f"no live agent is configured to "
+            f"{'record' if settings.record_mode != 'verify' else 'compare with'}\n"
+            "hint: configure it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or "
+            "fixture a2a_upstream"
         )
     return str(found)
 

@@ -9,7 +9,8 @@ from a2a_proxy.api import Exchange, Finding, Frame, Handover, Recording, Session
 
 
 class LiveRecording(Recording):
-    """The traffic of the agents of a test. Each query first stores the traffic since the last one."""
+    """The traffic of the agents of a test. Each query first stores the traffic since the last
+    one."""
 
     def __init__(self, store_traffic: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
         """`store_traffic` stores the traffic so far."""

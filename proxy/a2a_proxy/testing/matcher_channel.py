@@ -1,4 +1,5 @@
-"""Calls of the tests' own matchers by the process behind the fixtures: one JSON object a line, over a socket."""
+"""Calls of the tests' own matchers by the process behind the fixtures: one JSON object a line, over
+a socket."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ decode_result: Callable[[bytes], MatcherResult] = msgspec.json.Decoder(MatcherRe
 
 
 class MatcherChannel:
-    """The end of the process of the tests: runs matchers in a thread, so that a test that waits does not block them."""
+    """The end of the process of the tests: runs matchers in a thread, so that a test that waits
+    does not block them."""
 
     def __init__(self, mine: socket.socket, child_fd: int) -> None:
         """`child_fd` is the descriptor of the other end in the child process."""
@@ -47,7 +49,8 @@ class MatcherChannel:
         threading.Thread(target=self._run, name="a2a-matchers", daemon=True).start()
 
     def register(self, matcher: Matcher) -> dict[str, Any]:
-        """Return what the child process needs to call a matcher: the arguments of `RemoteMatcher`."""
+        """Return what the child process needs to call a matcher: the arguments of
+        `RemoteMatcher`."""
         self._matchers.append(matcher)
         name = getattr(matcher, "__name__", type(matcher).__name__)
         return {"fd": self._child_fd, "number": len(self._matchers) - 1, "name": name}
@@ -63,7 +66,9 @@ class MatcherChannel:
 def run_matcher(matcher: Matcher, call: MatcherCall) -> MatcherResult:
     """Return the result of a matcher, and of what it raises."""
     try:
-        return MatcherResult("it returned False" if matcher(call.recorded, call.requested) is False else "")
+        return MatcherResult(
+            "it returned False" if matcher(call.recorded, call.requested) is False else ""
+        )
     except AssertionError as wrong:
         return MatcherResult(str(wrong) or "AssertionError")
     except Exception as wrong:  # a matcher is code of the user
@@ -71,7 +76,8 @@ def run_matcher(matcher: Matcher, call: MatcherCall) -> MatcherResult:
 
 
 class RemoteMatcher:
-    """A matcher in the child process: sends both requests to the process of the tests, and waits for the result."""
+    """A matcher in the child process: sends both requests to the process of the tests, and waits
+    for the result."""
 
     def __init__(self, fd: int, number: int, name: str) -> None:
         """The arguments are those that `MatcherChannel.register` returns."""

@@ -1,8 +1,9 @@
 """Network guard: blocks connections of the process of the tests to hosts that are not allowed.
 
-Python reports each connection to its audit hooks before it is made, for all libraries: asyncio, aiohttp, httpx,
-requests. gRPC channels are refused when they are created, because the gRPC core connects on its own. Not covered:
-connections of uvloop and of other extensions, and of other processes.
+Python reports each connection to its audit hooks before it is made, for all libraries: asyncio,
+aiohttp, httpx, requests. gRPC channels are refused when they are created, because the gRPC core
+connects on its own. Not covered: connections of uvloop and of other extensions, and of other
+processes.
 """
 
 from __future__ import annotations
@@ -74,9 +75,13 @@ class NetworkGuard:
     def _is_allowed(self, host: str, port: int) -> bool:
         if {host, f"{host}:{port}"} & self._hosts:
             return True
-        names = [each.rpartition(":")[0] if each.endswith(f":{port}") else each for each in self._hosts]
+        names = [
+            each.rpartition(":")[0] if each.endswith(f":{port}") else each for each in self._hosts
+        ]
         return any(
-            _is_numeric(host) and host in self._resolve_addresses(name) for name in names if not _is_numeric(name)
+            _is_numeric(host) and host in self._resolve_addresses(name)
+            for name in names
+            if not _is_numeric(name)
         )
 
     def _resolve_addresses(self, name: str) -> set[str]:
@@ -89,15 +94,26 @@ class NetworkGuard:
             self._resolving.now = False
 
     def _on_audit_event(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.is_active or not event.startswith("socket.") or getattr(self._resolving, "now", False):
+        if (
+            not self.is_active
+            or not event.startswith("socket.")
+            or getattr(self._resolving, "now", False)
+        ):
             return
         if event == "socket.getaddrinfo" and isinstance(args[0], str) and not _is_numeric(args[0]):
             self._address_cache = args[0]
         if event not in ("socket.connect", "socket.sendto", "socket.sendmsg"):
             return
         where = args[1]
-        if isinstance(where, tuple) and len(where) >= 2 and isinstance(where[0], str) and isinstance(where[1], int):
-            self.check_address(where[0], where[1], "a connection" if event == "socket.connect" else "a datagram")
+        if (
+            isinstance(where, tuple)
+            and len(where) >= 2
+            and isinstance(where[0], str)
+            and isinstance(where[1], int)
+        ):
+            self.check_address(
+                where[0], where[1], "a connection" if event == "socket.connect" else "a datagram"
+            )
 
 
 def _is_numeric(host: str) -> bool:
@@ -110,22 +126,25 @@ def _is_numeric(host: str) -> bool:
 
 
 def parse_grpc_target(target: str) -> tuple[str, int] | None:
-    """Return host and port of a gRPC target (`dns:///host:port`, `ipv4:1.2.3.4:5`, `host`); None if it is not a network
-    one."""
+    """Return host and port of a gRPC target (`dns:///host:port`, `ipv4:1.2.3.4:5`, `host`); None if
+    it is not a network one."""
     scheme, colon, rest = target.partition(":")
     if colon and scheme in _LOCAL_SCHEMES:
         return None
     if colon and scheme in _RESOLVERS:
         target = rest.rpartition("/")[2].partition(",")[0]
     try:
-        found = urlsplit(f"//{target}" if target.count(":") < 2 or "[" in target else f"//[{target}]")
+        found = urlsplit(
+            f"//{target}" if target.count(":") < 2 or "[" in target else f"//[{target}]"
+        )
         return found.hostname or "", found.port or 443
     except ValueError:
         return target, 443
 
 
 def _guard_grpc_channels(guard: NetworkGuard) -> None:
-    """Wrap the two channel classes of gRPC. Every channel runs their `__init__`, whatever name it was imported by."""
+    """Wrap the two channel classes of gRPC. Every channel runs their `__init__`, whatever name it
+    was imported by."""
     from grpc import _channel
     from grpc.aio import _channel as _aio_channel
 

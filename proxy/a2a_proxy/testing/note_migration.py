@@ -1,4 +1,5 @@
-"""Migration of the notes of a cassette, above all pinned gates, into the recording that replaces it."""
+"""Migration of the notes of a cassette, above all pinned gates, into the recording that replaces
+it."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ _Path = str | os.PathLike[str]
 
 
 def migrate_notes(old: _Path, new: _Path) -> list[str]:
-    """Write the notes of `old`, a cassette, into `new`, a recording, each at the matching call and frame.
+    """Write the notes of `old`, a cassette, into `new`, a recording, each at the matching call and
+    frame.
 
-    Returns the notes that could not be placed, in words, because their call or frame does not exist in `new`. Raises
-    RecordingError.
+    Returns the notes that could not be placed, in words, because their call or frame does not exist
+    in `new`. Raises RecordingError.
     """
     with open_recording_or_cassette(old) as before:
         notes = before.read_notes()
@@ -29,7 +31,10 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
             return []
         started = {row.id: row.facts.started for row in before.read_sessions()}
         with Recording(new) as after:
-            first, now = after.read_sessions()[0].id, {row.id: row.facts.started for row in after.read_sessions()}
+            first, now = (
+                after.read_sessions()[0].id,
+                {row.id: row.facts.started for row in after.read_sessions()},
+            )
             places = _PlaceMap(before, after, first)
             found = [(note, places.place_of_note(note)) for note in notes]
     lost = []
@@ -47,7 +52,9 @@ class _PlaceMap:
 
     def __init__(self, before: Recording, after: Recording, first: int) -> None:
         self._before, self._after, self._first = before, after, first
-        found = compare_runs(take_run(before, before.read_exchanges()), take_run(after, after.read_exchanges()))
+        found = compare_runs(
+            take_run(before, before.read_exchanges()), take_run(after, after.read_exchanges())
+        )
         both = [(each.left, each.right) for each in found.matches if each.left and each.right]
         self._calls = {(left.session, left.exchange.id): (left, right) for left, right in both}
         self._frames: dict[int, dict[int, int]] = {}
@@ -72,7 +79,9 @@ class _PlaceMap:
         """Pair the frames of two calls in order, by direction and kind."""
         if left.key not in self._frames:
             sides = list(_frame_tokens(self._before, left)), list(_frame_tokens(self._after, right))
-            pairs = align_sequences([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
+            pairs = align_sequences(
+                [token for _, token in sides[0]], [token for _, token in sides[1]]
+            ).pairs
             self._frames[left.key] = {sides[0][i][0]: sides[1][j][0] for i, j in pairs}
         return self._frames[left.key]
 
@@ -84,7 +93,8 @@ def _frame_tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int,
 
 
 def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str | None:
-    """Return the text of a note; in a pinned gate with the new place of the client's line, None if there is none."""
+    """Return the text of a note; in a pinned gate with the new place of the client's line, None if
+    there is none."""
     pin = PINNED_GATE.fullmatch(note.text.strip())
     if pin is None or int(pin[1]) != note.exchange:
         return note.text

@@ -17,8 +17,8 @@ class CassetteWrite(Enum):
     APPEND = "append"
     """Append the calls that the live agent answered to the cassette."""
     ASIDE = "aside"
-    """Leave the cassette unchanged; the calls that the live agent answered are kept as a recording and reported at the
-    end."""
+    """Leave the cassette unchanged; the calls that the live agent answered are kept as a recording
+    and reported at the end."""
 
 
 class CannotPlay(Exception):
@@ -32,7 +32,8 @@ class RecordPlan:
     replay: bool
     """Whether the cassettes answer."""
     live: bool
-    """Whether the live agent answers; with `replay`, only the calls that the cassettes do not answer."""
+    """Whether the live agent answers; with `replay`, only the calls that the cassettes do not
+    answer."""
     write: CassetteWrite = CassetteWrite.NOT
     compare: bool = False
     """Whether the traffic must equal the cassette."""
@@ -52,7 +53,8 @@ _PLANS_BY_MODE: dict[str, tuple[RecordPlan | None, RecordPlan | None]] = {
         RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE),
     ),
 }
-"""For each record mode, the plan if the cassette exists and the plan if it does not; None: the test cannot run."""
+"""For each record mode, the plan if the cassette exists and the plan if it does not; None: the test
+cannot run."""
 
 
 def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str) -> RecordPlan:
@@ -65,13 +67,17 @@ def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old:
     if found is None:
         raise CannotPlay(
             f"the cassette {cassette} does not exist\n"
-            "hint: record it from a live agent: pytest --a2a-record-mode=once --a2a-upstream=http://HOST:PORT\n"
-            f"hint: or make it from a recording: a2a-inspect export RECORDING -o {shell_line(cassette)}"
+            "hint: record it from a live agent: pytest --a2a-record-mode=once "
+            "--a2a-upstream=http://HOST:PORT\n"
+            f"hint: or make it from a recording: a2a-inspect export RECORDING -o "
+            f"{shell_line(cassette)}"
         )
     if not (too_old and found.replay):
         return found
     if settings.on_expiry == "fail":
-        raise CannotPlay(f"{too_old}\nhint: record it again: pytest --a2a-record-mode=rewrite --a2a-upstream=URL")
+        raise CannotPlay(
+            f"{too_old}\nhint: record it again: pytest --a2a-record-mode=rewrite --a2a-upstream=URL"
+        )
     if settings.on_expiry == "rerecord" and mode in ("once", "new_episodes"):
         return _RECORD_PLAN
     return replace(found, warning=f"{too_old}: record it again with --a2a-record-mode=rewrite")

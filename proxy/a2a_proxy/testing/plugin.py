@@ -1,5 +1,5 @@
-"""The module that pytest loads at its start: options, the marker, the fixtures, the hooks. Imports only pytest and
-`plugin_state`.
+"""The module that pytest loads at its start: options, the marker, the fixtures, the hooks. Imports
+only pytest and `plugin_state`.
 
 The implementation of the fixtures is in modules that are imported when the first test uses one.
 """
@@ -42,12 +42,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--a2a-record-mode",
         choices=RECORD_MODES,
-        help="none: replay only (default). once: record missing cassettes. new_episodes: record also calls that the "
+        help="none: replay only (default). once: record missing cassettes. new_episodes: record "
+        "also calls that the "
         "cassette does not have. rewrite: record again. verify: call the live agent and compare. "
         "spy: forward calls that the cassette does not have, and leave the cassette unchanged.",
     )
     group.addoption(
-        "--a2a-upstream", metavar="URL", help="URL of the live agent for these modes and for the fixture a2a_live."
+        "--a2a-upstream",
+        metavar="URL",
+        help="URL of the live agent for these modes and for the fixture a2a_live.",
     )
     group.addoption(
         "--a2a-block-network",
@@ -55,12 +58,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Block connections of the tests, except to the agents of the fixtures.",
     )
     group.addoption(
-        "--a2a-allowed-hosts", metavar="HOST[:PORT],...", help="With --a2a-block-network: hosts to allow as well."
+        "--a2a-allowed-hosts",
+        metavar="HOST[:PORT],...",
+        help="With --a2a-block-network: hosts to allow as well.",
     )
     group.addoption(
         "--a2a-fail-unused",
         action="store_true",
-        help="Fail a test that does not make all recorded calls, and a run with cassettes that no test uses.",
+        help="Fail a test that does not make all recorded calls, and a run with cassettes that no "
+        "test uses.",
     )
     parser.addini("a2a_upstream", "URL of the live agent, as for --a2a-upstream.")
 
@@ -69,7 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(*paths, **settings): the cassettes of a test, relative to its file, and their settings "
+        f"{MARKER}(*paths, **settings): the cassettes of a test, relative to its file, and their "
+        f"settings "
         "(manual of a2a-proxy: pytest)",
     )
     config.stash[_RUN_SUMMARY_KEY] = RunSummary(config)
@@ -78,13 +85,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def a2a_config() -> Mapping[str, Any]:
-    """Settings of the cassettes of all tests that see this fixture. Override it; markers take precedence."""
+    """Settings of the cassettes of all tests that see this fixture. Override it; markers take
+    precedence."""
     return {}
 
 
 @pytest.fixture
 def a2a_upstream(pytestconfig: pytest.Config) -> str | None:
-    """URL of the live agent: the option, else the ini file. Override it with a fixture that starts the agent."""
+    """URL of the live agent: the option, else the ini file. Override it with a fixture that starts
+    the agent."""
     return pytestconfig.option.a2a_upstream or pytestconfig.getini("a2a_upstream") or None
 
 
@@ -98,7 +107,8 @@ def a2a_agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
 
 @pytest.fixture
 def a2a_live(request: pytest.FixtureRequest) -> Iterator[Agent]:
-    """The live agent behind a recording proxy; the test fails if the traffic violates a rule of the protocol."""
+    """The live agent behind a recording proxy; the test fails if the traffic violates a rule of the
+    protocol."""
     from a2a_proxy.testing.fixtures import open_live_agent
 
     yield from open_live_agent(request)
@@ -109,7 +119,9 @@ def a2a_recording(request: pytest.FixtureRequest) -> Iterator[LiveRecording]:
     """The traffic between the test and its agents: an `a2a_proxy.Recording`."""
     for name in _AGENT_FIXTURES:
         if name in request.fixturenames:
-            request.getfixturevalue(name)  # set up first, because fixtures are torn down in reverse order
+            request.getfixturevalue(
+                name
+            )  # set up first, because fixtures are torn down in reverse order
     from a2a_proxy.testing.fixtures import open_recording
 
     yield from open_recording(request)
@@ -118,7 +130,10 @@ def a2a_recording(request: pytest.FixtureRequest) -> Iterator[LiveRecording]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Find the cassettes that no test uses, before any test is deselected."""
-    if any("a2a_agent" in getattr(item, "fixturenames", ()) or item.get_closest_marker(MARKER) for item in items):
+    if any(
+        "a2a_agent" in getattr(item, "fixturenames", ()) or item.get_closest_marker(MARKER)
+        for item in items
+    ):
         from a2a_proxy.testing.cassette_usage import find_orphans, warn_idle_markers
 
         warn_idle_markers(items)
@@ -140,7 +155,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Unblock the network after the last fixture is torn down, and fail a test that suppressed the error."""
+    """Unblock the network after the last fixture is torn down, and fail a test that suppressed the
+    error."""
     guard = None
     try:
         result = yield
@@ -156,7 +172,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Remember how the call phase ended, and add the agents to the report of a failed test."""
     report = yield
     if report.when == "call":
@@ -188,14 +206,20 @@ class RunSummary:
         self.orphans |= set(getattr(node, "workeroutput", {}).get("a2a_orphans", ()))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """In a worker, pass on the unused cassettes; otherwise fail the run for them if requested."""
+        """In a worker, pass on the unused cassettes; otherwise fail the run for them if
+        requested."""
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput["a2a_orphans"] = sorted(self.orphans)
-        elif self.orphans and self._config.option.a2a_fail_unused and session.exitstatus == pytest.ExitCode.OK:
+        elif (
+            self.orphans
+            and self._config.option.a2a_fail_unused
+            and session.exitstatus == pytest.ExitCode.OK
+        ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """List masked matches, cassettes recorded, unused calls and cassettes, and calls that are in no cassette."""
+        """List masked matches, cassettes recorded, unused calls and cassettes, and calls that are
+        in no cassette."""
         said = [*self.lines, *((ORPHANS_TITLE, each) for each in sorted(self.orphans))]
         if not said:
             return

@@ -1,4 +1,5 @@
-"""State that the modules of the plug-in share through pytest's stashes: keys, the name of the marker, summary titles.
+"""State that the modules of the plug-in share through pytest's stashes: keys, the name of the
+marker, summary titles.
 
 Imports only pytest, because `plugin` imports this module at the start of every run.
 """
@@ -21,7 +22,8 @@ PHASE_KEY: pytest.StashKey[str] = pytest.StashKey()
 SUMMARY_KEY: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
 """Lines of a test for the summary at the end of the run: the title, and a line under it."""
 SUMMARY_ATTRIBUTE = "a2a_summed"
-"""Attribute of a report that holds the SUMMARY_KEY lines of its test. pytest-xdist carries it to the main process."""
+"""Attribute of a report that holds the SUMMARY_KEY lines of its test. pytest-xdist carries it to
+the main process."""
 UNUSED_TITLE = "recorded calls that no test makes"
 MASKED_TITLE = "requests that equal a recorded one only after masking"
 WRITTEN_TITLE = "cassettes recorded"

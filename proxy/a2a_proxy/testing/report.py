@@ -1,5 +1,5 @@
-"""Information about its agents in the report of a failed test: their replay, and the path of the recording, also in
-JUnit."""
+"""Information about its agents in the report of a failed test: their replay, and the path of the
+recording, also in JUnit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Settings of a test: defaults, `a2a_config`, the markers from the widest to the narrowest, the command line.
+"""Settings of a test: defaults, `a2a_config`, the markers from the widest to the narrowest, the
+command line.
 
 Does not use pytest, the file system or the clock.
 """
@@ -44,10 +45,11 @@ class PluginSettings:
     fail_on: str = "error"
     """Lowest severity of a finding that fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
-    """Rules whose findings never fail a test: `A2A-CARD-007`, or the prefix of an id, `A2A-CARD`; and paths of a
-    request that are not compared: `$.message.metadata`."""
+    """Rules whose findings never fail a test: `A2A-CARD-007`, or the prefix of an id, `A2A-CARD`;
+    and paths of a request that are not compared: `$.message.metadata`."""
     before_record: KeepExchange | None = None
-    """Filter called with each call before a cassette is written; calls for which it is false are left out."""
+    """Filter called with each call before a cassette is written; calls for which it is false are
+    left out."""
     redact: tuple[str, ...] = ()
     """What to redact besides credentials: words of `a2a-proxy --redact`."""
     max_age: object = None
@@ -61,8 +63,8 @@ class PluginSettings:
     match: str = "default"
     """Which parts of a request must be as recorded: one of PRESETS."""
     match_on: tuple[str | Matcher, ...] = ()
-    """Parts of a request that must be as recorded instead of those of `match`: names, and functions of the recorded and
-    the live request."""
+    """Parts of a request that must be as recorded instead of those of `match`: names, and functions
+    of the recorded and the live request."""
     normalize: tuple[str, ...] = ()
     """Regular expressions: texts of requests that one of them matches are equal."""
     speed: str | float = "instant"
@@ -72,8 +74,8 @@ class PluginSettings:
     lenient: bool = False
     """Report a client that leaves the recording within a stream, and continue the stream."""
     faults: tuple[str, ...] = ()
-    """Faults to inject: at a place of the cassette (`drop #3.4`), or on the traffic itself (`drop 2 of
-    SendStreamingMessage`)."""
+    """Faults to inject: at a place of the cassette (`drop #3.4`), or on the traffic itself
+    (`drop 2 of SendStreamingMessage`)."""
     keep_times: bool = False
     """Leave timestamps as recorded instead of shifting them to the present."""
     allow_redacted: bool = False
@@ -83,11 +85,14 @@ class PluginSettings:
 
     def get_replay_settings(self) -> dict[str, Any]:
         """Return the settings of the replay."""
-        settings = {name: getattr(self, name) for name in REPLAY_SETTINGS} | {"ignore": self.ignored_paths}
+        settings = {name: getattr(self, name) for name in REPLAY_SETTINGS} | {
+            "ignore": self.ignored_paths
+        }
         return settings | {"faults": tuple(each for each in self.faults if _has_place(each))}
 
     def get_traffic_faults(self, *, replay: bool) -> tuple[str, ...]:
-        """Return the faults of the traffic itself: with `replay`, those that name no place of a cassette."""
+        """Return the faults of the traffic itself: with `replay`, those that name no place of a
+        cassette."""
         return tuple(each for each in self.faults if not (replay and _has_place(each)))
 
     @property
@@ -114,34 +119,46 @@ REPLAY_SETTINGS = (
     "allow_redacted",
     "allow_incomplete",
 )
-_ALLOWED_VALUES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
+_ALLOWED_VALUES = {
+    "record_mode": MODES,
+    "on_expiry": ON_EXPIRY,
+    "fail_on": SEVERITIES,
+    "match": PRESETS,
+}
 _LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact", "match_on", "normalize")
 _RULE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-?")
 """The id of a rule, or the prefix of one."""
 
 
 def merge_settings(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
-    """Merge settings from layers, the widest first: a later layer replaces the values of an earlier one.
+    """Merge settings from layers, the widest first: a later layer replaces the values of an earlier
+    one.
 
     Each layer has a name for the error message. Raises WrongSetting.
     """
     settings = PluginSettings()
     for where, layer in layers:
-        settings = replace(settings, **{name: _check_value(where, name, value) for name, value in layer.items()})
+        settings = replace(
+            settings, **{name: _check_value(where, name, value) for name, value in layer.items()}
+        )
     return settings
 
 
 def _check_value(where: str, name: str, value: Any) -> Any:
     if name not in SETTING_NAMES:
         near = difflib.get_close_matches(str(name), SETTING_NAMES, 1)
-        meant = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
+        meant = (
+            f"did you mean {near[0]}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
+        )
         raise WrongSetting(f"{where} has no setting {name!r}: {meant}")
     if name in _LIST_SETTINGS:
         listed = (value,) if isinstance(value, str) or callable(value) else tuple(value)
         _check_list(where, name, listed)
         return listed
     if name in _ALLOWED_VALUES and value not in _ALLOWED_VALUES[name]:
-        raise WrongSetting(f"{where}: {name} {value!r} is not one of {', '.join(_ALLOWED_VALUES[name])}")
+        raise WrongSetting(
+            f"{where}: {name} {value!r} is not one of {', '.join(_ALLOWED_VALUES[name])}"
+        )
     if name == "max_age" and value is not None:
         try:
             parse_age(value)
@@ -152,7 +169,10 @@ def _check_value(where: str, name: str, value: Any) -> Any:
     if name == "policies" and (odd := [each for each in value.values() if each not in POLICIES]):
         raise WrongSetting(f"{where}: policy {odd[0]!r} is not one of {', '.join(POLICIES)}")
     if name == "speed" and not _is_speed(value):
-        raise WrongSetting(f"{where}: speed {value!r} is not a speed: write 'instant', 'recorded' or a number above 0")
+        raise WrongSetting(
+            f"{where}: speed {value!r} is not a speed: write 'instant', 'recorded' or a number "
+            f"above 0"
+        )
     return value
 
 
@@ -168,7 +188,12 @@ def _check_list(where: str, name: str, listed: tuple[Any, ...]) -> None:
     """Check the rules by which requests match. Raises WrongSetting."""
     if not listed or name not in ("match_on", "normalize", "ignore") or all(map(_is_rule, listed)):
         return
-    from a2a_proxy.replay.core.match_rules import MatchRuleError, check_expressions, parse_ignored, parse_match_name
+    from a2a_proxy.replay.core.match_rules import (
+        MatchRuleError,
+        check_expressions,
+        parse_ignored,
+        parse_match_name,
+    )
 
     try:
         if name == "match_on":

@@ -1,4 +1,5 @@
-"""Processing of a recording when its test is over: findings, comparison, cassette. Reads files and returns texts."""
+"""Processing of a recording when its test is over: findings, comparison, cassette. Reads files and
+returns texts."""
 
 from __future__ import annotations
 
@@ -23,22 +24,31 @@ from a2a_proxy.testing.settings import KeepExchange
 
 
 def list_violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
-    """Return the findings of at least the severity `fail_on`, each as a line: `A2A-GEN-001 #3 SendMessage: 4 is
-    missing`."""
+    """Return the findings of at least the severity `fail_on`, each as a line:
+    `A2A-GEN-001 #3 SendMessage: 4 is missing`."""
     least, left_out = Severity[fail_on.upper()], tuple(ignore)
     with Recording(path) as recording:
         operations = {row.exchange.id: row.exchange.operation for row in recording.read_exchanges()}
         found = [row.finding for row in recording.read_findings()]
     grave = [each for each in found if each.severity >= least and not _is_ignored(each, left_out)]
-    return [make_visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave]
+    return [
+        make_visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave
+    ]
 
 
 def _is_ignored(finding: Finding, ignored_rules: tuple[str, ...]) -> bool:
-    return any(finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-") for each in ignored_rules)
+    return any(
+        finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-")
+        for each in ignored_rules
+    )
 
 
 def _violation_text(finding: Finding, operation: str) -> str:
-    where = f" #{finding.exchange}{f'.{finding.seq}' if finding.seq >= 0 else ''}" if finding.exchange else ""
+    where = (
+        f" #{finding.exchange}{f'.{finding.seq}' if finding.seq >= 0 else ''}"
+        if finding.exchange
+        else ""
+    )
     said = f" {operation}" if operation else ""
     return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
 
@@ -46,7 +56,9 @@ def _violation_text(finding: Finding, operation: str) -> str:
 def list_differences(cassette: Path, recording: Path) -> list[str]:
     """Return the differences between a cassette and a recording, each as a line."""
     with open_recording_or_cassette(cassette) as left, Recording(recording) as right:
-        found = compare_runs(take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges()))
+        found = compare_runs(
+            take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges())
+        )
     return [make_visible(line) for line in _difference_texts(found)]
 
 
@@ -74,7 +86,11 @@ def _change_text(row: DifferenceRow) -> str:
 
 def _match_title(match: CallPair) -> str:
     if match.left is None or match.right is None:
-        row, said = (match.right, "was not recorded") if match.left is None else (match.left, "was not made")
+        row, said = (
+            (match.right, "was not recorded")
+            if match.left is None
+            else (match.left, "was not made")
+        )
         assert row is not None
         return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
     left, right = match.left.exchange, match.right.exchange
@@ -88,7 +104,8 @@ def count_calls(path: Path, keep: KeepExchange | None = None) -> int:
 
 
 def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
-    """Return the recording, or a cassette next to it of the calls for which `keep` is true. Raises RecordingError."""
+    """Return the recording, or a cassette next to it of the calls for which `keep` is true. Raises
+    RecordingError."""
     if keep is None:
         return recording
     from a2a_proxy.api import Recording as Told
@@ -109,9 +126,11 @@ def commit_cassette(recording: Path, cassette: Path) -> None:
         write_cassette(stored, cassette, overwrite=True)
 
 
-def replace_cassette(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> list[str]:
-    """Replace the cassette by the recording and keep its notes; return the notes without a place. Raises
-    RecordingError."""
+def replace_cassette(
+    recording: Path, cassette: Path, keep: KeepExchange | None = None
+) -> list[str]:
+    """Replace the cassette by the recording and keep its notes; return the notes without a place.
+    Raises RecordingError."""
     lost: list[str] = []
     if cassette.exists():
         from a2a_proxy.testing.note_migration import migrate_notes  # and with it the replay's words
@@ -123,8 +142,8 @@ def replace_cassette(recording: Path, cassette: Path, keep: KeepExchange | None 
 
 
 def append_session(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> None:
-    """Append the recording to the cassette as a session. `recording` must be in its own folder. Raises
-    RecordingError."""
+    """Append the recording to the cassette as a session. `recording` must be in its own folder.
+    Raises RecordingError."""
     together = recording.with_name("together.a2a.db")
     with MultiReader([os.fspath(cassette), os.fspath(filter_calls(recording, keep))]) as both:
         merge_sessions(both, together, overwrite=True)

@@ -2,7 +2,8 @@
 
 Independent of A2A; performs no I/O.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 Connections:
 - `connection`: detects the protocol and passes bytes to its decoder

@@ -26,12 +26,25 @@ class _BodyState(msgspec.Struct):
 
 
 class BodyCollector:
-    """Collects one body. Above `limit` bytes only the first `keep` bytes, the full size and the hash are kept.
+    """Collects one body. Above `limit` bytes only the first `keep` bytes, the full size and the
+    hash are kept.
 
-    A hash cannot be saved: after `restore` of a body that was already truncated, `sha256` stays empty.
+    A hash cannot be saved: after `restore` of a body that was already truncated, `sha256` stays
+    empty.
     """
 
-    __slots__ = ("_hash", "_parts", "at", "began", "end", "keep", "limit", "size", "start", "truncated")
+    __slots__ = (
+        "_hash",
+        "_parts",
+        "at",
+        "began",
+        "end",
+        "keep",
+        "limit",
+        "size",
+        "start",
+        "truncated",
+    )
 
     def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self.limit = limit
@@ -49,7 +62,8 @@ class BodyCollector:
         self._hash: hashlib._Hash | None = None
 
     def add(self, data: bytes, at: int, start: int, end: int) -> None:
-        """Add the next piece, which arrived at `at` (ns) in the byte range `start` to `end` of its direction."""
+        """Add the next piece, which arrived at `at` (ns) in the byte range `start` to `end` of its
+        direction."""
         if not self.began:
             self.began, self.start = at, start
         self.at, self.end = at, end
@@ -70,7 +84,8 @@ class BodyCollector:
 
     @property
     def sha256(self) -> bytes:
-        """SHA-256 of the whole body, 32 bytes; empty if the body is not truncated or the hash is unknown."""
+        """SHA-256 of the whole body, 32 bytes; empty if the body is not truncated or the hash is
+        unknown."""
         return self._hash.digest() if self._hash is not None else b""
 
     def save(self) -> dict[str, object]:
@@ -82,7 +97,8 @@ class BodyCollector:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> BodyCollector:
-        """Return the collector that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the collector that `save` was called on. Raises msgspec.ValidationError on other
+        values."""
         saved = msgspec.convert(state, _BodyState)
         collector = cls(saved.limit, saved.keep)
         collector.size, collector.truncated = saved.size, saved.truncated

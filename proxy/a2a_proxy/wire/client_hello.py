@@ -1,4 +1,5 @@
-"""Reads the server name and the offered protocols from the ClientHello of a TLS connection (RFC 8446, 4.1.2)."""
+"""Reads the server name and the offered protocols from the ClientHello of a TLS connection (RFC
+8446, 4.1.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from enum import Enum
 import msgspec
 
 MAX_HELLO_BYTES = 32 * 1024
-"""Bytes of a connection that are read for its ClientHello. Clients send 200 to 2,000, with large tickets 16,000."""
+"""Bytes of a connection that are read for its ClientHello. Clients send 200 to 2,000, with large
+tickets 16,000."""
 
 _HANDSHAKE_RECORD, _CLIENT_HELLO = 22, 1
 _RECORD_HEADER_SIZE, _MESSAGE_HEADER_SIZE, _MAX_RECORD_SIZE = 5, 4, 1 << 14
@@ -41,7 +43,8 @@ class _MalformedError(Exception):
 
 
 def read_client_hello(data: bytes) -> ClientHello | HelloGap:
-    """Return the ClientHello with which `data` begins, or why there is none. Raises nothing, whatever the bytes are."""
+    """Return the ClientHello with which `data` begins, or why there is none. Raises nothing,
+    whatever the bytes are."""
     return ClientHelloReader().read(data)
 
 
@@ -56,8 +59,9 @@ class ClientHelloReader:
         self._found: ClientHello | HelloGap = HelloGap.INCOMPLETE
 
     def read(self, data: bytes) -> ClientHello | HelloGap:
-        """Return the ClientHello with which `data` begins, or why there is none. `data` are all bytes so far: those of
-        the previous call, and more. Raises nothing, whatever the bytes are."""
+        """Return the ClientHello with which `data` begins, or why there is none. `data` are all
+        bytes so far: those of the previous call, and more. Raises nothing, whatever the bytes
+        are."""
         if self._found is HelloGap.INCOMPLETE:
             try:
                 message = self._join_records(data[:MAX_HELLO_BYTES])
@@ -168,6 +172,7 @@ def _split(data: bytes, size: int) -> tuple[bytes, bytes]:
 
 
 def _split_vector(data: bytes, length_size: int) -> tuple[bytes, bytes]:
-    """Return the vector at the beginning of `data`, whose length is in its first bytes, and the rest."""
+    """Return the vector at the beginning of `data`, whose length is in its first bytes, and the
+    rest."""
     length, rest = _split(data, length_size)
     return _split(rest, int.from_bytes(length))

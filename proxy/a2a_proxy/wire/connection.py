@@ -1,7 +1,9 @@
-"""The decoder of one connection: detects the protocol, then passes everything to the matching decoder.
+"""The decoder of one connection: detects the protocol, then passes everything to the matching
+decoder.
 
-Bytes of the agent that arrive before detection (a gRPC server sends SETTINGS at once) are held in order.
-A connection that is not HTTP is opaque: its bytes are counted and one `Control` names the detected kind, no more.
+Bytes of the agent that arrive before detection (a gRPC server sends SETTINGS at once) are held in
+order. A connection that is not HTTP is opaque: its bytes are counted and one `Control` names the
+detected kind, no more.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ class _ConnectionState(msgspec.Struct):
     decoder: dict[str, object] | None
 
 
-_DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder] | type[_OpaqueDecoder]] = {
+_DECODERS: dict[
+    str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder] | type[_OpaqueDecoder]
+] = {
     ProtocolKind.HTTP1: Http1Decoder,
     ProtocolKind.H2C: Http2Decoder,
     ProtocolKind.STDIO: StdioDecoder,
@@ -91,14 +95,16 @@ _DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder
 class ConnectionDecoder:
     """Both directions of one connection. Never raises because of a peer's bytes.
 
-    `transport` is `ConnectionFacts.transport`: a pipe is known to be stdio, the protocol of a socket must be detected.
+    `transport` is `ConnectionFacts.transport`: a pipe is known to be stdio, the protocol of a
+    socket must be detected.
     """
 
     def __init__(self, transport: str = "tcp") -> None:
         self.kind = ""
         """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
         self._held: list[tuple[str, int, bytes, int]] = []
-        """(event, direction, bytes, time in ns) of everything so far, in order, while the kind is not known."""
+        """(event, direction, bytes, time in ns) of everything so far, in order, while the kind is
+        not known."""
         self._client_prefix = bytearray()
         """Bytes of the client so far, while the kind is not known."""
         self._held_size = 0
@@ -108,7 +114,8 @@ class ConnectionDecoder:
 
     @property
     def stdio(self) -> StdioDecoder | None:
-        """The decoder of a pipe, which also takes stderr, signals and the exit; None for a socket."""
+        """The decoder of a pipe, which also takes stderr, signals and the exit; None for a
+        socket."""
         return self._decoder if isinstance(self._decoder, StdioDecoder) else None
 
     @property
@@ -171,7 +178,8 @@ class ConnectionDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> ConnectionDecoder:
-        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other
+        values."""
         saved = msgspec.convert(state, _ConnectionState)
         decoder = cls()
         decoder.kind = saved.kind
@@ -183,20 +191,33 @@ class ConnectionDecoder:
         return decoder
 
     def _hold_end(self, what: str, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Hold an end that arrives before detection. If the client ends after sending bytes, the kind is opaque."""
+        """Hold an end that arrives before detection. If the client ends after sending bytes, the
+        kind is opaque."""
         self._held.append((what, int(direction), b"", at))
         if direction is Direction.TO_AGENT and self._held_size:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
     def _choose_decoder(
-        self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks_like: str = ""
+        self,
+        kind: ProtocolKind,
+        direction: Direction,
+        at: int,
+        out: list[WireEvent],
+        looks_like: str = "",
     ) -> None:
         """Set the kind and pass the held events to its decoder, in order."""
         self.kind = kind.value
         decoder = self._decoder = _DECODERS[kind]()
         if kind is ProtocolKind.TLS or kind is ProtocolKind.OPAQUE:
             out.append(
-                Control(direction, at, 0, 0, "opaque", {"looks_like": looks_like or self._describe_prefix(kind)})
+                Control(
+                    direction,
+                    at,
+                    0,
+                    0,
+                    "opaque",
+                    {"looks_like": looks_like or self._describe_prefix(kind)},
+                )
             )
         for what, way, data, when in self._held:
             if what == "feed":

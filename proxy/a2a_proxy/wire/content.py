@@ -1,4 +1,5 @@
-"""Decodes content codings (gzip, deflate, zstd, br) of the copy of a body as it arrives, with bounded output.
+"""Decodes content codings (gzip, deflate, zstd, br) of the copy of a body as it arrives, with
+bounded output.
 
 Used for HTTP bodies (RFC 9110 8.4) and single gRPC messages. The relayed bytes are never changed.
 """
@@ -34,7 +35,8 @@ class ContentError(ValueError):
 class _CodingDecoder(Protocol):
     """One coding.
 
-    `feed` returns at most `room + 1` bytes; one byte more than `room` means that the limit is exceeded.
+    `feed` returns at most `room + 1` bytes; one byte more than `room` means that the limit is
+    exceeded.
     """
 
     is_within: bool
@@ -66,7 +68,8 @@ class _GzipDecoder:
 
 
 class _DeflateDecoder:
-    """RFC 9110 8.4.1.2 requires the zlib format; some senders omit its header, so the first two bytes decide."""
+    """RFC 9110 8.4.1.2 requires the zlib format; some senders omit its header, so the first two
+    bytes decide."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -81,7 +84,9 @@ class _DeflateDecoder:
                 self._head = data
                 return b""
             wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._stream = zlib.decompressobj() if wrapped else zlib.decompressobj(_RAW_DEFLATE_WBITS)
+            self._stream = (
+                zlib.decompressobj() if wrapped else zlib.decompressobj(_RAW_DEFLATE_WBITS)
+            )
         if self._stream.eof:
             return b""
         out = _decompress_at_most(self._stream, data, room + 1)
@@ -146,17 +151,20 @@ _DECODER_OF_CODING: dict[bytes, Callable[[], _CodingDecoder]] = {
 class ContentDecoder:
     """Decodes the content codings of one body. Never raises: if decoding stops, `problem` says why.
 
-    An unknown coding leaves the bytes unchanged and sets `problem` from the start. After any later problem (corrupt
-    bytes, a decompression bomb, a restart after too many bytes) no more bytes are returned.
+    An unknown coding leaves the bytes unchanged and sets `problem` from the start. After any later
+    problem (corrupt bytes, a decompression bomb, a restart after too many bytes) no more bytes are
+    returned.
     """
 
     def __init__(self, encodings: bytes = b"") -> None:
         self.encodings = encodings
-        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied the codings."""
+        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender
+        applied the codings."""
         self.problem = ""
         """Why the body cannot be decoded; empty while there is no problem."""
         self.broken = False
-        """Whether the sender is at fault: the bytes do not match the field. False if the proxy lacks a decoder."""
+        """Whether the sender is at fault: the bytes do not match the field. False if the proxy
+        lacks a decoder."""
         names = [name.strip().lower() for name in encodings.split(b",")]
         self._decoders: list[_CodingDecoder] = []
         self._counts: list[list[int]] = []
@@ -164,7 +172,11 @@ class ContentDecoder:
         self._replayable = True
         self._is_passed_through = False
         try:
-            self._decoders = [_DECODER_OF_CODING[name]() for name in reversed(names) if name not in (b"", b"identity")]
+            self._decoders = [
+                _DECODER_OF_CODING[name]()
+                for name in reversed(names)
+                if name not in (b"", b"identity")
+            ]
         except (KeyError, ImportError):
             self.problem = f"no decoder for content coding {encodings.decode('latin-1')}"
             self._is_passed_through = True
@@ -185,7 +197,8 @@ class ContentDecoder:
             self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
-        """Return plain values with the encoded bytes, up to `MAX_REPLAYED`, because a decompressor cannot be saved."""
+        """Return plain values with the encoded bytes, up to `MAX_REPLAYED`, because a decompressor
+        cannot be saved."""
         return {
             "encodings": self.encodings,
             "problem": self.problem,
@@ -195,7 +208,8 @@ class ContentDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ContentDecoder:
-        """Return the decoder that `save` described, with a `problem` if it had read too many bytes to be restored."""
+        """Return the decoder that `save` described, with a `problem` if it had read too many bytes
+        to be restored."""
         decoder = cls(state["encodings"])
         if decoder._is_passed_through:
             return decoder
@@ -242,7 +256,8 @@ class ContentDecoder:
 def decompress_message(
     encoding: bytes, data: bytes, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
 ) -> tuple[BodyCollector, str]:
-    """Decode one compressed message. Return its content and the problem in words (empty if there is none).
+    """Decode one compressed message. Return its content and the problem in words (empty if there is
+    none).
 
     Above `limit` bytes the first `keep` bytes, the full size and the hash are kept.
     """

@@ -30,7 +30,8 @@ class ProtocolKind(StrEnum):
 
 
 def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """Return the kind of a connection whose client began with `prefix`, or None if more bytes are needed."""
+    """Return the kind of a connection whose client began with `prefix`, or None if more bytes are
+    needed."""
     if not prefix:
         return None
     if prefix[: len(PREFACE)] == PREFACE[: len(prefix)]:
@@ -41,8 +42,8 @@ def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
 
 
 def _detect_tls(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """Detect a TLS record of type handshake, version 3.x, two bytes of length, then a ClientHello (RFC 8446, 5.1 and
-    4)."""
+    """Detect a TLS record of type handshake, version 3.x, two bytes of length, then a ClientHello
+    (RFC 8446, 5.1 and 4)."""
     if len(prefix) > 1 and prefix[1] != 3:
         return ProtocolKind.OPAQUE
     if len(prefix) < _TLS_HEADER_SIZE:
@@ -51,10 +52,15 @@ def _detect_tls(prefix: bytes | bytearray) -> ProtocolKind | None:
 
 
 def _detect_http1(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """Detect a method: capital letters up to a space. Empty lines before it are allowed (RFC 9112, 2.2)."""
+    """Detect a method: capital letters up to a space. Empty lines before it are allowed (RFC 9112,
+    2.2)."""
     line = bytes(prefix[:MAX_PREFIX]).lstrip(b"\r\n")
     method, space, _ = line[: _MAX_METHOD_LENGTH + 1].partition(b" ")
-    if not _METHOD_BYTES.issuperset(method) or len(method) > _MAX_METHOD_LENGTH or (space and not method):
+    if (
+        not _METHOD_BYTES.issuperset(method)
+        or len(method) > _MAX_METHOD_LENGTH
+        or (space and not method)
+    ):
         return ProtocolKind.OPAQUE
     if space:
         return ProtocolKind.HTTP1

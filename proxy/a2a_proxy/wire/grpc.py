@@ -27,7 +27,8 @@ class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
     at: int
     """Time its last byte arrived, ns."""
     start: int
-    """Byte offset of its prefix (of the DATA frame's head if the message is the first in the frame)."""
+    """Byte offset of its prefix (of the DATA frame's head if the message is the first in the
+    frame)."""
     end: int
     """Byte offset after its last byte."""
     data: bytes
@@ -37,14 +38,17 @@ class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
     encoding: str = ""
     """Encoding of a `compressed` message, such as `gzip`."""
     size: int = 0
-    """Full size of the decompressed message in bytes; of the compressed message if it was too large to be kept."""
+    """Full size of the decompressed message in bytes; of the compressed message if it was too large
+    to be kept."""
     truncated: bool = False
     sha256: bytes = b""
-    """SHA-256 of the bytes counted by `size`; only if `truncated`, and empty if the recorder restarted in between."""
+    """SHA-256 of the bytes counted by `size`; only if `truncated`, and empty if the recorder
+    restarted in between."""
 
 
 class GrpcReassembler:
-    """Reassembles the messages of one direction of one stream. Never raises; emits nothing after an `Undecodable`."""
+    """Reassembles the messages of one direction of one stream. Never raises; emits nothing after an
+    `Undecodable`."""
 
     __slots__ = (
         "_began",
@@ -61,7 +65,9 @@ class GrpcReassembler:
         "opaque",
     )
 
-    def __init__(self, encoding: bytes = b"identity", limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
+    def __init__(
+        self, encoding: bytes = b"identity", limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
+    ) -> None:
         self.encoding = encoding
         """The value of `grpc-encoding`."""
         self.opaque = False
@@ -91,7 +97,16 @@ class GrpcReassembler:
                 if not flag and stop <= end and size <= limit:
                     start = shift + pos if pos else piece.start
                     out.append(
-                        GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX_SIZE : stop], False, "", size)
+                        GrpcMessage(
+                            at,
+                            at,
+                            start,
+                            shift + stop,
+                            data[pos + _PREFIX_SIZE : stop],
+                            False,
+                            "",
+                            size,
+                        )
                     )
                     pos = stop
                     continue
@@ -106,7 +121,10 @@ class GrpcReassembler:
             self._stop_decoding(at, expected, f"end after {self._body.size} bytes", out)
         elif self._head:
             self._stop_decoding(
-                at, f"message prefix of {_PREFIX_SIZE} bytes", f"end after {len(self._head)} bytes", out
+                at,
+                f"message prefix of {_PREFIX_SIZE} bytes",
+                f"end after {len(self._head)} bytes",
+                out,
             )
 
     def save(self) -> dict[str, object]:
@@ -136,8 +154,11 @@ class GrpcReassembler:
         parts._stream, parts._direction = state["where"][0], Direction(state["where"][1])
         return parts
 
-    def _take_part(self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]) -> int:
-        """Take the piece's part of one prefix or of one message. Return the position at which to continue."""
+    def _take_part(
+        self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]
+    ) -> int:
+        """Take the piece's part of one prefix or of one message. Return the position at which to
+        continue."""
         if self._body is None:
             if not self._head:
                 self._began, self._start = piece.at, shift + pos if pos else piece.start
@@ -163,7 +184,9 @@ class GrpcReassembler:
         self._head = b""
         self._body = BodyCollector(self._limit, self._keep)
 
-    def _emit_message(self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]) -> None:
+    def _emit_message(
+        self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]
+    ) -> None:
         self._body = None
         plain, problem = self._decompress_message(body) if self._compressed else (body, "")
         counted = body if body.truncated else plain
@@ -171,7 +194,11 @@ class GrpcReassembler:
         data = plain.data[: self._keep] if truncated else plain.data
         encoding = self.encoding.decode("latin-1") if self._compressed else ""
         span = (self._began, at, self._start, end)
-        out.append(GrpcMessage(*span, data, self._compressed, encoding, counted.size, truncated, counted.sha256))
+        out.append(
+            GrpcMessage(
+                *span, data, self._compressed, encoding, counted.size, truncated, counted.sha256
+            )
+        )
         if problem:
             self._stop_decoding(at, f"message in {encoding}", problem, out)
 
@@ -185,7 +212,9 @@ class GrpcReassembler:
         plain, problem = decompress_message(self.encoding, body.data, self._limit, self._keep)
         return plain, "" if body.truncated else problem
 
-    def _stop_decoding(self, at: int, expected: str, got: str, out: list[GrpcMessage | Undecodable]) -> None:
+    def _stop_decoding(
+        self, at: int, expected: str, got: str, out: list[GrpcMessage | Undecodable]
+    ) -> None:
         self.opaque = True
         self._head = b""
         self._body = None

@@ -1,8 +1,10 @@
-"""HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as bytes out.
+"""HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as bytes
+out.
 
-The tables come from the `hpack` package; the loop is our own, because a recorder needs speed and bytes, not text: gRPC
-C-core peers send `-bin` values raw. The decoder is as lenient as possible: an encoder that keeps using a larger table
-than its peer has since announced is accepted; only a block that cannot be decoded is an error.
+The tables come from the `hpack` package; the loop is our own, because a recorder needs speed and
+bytes, not text: gRPC C-core peers send `-bin` values raw. The decoder is as lenient as possible: an
+encoder that keeps using a larger table than its peer has since announced is accepted; only a block
+that cannot be decoded is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _MAX_INTEGER_BYTES = 5
 
 
 class HpackError(ValueError):
-    """A header block that cannot be decoded. No later block of the direction can be decoded either."""
+    """A header block that cannot be decoded. No later block of the direction can be decoded
+    either."""
 
 
 class HpackDecoder:
@@ -44,13 +47,14 @@ class HpackDecoder:
         self._maximum = DEFAULT_TABLE_SIZE
         self._limit = DEFAULT_TABLE_SIZE
         self.changes = 0
-        """Number of changes of the dynamic table. While it is the same, equal blocks decode to equal fields."""
+        """Number of changes of the dynamic table. While it is the same, equal blocks decode to
+        equal fields."""
 
     def allow_table_size(self, size: int) -> None:
         """Apply SETTINGS_HEADER_TABLE_SIZE announced by the receiver of this direction.
 
-        Raises the limit and never lowers it, because blocks sent before the sender received the setting must still be
-        readable.
+        Raises the limit and never lowers it, because blocks sent before the sender received the
+        setting must still be readable.
         """
         self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
 
@@ -97,7 +101,11 @@ class HpackDecoder:
             if index:
                 if index == prefix:
                     index, pos = _decode_integer(block, pos, prefix)
-                name = _STATIC_TABLE[index][0] if index < _FIRST_DYNAMIC else dynamic[index - _FIRST_DYNAMIC][0]
+                name = (
+                    _STATIC_TABLE[index][0]
+                    if index < _FIRST_DYNAMIC
+                    else dynamic[index - _FIRST_DYNAMIC][0]
+                )
             else:
                 name, pos = _decode_string(block, pos)
             length = block[pos]
@@ -153,7 +161,9 @@ class HpackDecoder:
         """Return the context that `save` described."""
         decoder = cls()
         decoder._dynamic.extend((name, value) for name, value in state["entries"])
-        decoder._size = sum(_ENTRY_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic)
+        decoder._size = sum(
+            _ENTRY_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic
+        )
         decoder._maximum = state["maximum"]
         decoder._limit = state["limit"]
         return decoder
@@ -191,8 +201,9 @@ def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
 
 
 _huffman_steps: dict[int, tuple[int, int, bytes]] = {}
-"""The Huffman automaton by whole bytes, `state << 8 | byte` to `(state << 8, flags, output)`. An entry is built from
-the library's half-byte steps on first use: at most 65,536 entries (about 10 MB) if a peer sends all combinations."""
+"""The Huffman automaton by whole bytes, `state << 8 | byte` to `(state << 8, flags, output)`. An
+entry is built from the library's half-byte steps on first use: at most 65,536 entries (about 10 MB)
+if a peer sends all combinations."""
 
 
 def _decode_huffman(data: bytes) -> bytes:

@@ -1,11 +1,14 @@
-"""Observes one HTTP/1.1 connection: pairs requests with responses and assigns every byte to an event.
+"""Observes one HTTP/1.1 connection: pairs requests with responses and assigns every byte to an
+event.
 
-`http1_head` parses heads, `http1_body` counts bodies. This module holds the state shared by both directions: which
-request a response answers, when a connection stops being HTTP, and which peer broke off which stream.
+`http1_head` parses heads, `http1_body` counts bodies. This module holds the state shared by both
+directions: which request a response answers, when a connection stops being HTTP, and which peer
+broke off which stream.
 
-Each stream has at most one `Cut`. A client that sends FIN while a response is pending counts as gone, because HTTP
-clients leave this way; if it only half-closed, the rest of the response and its `End` still follow the `Cut`.
-An `Undecodable` names the stream that was being read, 0 between messages; no more events follow for its direction.
+Each stream has at most one `Cut`. A client that sends FIN while a response is pending counts as
+gone, because HTTP clients leave this way; if it only half-closed, the rest of the response and its
+`End` still follow the `Cut`. An `Undecodable` names the stream that was being read, 0 between
+messages; no more events follow for its direction.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
-from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, quote_sample, request_framing, response_framing
+from a2a_proxy.wire.http1_body import (
+    BodyError,
+    BodyReader,
+    Phase,
+    quote_sample,
+    request_framing,
+    response_framing,
+)
 from a2a_proxy.wire.http1_head import (
     MAX_HEAD_SIZE,
     MIN_SNIFFED,
@@ -42,7 +52,17 @@ _HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} bytes"
 class _Http1Direction:
     """State of one direction."""
 
-    __slots__ = ("began", "body", "direction", "ended", "head", "offset", "opaque", "opaque_from", "start")
+    __slots__ = (
+        "began",
+        "body",
+        "direction",
+        "ended",
+        "head",
+        "offset",
+        "opaque",
+        "opaque_from",
+        "start",
+    )
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
@@ -98,14 +118,17 @@ class Http1Decoder:
         self._cut_up_to = 0
         """Streams up to this number that were open at a break have their `Cut`."""
         self._left_up_to = 0
-        """The same if only the client has closed its side: a break by the agent is still reported."""
+        """The same if only the client has closed its side: a break by the agent is still
+        reported."""
         self._is_tunnel = False
         self._leniencies = Leniencies()
 
     @property
     def counters(self) -> dict[str, int]:
         """`OPAQUE_COUNTERS`."""
-        unread = {OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
+        unread = {
+            OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque
+        }
         return {name: count for name, count in unread.items() if count}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
@@ -123,7 +146,9 @@ class Http1Decoder:
             try:
                 pos = body.feed(data, pos, base, at, out)
             except BodyError as error:
-                self._stop_decoding(side, at, error.offset, error.expected, error.got, body.stream, out)
+                self._stop_decoding(
+                    side, at, error.offset, error.expected, error.got, body.stream, out
+                )
                 return
             if not body.phase:
                 self._end_message(side, base + pos)
@@ -149,7 +174,8 @@ class Http1Decoder:
         self._cut_streams(side, at, "reset", out)
 
     def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle missing bytes: requests and responses can no longer be paired, so both directions become opaque."""
+        """Handle missing bytes: requests and responses can no longer be paired, so both directions
+        become opaque."""
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)
@@ -175,7 +201,8 @@ class Http1Decoder:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> Http1Decoder:
-        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other
+        values."""
         saved = msgspec.convert(state, _Http1State)
         decoder = cls()
         decoder._pending = deque(saved.pending)
@@ -186,8 +213,14 @@ class Http1Decoder:
         for side, values in zip(decoder._sides, saved.sides, strict=True):
             side.offset, side.start, side.began = values.offset, values.start, values.began
             side.head += values.head
-            side.body = BodyReader.restore(values.body, decoder._leniencies) if values.body else None
-            side.opaque, side.opaque_from, side.ended = values.opaque, values.opaque_from, values.ended
+            side.body = (
+                BodyReader.restore(values.body, decoder._leniencies) if values.body else None
+            )
+            side.opaque, side.opaque_from, side.ended = (
+                values.opaque,
+                values.opaque_from,
+                values.ended,
+            )
         return decoder
 
     # Heads
@@ -220,7 +253,9 @@ class Http1Decoder:
             self._reject_head(side, at, quote_sample(head), out)
         return len(data)
 
-    def _check_head(self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]) -> None:
+    def _check_head(
+        self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]
+    ) -> None:
         if len(head) > MAX_HEAD_SIZE:
             self._reject_head(side, at, _HEAD_TOO_LONG, out)
         elif _is_implausible(side, head):
@@ -251,14 +286,18 @@ class Http1Decoder:
         self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]
     ) -> None:
         if len(self._pending) >= MAX_PIPELINED:
-            self._stop_decoding(side, at, side.start, f"at most {MAX_PIPELINED} unanswered requests", "more", 0, out)
+            self._stop_decoding(
+                side, at, side.start, f"at most {MAX_PIPELINED} unanswered requests", "more", 0, out
+            )
             return
         stream = self._open_stream(parsed.method)
         out.append(_make_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
         try:
             phase, length = request_framing(parsed)
         except HeadError as error:
-            self._stop_decoding(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            self._stop_decoding(
+                side, at, side.start, "one way to delimit the body", str(error), stream, out
+            )
             return
         self._begin_body(side, stream, phase, length, end, at, out)
 
@@ -267,7 +306,9 @@ class Http1Decoder:
     ) -> None:
         pending = self._pending
         if not pending:
-            self._open_stream(b"")  # a response without a request, such as a 408 on an idle connection
+            self._open_stream(
+                b""
+            )  # a response without a request, such as a 408 on an idle connection
         stream, method = pending[0]
         if parsed.status < 200 and parsed.status != 101:
             out.append(_make_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
@@ -277,7 +318,9 @@ class Http1Decoder:
         try:
             phase, length = response_framing(parsed, method)
         except HeadError as error:
-            self._stop_decoding(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            self._stop_decoding(
+                side, at, side.start, "one way to delimit the body", str(error), stream, out
+            )
             return
         self._begin_body(side, stream, phase, length, end, at, out)
         if parsed.status == 101:
@@ -295,7 +338,14 @@ class Http1Decoder:
     # Messages
 
     def _begin_body(
-        self, side: _Http1Direction, stream: int, phase: Phase, length: int, end: int, at: int, out: list[WireEvent]
+        self,
+        side: _Http1Direction,
+        stream: int,
+        phase: Phase,
+        length: int,
+        end: int,
+        at: int,
+        out: list[WireEvent],
     ) -> None:
         if phase is Phase.DONE:
             out.append(End(stream, side.direction, at, end))
@@ -309,9 +359,16 @@ class Http1Decoder:
             side.make_opaque(end)
 
     def _begin_tunnel(
-        self, side: _Http1Direction, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]
+        self,
+        side: _Http1Direction,
+        stream: int,
+        protocol: str,
+        end: int,
+        at: int,
+        out: list[WireEvent],
     ) -> None:
-        """Stop reading HTTP: at once for the agent's direction, after the request's body for the client's."""
+        """Stop reading HTTP: at once for the agent's direction, after the request's body for the
+        client's."""
         detail: dict[str, object] = {"protocol": protocol, "stream": stream}
         out.append(Control(side.direction, at, side.start, end, "upgrade", detail))
         self._is_tunnel = True
@@ -322,11 +379,13 @@ class Http1Decoder:
     # Ends
 
     def _cut_streams(self, side: _Http1Direction, at: int, how: str, out: list[WireEvent]) -> None:
-        """Emit one `Cut` per open stream that has none; a break by the agent also cuts streams whose client has
-        left."""
+        """Emit one `Cut` per open stream that has none; a break by the agent also cuts streams
+        whose client has left."""
         leaves = how == "eof" and side.direction is _TO_AGENT
         for stream in sorted(self._streams_to_cut(side, how)):
-            if stream <= self._cut_up_to or (stream <= self._left_up_to and side.direction is _TO_AGENT):
+            if stream <= self._cut_up_to or (
+                stream <= self._left_up_to and side.direction is _TO_AGENT
+            ):
                 continue
             if leaves:
                 self._left_up_to = stream
@@ -338,7 +397,9 @@ class Http1Decoder:
         streams = {stream for stream, _ in self._pending}
         for each in self._sides:
             # An agent that answered early and ends its side does not end the client's upload.
-            if each.body is not None and (each is side or how != "eof" or side.direction is _TO_AGENT):
+            if each.body is not None and (
+                each is side or how != "eof" or side.direction is _TO_AGENT
+            ):
                 streams.add(each.body.stream)
         if side.head and (side.direction is _TO_AGENT or not streams):
             streams.add(self._next_stream)
@@ -350,7 +411,14 @@ class Http1Decoder:
         self._stop_decoding(side, at, side.start, _EXPECTED_HEADS[side.direction], got, stream, out)
 
     def _stop_decoding(
-        self, side: _Http1Direction, at: int, offset: int, expected: str, got: str, stream: int, out: list[WireEvent]
+        self,
+        side: _Http1Direction,
+        at: int,
+        offset: int,
+        expected: str,
+        got: str,
+        stream: int,
+        out: list[WireEvent],
     ) -> None:
         out.append(Undecodable(side.direction, at, offset, expected, got, stream))
         side.make_opaque(offset)
@@ -359,7 +427,8 @@ class Http1Decoder:
 
 
 def _skip_empty_lines(data: bytes, pos: int) -> int:
-    """Return the position after empty lines, which peers may send between messages (RFC 9112, 2.2)."""
+    """Return the position after empty lines, which peers may send between messages (RFC 9112,
+    2.2)."""
     while data[pos : pos + 1] in (b"\r", b"\n"):
         pos += 1
     return pos
@@ -369,7 +438,9 @@ def _is_implausible(side: _Http1Direction, head: bytes | bytearray) -> bool:
     return len(head) >= MIN_SNIFFED and not is_plausible(side.direction, head)
 
 
-def _make_head_event(side: _Http1Direction, parsed: ParsedHead, role: HeadRole, stream: int, end: int, at: int) -> Head:
+def _make_head_event(
+    side: _Http1Direction, parsed: ParsedHead, role: HeadRole, stream: int, end: int, at: int
+) -> Head:
     target = parsed.target
     return Head(
         stream=stream,
@@ -383,7 +454,11 @@ def _make_head_event(side: _Http1Direction, parsed: ParsedHead, role: HeadRole, 
         method=parsed.method,
         target=target,
         authority=parsed.host,
-        scheme=b"" if target[:1] == b"/" else target.partition(b"://")[0] if b"://" in target else b"",
+        scheme=b""
+        if target[:1] == b"/"
+        else target.partition(b"://")[0]
+        if b"://" in target
+        else b"",
         status=parsed.status,
         reason=parsed.reason,
         version=parsed.version,

@@ -1,6 +1,8 @@
-"""HTTP/1.1 bodies: determines their length (RFC 9112, 6.3) and counts their bytes as they arrive. Keeps no body.
+"""HTTP/1.1 bodies: determines their length (RFC 9112, 6.3) and counts their bytes as they arrive.
+Keeps no body.
 
-Pieces are emitted as they arrive; only a split chunk-size line or trailer section is held until it is complete.
+Pieces are emitted as they arrive; only a split chunk-size line or trailer section is held until it
+is complete.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _DONE, _LENGTH, _UNTIL_EOF, _SIZE, _DATA, _DATA_END, _TRAILERS = Phase
 
 
 class BodyError(Exception):
-    """Bytes that are not part of a body, with the offset, the expected content and the actual one."""
+    """Bytes that are not part of a body, with the offset, the expected content and the actual
+    one."""
 
     def __init__(self, offset: int, expected: str, got: str) -> None:
         super().__init__(expected)
@@ -53,12 +56,14 @@ class BodyError(Exception):
 
 
 def quote_sample(data: bytes | bytearray) -> str:
-    """Return the first few bytes as text for a finding; few, because they may belong to a secret."""
+    """Return the first few bytes as text for a finding; few, because they may belong to a
+    secret."""
     return repr(bytes(data[:_SAMPLE_SIZE]))[1:]
 
 
 def request_framing(head: ParsedHead) -> tuple[Phase, int]:
-    """Return how the body of a request is delimited, and its length in bytes. Raises `HeadError`."""
+    """Return how the body of a request is delimited, and its length in bytes. Raises
+    `HeadError`."""
     if head.codings:
         _check_one_framing(head)
         if head.codings[-1] != b"chunked":
@@ -69,7 +74,8 @@ def request_framing(head: ParsedHead) -> tuple[Phase, int]:
 
 
 def response_framing(head: ParsedHead, method: bytes) -> tuple[Phase, int]:
-    """Return how the body of the response to a `method` request is delimited, and its length. Raises `HeadError`."""
+    """Return how the body of the response to a `method` request is delimited, and its length.
+    Raises `HeadError`."""
     status = head.status
     if method == b"HEAD" or status in (204, 304) or status < 200:
         return _DONE, 0
@@ -85,24 +91,41 @@ def response_framing(head: ParsedHead, method: bytes) -> tuple[Phase, int]:
 
 
 def _check_one_framing(head: ParsedHead) -> None:
-    # RFC 9112, 6.1: both together "ought to be handled as an error", because the peers may disagree about the body's
-    # end.
+    # RFC 9112, 6.1: both together "ought to be handled as an error", because the peers may disagree
+    # about the body's end.
     if head.lengths:
         raise HeadError("Content-Length and Transfer-Encoding together")
 
 
 def _content_length(head: ParsedHead) -> int:
-    """Return the Content-Length, or -1 if there is none. httptools has rejected repeated and non-numeric ones."""
+    """Return the Content-Length, or -1 if there is none. httptools has rejected repeated and
+    non-numeric ones."""
     return int(head.lengths[0]) if head.lengths else -1
 
 
 class BodyReader:
-    """Counts one body. Call `feed` until `phase` is DONE, or, for UNTIL_EOF, until the connection ends."""
+    """Counts one body. Call `feed` until `phase` is DONE, or, for UNTIL_EOF, until the connection
+    ends."""
 
-    __slots__ = ("_began", "_leniencies", "_partial", "_span", "direction", "left", "phase", "stream")
+    __slots__ = (
+        "_began",
+        "_leniencies",
+        "_partial",
+        "_span",
+        "direction",
+        "left",
+        "phase",
+        "stream",
+    )
 
     def __init__(
-        self, stream: int, direction: Direction, phase: Phase, left: int, span: int, leniencies: Leniencies
+        self,
+        stream: int,
+        direction: Direction,
+        phase: Phase,
+        left: int,
+        span: int,
+        leniencies: Leniencies,
     ) -> None:
         """Start a body of `left` bytes (LENGTH only) at offset `span`."""
         self.stream = stream
@@ -115,7 +138,8 @@ class BodyReader:
         self._began = 0
 
     def feed(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Consume the bytes of the body from `data[pos:]`, whose first byte has offset `base + pos`.
+        """Consume the bytes of the body from `data[pos:]`, whose first byte has offset
+        `base + pos`.
 
         Returns the position after them. Raises `BodyError`.
         """
@@ -149,7 +173,9 @@ class BodyReader:
         ]
 
     @classmethod
-    def restore(cls, state: tuple[int, int, int, int, int, bytes, int], leniencies: Leniencies) -> BodyReader:
+    def restore(
+        cls, state: tuple[int, int, int, int, int, bytes, int], leniencies: Leniencies
+    ) -> BodyReader:
         """Return the reader that `save` was called on."""
         stream, direction, phase, left, span, rest, began = state
         reader = cls(stream, Direction(direction), Phase(phase), left, span, leniencies)
@@ -158,7 +184,8 @@ class BodyReader:
         return reader
 
     def _emit_piece(self, piece: bytes, end: int, at: int, out: list[WireEvent]) -> None:
-        # The span begins at the end of the previous piece: chunk framing belongs to the bytes it announces.
+        # The span begins at the end of the previous piece: chunk framing belongs to the bytes it
+        # announces.
         out.append(Body(self.stream, self.direction, at, self._span, end, piece))
         self._span = end
 
@@ -166,10 +193,14 @@ class BodyReader:
         self.phase = _DONE
         out.append(End(self.stream, self.direction, at, offset))
 
-    def _read_whole_chunks(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Read the chunks that are in `data` from size line to line end, as nearly all are, without a change of phase.
+    def _read_whole_chunks(
+        self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
+    ) -> int:
+        """Read the chunks that are in `data` from size line to line end, as nearly all are, without
+        a change of phase.
 
-        Returns the position of the first chunk that is not, that has an extension, or that is the last one.
+        Returns the position of the first chunk that is not, that has an extension, or that is the
+        last one.
         """
         stream, direction, span = self.stream, self.direction, self._span
         while (newline := data.find(b"\r\n", pos, pos + _MAX_SIZE_DIGITS + 2)) > pos:
@@ -200,7 +231,9 @@ class BodyReader:
                 self._emit_end(base + end, at, out)
         return end
 
-    def _read_size_line(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+    def _read_size_line(
+        self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
+    ) -> int:
         """Read a chunk-size line: hexadecimal digits, extensions, line end."""
         newline = data.find(b"\n", pos)
         rest = self._partial
@@ -220,29 +253,47 @@ class BodyReader:
         return newline + 1
 
     def _check_size_line(self, line: bytes | bytearray, end: int, position: int) -> int:
-        """Return `position` for a size line that is incomplete. Raises `BodyError` if it is already too long."""
+        """Return `position` for a size line that is incomplete. Raises `BodyError` if it is already
+        too long."""
         if len(line) > MAX_SIZE_LINE:
-            raise BodyError(end - len(line), f"a chunk-size line of at most {MAX_SIZE_LINE} bytes", quote_sample(line))
+            raise BodyError(
+                end - len(line),
+                f"a chunk-size line of at most {MAX_SIZE_LINE} bytes",
+                quote_sample(line),
+            )
         return position
 
     def _parse_size(self, line: bytes, start: int, at: int, out: list[WireEvent]) -> int:
         digits = line[:-2]
-        if line[-2:] == b"\r\n" and 0 < len(digits) <= _MAX_SIZE_DIGITS and not digits.strip(_HEX_DIGITS):
+        if (
+            line[-2:] == b"\r\n"
+            and 0 < len(digits) <= _MAX_SIZE_DIGITS
+            and not digits.strip(_HEX_DIGITS)
+        ):
             return int(digits, 16)
         digits = line.partition(b";")[0].rstrip(b"\r\n")
         if digits.strip(_HEX_DIGITS):
             spaced, digits = digits, digits.rstrip(b" \t")
             if digits != spaced:
                 self._report_leniency(
-                    "chunk_size_space", "space after the chunk size", at, start, start + len(line), out
+                    "chunk_size_space",
+                    "space after the chunk size",
+                    at,
+                    start,
+                    start + len(line),
+                    out,
                 )
         if not digits or digits.strip(_HEX_DIGITS) or len(digits.lstrip(b"0")) > _MAX_SIZE_DIGITS:
             raise BodyError(start, "a chunk size in hexadecimal digits", quote_sample(line))
         if line[-2:] != b"\r\n":
-            self._report_leniency("bare_lf", "bare LF after the chunk size", at, start, start + len(line), out)
+            self._report_leniency(
+                "bare_lf", "bare LF after the chunk size", at, start, start + len(line), out
+            )
         return int(digits, 16)
 
-    def _read_data_end(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+    def _read_data_end(
+        self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
+    ) -> int:
         """Read the line end after a chunk."""
         if not self._partial and data.startswith(b"\r\n", pos):
             self.phase = _SIZE
@@ -259,7 +310,9 @@ class BodyReader:
         self.phase = _SIZE
         return pos + 1
 
-    def _read_trailers(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+    def _read_trailers(
+        self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
+    ) -> int:
         """Read the trailer section, which is nearly always just its empty line."""
         rest = self._partial
         if not rest:
@@ -278,7 +331,9 @@ class BodyReader:
         block = bytes(rest[:end])
         rest.clear()
         if block == b"\n":
-            self._report_leniency("bare_lf", "bare LF after the last chunk", at, start, start + 1, out)
+            self._report_leniency(
+                "bare_lf", "bare LF after the last chunk", at, start, start + 1, out
+            )
         elif block != b"\r\n":
             self._emit_trailers(block, start, at, out)
         self._emit_end(start + end, at, out)
@@ -290,16 +345,30 @@ class BodyReader:
         except HeadError as error:
             raise BodyError(start, "a trailer section", str(error)) from None
         end = start + len(block)
-        out.append(Head(self.stream, self.direction, at, self._began, start, end, HeadRole.TRAILERS, parsed.headers))
+        out.append(
+            Head(
+                self.stream,
+                self.direction,
+                at,
+                self._began,
+                start,
+                end,
+                HeadRole.TRAILERS,
+                parsed.headers,
+            )
+        )
         if parsed.leniency:
             self._report_leniency(parsed.leniency, parsed.complaint, at, start, end, out)
 
-    def _report_leniency(self, what: str, reason: str, at: int, start: int, end: int, out: list[WireEvent]) -> None:
+    def _report_leniency(
+        self, what: str, reason: str, at: int, start: int, end: int, out: list[WireEvent]
+    ) -> None:
         self._leniencies.report_leniency(what, reason, self.direction, at, start, end, out)
 
 
 def _find_section_end(section: bytearray, searched: int) -> int:
-    """Return the offset after the empty line that ends a trailer section, or -1 if it has not arrived."""
+    """Return the offset after the empty line that ends a trailer section, or -1 if it has not
+    arrived."""
     if section.startswith(b"\r\n"):
         return 2
     if section.startswith(b"\n"):

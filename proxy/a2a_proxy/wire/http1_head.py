@@ -1,7 +1,7 @@
 """HTTP/1.1 heads: finds their end and parses them.
 
-The scanner here finds the end; httptools parses the bytes before it and never receives any others. `http1_body` and
-`http1` handle the bytes after a head (bodies, pairing of requests and responses).
+The scanner here finds the end; httptools parses the bytes before it and never receives any others.
+`http1_body` and `http1` handle the bytes after a head (bodies, pairing of requests and responses).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Headers, WireEvent
 
 MAX_HEAD_SIZE = 1 << 20
-"""Longest head (or trailer section) that is parsed, bytes. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
+"""Longest head (or trailer section) that is parsed, bytes. nginx stops at 32 KiB, Node at 16 KiB,
+Go at 1 MiB."""
 
 MIN_SNIFFED = 8
 """Bytes that are enough to see that they do not begin a head."""
@@ -25,8 +26,8 @@ MAX_METHOD_LENGTH = 24
 """Longest method that is accepted, bytes."""
 
 _MAX_CACHED_SIZE = 4096
-"""Longest head whose result is kept, bytes: successive calls of a client, and answers within a second, have equal
-heads."""
+"""Longest head whose result is kept, bytes: successive calls of a client, and answers within a
+second, have equal heads."""
 _CACHED_HEADS = 256
 
 _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -37,11 +38,13 @@ _FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host", b
 
 
 class HeadError(Exception):
-    """A head that cannot be parsed. The text says why and quotes nothing, because a head holds credentials."""
+    """A head that cannot be parsed. The text says why and quotes nothing, because a head holds
+    credentials."""
 
 
 class ParsedHead(msgspec.Struct):
-    """One head, with the fields that determine its body. Equal heads share one: do not change it."""
+    """One head, with the fields that determine its body. Equal heads share one: do not change
+    it."""
 
     headers: Headers
     version: str
@@ -56,7 +59,8 @@ class ParsedHead(msgspec.Struct):
     status: int = 0
     reason: bytes = b""
     leniency: str = ""
-    """`bare_lf`, `obs_fold`, `request_line` or `field` if a strict parser would have rejected the head."""
+    """`bare_lf`, `obs_fold`, `request_line` or `field` if a strict parser would have rejected the
+    head."""
     complaint: str = ""
     """The strict parser's error message."""
 
@@ -77,11 +81,14 @@ class Leniencies:
         end: int,
         out: list[WireEvent],
     ) -> None:
-        """Report that the bytes `start` to `end` were accepted although a strict parser rejects them."""
+        """Report that the bytes `start` to `end` were accepted although a strict parser rejects
+        them."""
         key = f"{int(direction)}{what}"
         if key not in self._reported:
             self._reported.add(key)
-            out.append(Control(direction, at, start, end, "leniency", {"what": what, "reason": reason}))
+            out.append(
+                Control(direction, at, start, end, "leniency", {"what": what, "reason": reason})
+            )
 
     def save(self) -> list[str]:
         """Return the leniencies reported so far."""
@@ -101,7 +108,8 @@ def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
 
 
 def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
-    """Whether `prefix`, at least `MIN_SNIFFED` bytes or a whole head, may begin a request (or a response)."""
+    """Whether `prefix`, at least `MIN_SNIFFED` bytes or a whole head, may begin a request (or a
+    response)."""
     if direction is Direction.TO_CLIENT:
         return prefix[:5] == b"HTTP/"
     method = bytes(prefix[: MAX_METHOD_LENGTH + 1]).partition(b" ")[0]
@@ -190,7 +198,9 @@ def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> Parse
 
 def parse_request(head: bytes) -> ParsedHead:
     """Parse a request head, including its empty line. Raises `HeadError`."""
-    return _parse_short_request(head) if len(head) <= _MAX_CACHED_SIZE else _parse_request_head(head)
+    return (
+        _parse_short_request(head) if len(head) <= _MAX_CACHED_SIZE else _parse_request_head(head)
+    )
 
 
 def _parse_request_head(head: bytes) -> ParsedHead:
@@ -203,7 +213,8 @@ def _parse_request_head(head: bytes) -> ParsedHead:
     if version not in ("1.1", "1.0"):
         raise HeadError(f"version {version}")
     return _pick_framing_fields(
-        collector, ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target)
+        collector,
+        ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target),
     )
 
 
@@ -213,8 +224,8 @@ _parse_short_request = lru_cache(_CACHED_HEADS)(_parse_request_head)
 def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
     """Parse a request head that the strict parser rejected.
 
-    The request line is parsed here because httptools accepts only a fixed list of methods and ASCII targets, while
-    peers use others too.
+    The request line is parsed here because httptools accepts only a fixed list of methods and ASCII
+    targets, while peers use others too.
     """
     line = _REQUEST_LINE_PATTERN.match(head)
     if line is None:
@@ -224,18 +235,31 @@ def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
     tail = head[line.end() :]
     ending = b"\r" if head[line.end() - 1 : line.end()] == b"\r" else b""
     neutral = b"GET / HTTP/1.1" + ending + tail
-    strict = _feed_head(httptools.HttpRequestParser(probe := _HeadCollector()), probe, neutral, lenient=False)
+    strict = _feed_head(
+        httptools.HttpRequestParser(probe := _HeadCollector()), probe, neutral, lenient=False
+    )
     if problem := _feed_head(parser, collector, neutral, lenient=True):
         raise HeadError(problem)
     what = _name_leniency(head) if strict else "request_line"
     method, target, version = line.groups()
-    parsed = ParsedHead((), version.decode(), [], [], method=method, target=target, leniency=what, complaint=complaint)
+    parsed = ParsedHead(
+        (),
+        version.decode(),
+        [],
+        [],
+        method=method,
+        target=target,
+        leniency=what,
+        complaint=complaint,
+    )
     return _pick_framing_fields(collector, parsed)
 
 
 def parse_response(head: bytes) -> ParsedHead:
     """Parse a response head, including its empty line. Raises `HeadError`."""
-    return _parse_short_response(head) if len(head) <= _MAX_CACHED_SIZE else _parse_response_head(head)
+    return (
+        _parse_short_response(head) if len(head) <= _MAX_CACHED_SIZE else _parse_response_head(head)
+    )
 
 
 def _parse_response_head(head: bytes) -> ParsedHead:
@@ -253,7 +277,16 @@ def _parse_response_head(head: bytes) -> ParsedHead:
     if version not in ("1.1", "1.0"):
         raise HeadError(f"version {version}")
     status = parser.get_status_code()
-    parsed = ParsedHead((), version, [], [], status=status, reason=collector.reason, leniency=what, complaint=complaint)
+    parsed = ParsedHead(
+        (),
+        version,
+        [],
+        [],
+        status=status,
+        reason=collector.reason,
+        leniency=what,
+        complaint=complaint,
+    )
     return _pick_framing_fields(collector, parsed)
 
 
@@ -261,7 +294,8 @@ _parse_short_response = lru_cache(_CACHED_HEADS)(_parse_response_head)
 
 
 def parse_trailers(block: bytes) -> ParsedHead:
-    """Parse a trailer section, including its empty line; only `headers` and `leniency` are meaningful.
+    """Parse a trailer section, including its empty line; only `headers` and `leniency` are
+    meaningful.
 
     Raises `HeadError`.
     """

@@ -1,11 +1,13 @@
-"""Observes HTTP/2 (RFC 9113) with prior knowledge: both directions of one connection, bytes in, wire events out.
+"""Observes HTTP/2 (RFC 9113) with prior knowledge: both directions of one connection, bytes in,
+wire events out.
 
-The observer is not a peer: it sends nothing, enforces neither flow control nor frame size, and tolerates what real
-peers tolerate. DATA is emitted as it arrives and never held; every other frame is held, bounded, until it is complete.
-Bytes that cannot be decoded make their direction opaque with one `Undecodable`; the other direction continues.
+The observer is not a peer: it sends nothing, enforces neither flow control nor frame size, and
+tolerates what real peers tolerate. DATA is emitted as it arrives and never held; every other frame
+is held, bounded, until it is complete. Bytes that cannot be decoded make their direction opaque
+with one `Undecodable`; the other direction continues.
 
-The bytes of a `Body` are the last ones of its byte range; trailing padding follows as a `Body` without bytes.
-An `End` starts at the offset just past the frame that ended the direction.
+The bytes of a `Body` are the last ones of its byte range; trailing padding follows as a `Body`
+without bytes. An `End` starts at the offset just past the frame that ended the direction.
 """
 
 from __future__ import annotations
@@ -31,9 +33,18 @@ MAX_STREAMS = 1 << 18
 """Maximum number of streams open at the same time on one connection."""
 
 _FRAME_HEAD_SIZE = 9
-_DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _PUSH_PROMISE, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = (
-    range(10)
-)
+(
+    _DATA,
+    _HEADERS,
+    _PRIORITY,
+    _RST_STREAM,
+    _SETTINGS,
+    _PUSH_PROMISE,
+    _PING,
+    _GOAWAY,
+    _WINDOW_UPDATE,
+    _CONTINUATION,
+) = range(10)
 _END_STREAM = _ACK = 0x1
 _END_HEADERS = 0x4
 _PADDED = 0x8
@@ -43,7 +54,8 @@ _STREAM_MASK = 0x7FFFFFFF
 
 _PASSED_THROUGH = (_DATA, _PRIORITY)
 
-# State bits of a stream: header block seen (1 toward the agent, 2 toward the client), ended (4, 8), cut (16).
+# State bits of a stream: header block seen (1 toward the agent, 2 toward the client), ended (4, 8),
+# cut (16).
 _CLOSED_BITS = 4 | 8
 _CUT_BIT = 16
 
@@ -57,9 +69,9 @@ class Http2Decoder:
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
-        """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`, `priority`,
-        `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were already closed; and
-        `OPAQUE_COUNTERS`."""
+        """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`,
+        `priority`, `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that
+        were already closed; and `OPAQUE_COUNTERS`."""
         self._sides = (DirectionState(Direction.TO_AGENT), DirectionState(Direction.TO_CLIENT))
         self._streams: dict[int, int] = {}
         self._highest = 0
@@ -88,17 +100,19 @@ class Http2Decoder:
             self._silence_direction(side)
 
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Decode whole frames that the proxy sent in one direction, also in the middle of a frame of the peer. Their
-        header blocks use no dynamic table, and their bytes do not count."""
+        """Decode whole frames that the proxy sent in one direction, also in the middle of a frame
+        of the peer. Their header blocks use no dynamic table, and their bytes do not count."""
         peer, side = self._sides[direction], DirectionState(direction)
         side.preface, side.offset = False, peer.offset
         with contextlib.suppress(Violation):
             self._read_frames(side, data, at, at, out)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle FIN from the sender of this direction. Every stream that is open in either direction is cut once.
+        """Handle FIN from the sender of this direction. Every stream that is open in either
+        direction is cut once.
 
-        The other direction is still decoded, because a client may half-close its connection and continue to read.
+        The other direction is still decoded, because a client may half-close its connection and
+        continue to read.
         """
         side = self._sides[direction]
         if not side.opaque and (wrong := _find_incomplete(side)):
@@ -112,12 +126,14 @@ class Http2Decoder:
         self._close_connection()
 
     def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle missing bytes: open streams are cut, and the whole connection is opaque from here."""
+        """Handle missing bytes: open streams are cut, and the whole connection is opaque from
+        here."""
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
 
     def save(self) -> dict[str, object]:
-        """Return plain values. They hold header fields, so credentials: do not write them to the recording."""
+        """Return plain values. They hold header fields, so credentials: do not write them to the
+        recording."""
         return {
             "sides": [side.save() for side in self._sides],
             "streams": [[stream, bits] for stream, bits in self._streams.items()],
@@ -141,8 +157,11 @@ class Http2Decoder:
 
     # Frames
 
-    def _read_frames(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
-        """Read the frames of `buf`, whose first byte arrived at `began` (ns), and keep the incomplete rest."""
+    def _read_frames(
+        self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]
+    ) -> None:
+        """Read the frames of `buf`, whose first byte arrived at `began` (ns), and keep the
+        incomplete rest."""
         direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
         streams, append = self._streams, out.append
         pos, need, whole = 0, _FRAME_HEAD_SIZE, 0
@@ -166,7 +185,14 @@ class Http2Decoder:
                     else:
                         if length:
                             append(
-                                Body(stream, direction, at, base + pos, base + stop, buf[pos + _FRAME_HEAD_SIZE : stop])
+                                Body(
+                                    stream,
+                                    direction,
+                                    at,
+                                    base + pos,
+                                    base + stop,
+                                    buf[pos + _FRAME_HEAD_SIZE : stop],
+                                )
                             )
                         if flags & _END_STREAM:
                             self._end_direction(side, stream, at, base + stop, out)
@@ -187,7 +213,9 @@ class Http2Decoder:
                 else:
                     began = at if pos else began
                     payload = buf[pos + _FRAME_HEAD_SIZE : stop]
-                    frame = RawFrame(kind, flags, stream, payload, base + pos, base + stop, at, began)
+                    frame = RawFrame(
+                        kind, flags, stream, payload, base + pos, base + stop, at, began
+                    )
                     _FRAME_HANDLERS[kind](self, side, frame, out)
                     pos = stop
         finally:
@@ -200,12 +228,16 @@ class Http2Decoder:
         if got != PREFACE:
             raise Violation(side.offset, "HTTP/2 connection preface", repr(got))
         side.preface = False
-        out.append(Control(side.direction, at, side.offset, side.offset + len(PREFACE), "preface", {}))
+        out.append(
+            Control(side.direction, at, side.offset, side.offset + len(PREFACE), "preface", {})
+        )
         return len(PREFACE)
 
     # DATA and skipped frames
 
-    def _start_flow(self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+    def _start_flow(
+        self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]
+    ) -> int:
         """Start a DATA frame that is padded or incomplete, or a frame of unknown type."""
         word, flags, stream = _unpack_frame_head(buf, pos)
         stream &= _STREAM_MASK
@@ -213,7 +245,9 @@ class Http2Decoder:
         pos += _FRAME_HEAD_SIZE
         if kind := word & 0xFF:
             self._add_to_counter("priority" if kind == _PRIORITY else "unknown_frames")
-            return self._pass_flow(side, Flow(stream, length, 0, False, False, start), buf, pos, at, out)
+            return self._pass_flow(
+                side, Flow(stream, length, 0, False, False, start), buf, pos, at, out
+            )
         self._add_to_counter("data_frames")
         if flags & _PADDED:
             padding = buf[pos] if length else 0
@@ -221,21 +255,30 @@ class Http2Decoder:
             pos += 1
             if length < 0:
                 raise Violation(
-                    start, "DATA that holds its padding", f"{length + padding + 1} bytes, padding {padding}"
+                    start,
+                    "DATA that holds its padding",
+                    f"{length + padding + 1} bytes, padding {padding}",
                 )
         if late := bool(self._streams.get(stream, _CLOSED_BITS) & side.ended_bit):
             self._count_late_data(stream, word >> 8, start)
         ends = bool(flags & _END_STREAM) and not late
-        return self._pass_flow(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
+        return self._pass_flow(
+            side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out
+        )
 
-    def _pass_flow(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
-        """Emit the part of a flow that is in `buf`, first data, then padding. Return the position after it."""
+    def _pass_flow(
+        self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]
+    ) -> int:
+        """Emit the part of a flow that is in `buf`, first data, then padding. Return the position
+        after it."""
         emits = flow.emits and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
         taken = min(flow.data, len(buf) - pos)
         stop = pos + taken
         flow.data -= taken
         if taken and emits:
-            out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, buf[pos:stop]))
+            out.append(
+                Body(flow.stream, side.direction, at, flow.start, side.offset + stop, buf[pos:stop])
+            )
             flow.start = side.offset + stop
         padding = min(flow.padding, len(buf) - stop)
         flow.padding -= padding
@@ -244,7 +287,11 @@ class Http2Decoder:
             out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, b""))
             flow.start = side.offset + stop
         side.flow = flow if flow.data or flow.padding else None
-        if side.flow is None and flow.ends and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit:
+        if (
+            side.flow is None
+            and flow.ends
+            and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
+        ):
             self._end_direction(side, flow.stream, at, side.offset + stop, out)
         return stop
 
@@ -252,16 +299,23 @@ class Http2Decoder:
 
     def _on_headers(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.check_stream()
-        _, fragment = frame.split_content(bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0)
+        _, fragment = frame.split_content(
+            bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0
+        )
         ends = bool(frame.flags & _END_STREAM)
-        self._add_to_block(side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out)
+        self._add_to_block(
+            side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out
+        )
 
     def _on_push_promise(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.check_stream()
         first, fragment = frame.split_content(bool(frame.flags & _PADDED), 4)
         promised = _unpack_uint32(frame.payload, first)[0] & _STREAM_MASK
         self._add_to_block(
-            side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out
+            side,
+            HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment),
+            frame,
+            out,
         )
 
     def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
@@ -273,11 +327,15 @@ class Http2Decoder:
         block.fragment += frame.payload
         if len(block.fragment) > MAX_FRAME_SIZE:
             raise Violation(
-                block.start, f"header block of at most {MAX_FRAME_SIZE} bytes", f"{len(block.fragment)} bytes"
+                block.start,
+                f"header block of at most {MAX_FRAME_SIZE} bytes",
+                f"{len(block.fragment)} bytes",
             )
         self._add_to_block(side, block, frame, out)
 
-    def _add_to_block(self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _add_to_block(
+        self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]
+    ) -> None:
         """Add a frame to a header block, which is complete at END_HEADERS."""
         if not frame.flags & _END_HEADERS:
             side.block = block
@@ -292,7 +350,12 @@ class Http2Decoder:
             self._emit_head(side, block, fields, frame, out)
 
     def _emit_head(
-        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
+        self,
+        side: DirectionState,
+        block: HeaderBlock,
+        fields: HeaderFields,
+        frame: RawFrame,
+        out: list[WireEvent],
     ) -> None:
         stream = block.stream
         bits = self._open_stream(stream)
@@ -325,7 +388,12 @@ class Http2Decoder:
             self._end_direction(side, stream, frame.at, frame.end, out)
 
     def _emit_promise(
-        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
+        self,
+        side: DirectionState,
+        block: HeaderBlock,
+        fields: HeaderFields,
+        frame: RawFrame,
+        out: list[WireEvent],
     ) -> None:
         self._streams.setdefault(block.promised, self._sides[Direction.TO_AGENT].ended_bit)
         detail: dict[str, object] = {
@@ -335,12 +403,15 @@ class Http2Decoder:
             "target": fields.target.decode("latin-1"),
             "authority": fields.authority.decode("latin-1"),
         }
-        out.append(Control(side.direction, frame.at, block.start, frame.end, "push_promise", detail))
+        out.append(
+            Control(side.direction, frame.at, block.start, frame.end, "push_promise", detail)
+        )
 
     # Streams
 
     def _open_stream(self, stream: int) -> int:
-        """Return the bits of a stream, opened if its number is new. Of a closed stream only the number is known."""
+        """Return the bits of a stream, opened if its number is new. Of a closed stream only the
+        number is known."""
         bits = self._streams.get(stream)
         if bits is not None:
             return bits
@@ -351,7 +422,9 @@ class Http2Decoder:
         self._streams[stream] = bits
         return bits
 
-    def _end_direction(self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
+    def _end_direction(
+        self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]
+    ) -> None:
         out.append(End(stream, side.direction, at, start))
         self._close_direction(stream, side.ended_bit)
 
@@ -370,12 +443,15 @@ class Http2Decoder:
         if bits & _CLOSED_BITS == _CLOSED_BITS:
             self._add_to_counter("late_frames")
         elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
-            # RFC 9113 8.1: after a complete response a server may make the client stop sending. Nothing was cut.
+            # RFC 9113 8.1: after a complete response a server may make the client stop sending.
+            # Nothing was cut.
             self._add_to_counter("rst_no_error")
         elif not bits & _CUT_BIT:
             out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
 
-    def _cut_all_streams(self, side: DirectionState, at: int, how: str, out: list[WireEvent]) -> None:
+    def _cut_all_streams(
+        self, side: DirectionState, at: int, how: str, out: list[WireEvent]
+    ) -> None:
         start = side.offset + len(side.incomplete)
         for stream, bits in self._streams.items():
             if not bits & _CUT_BIT:
@@ -412,7 +488,10 @@ class Http2Decoder:
         self._add_to_counter("ping")
         if not side.pinged:
             side.pinged = True
-            detail: dict[str, object] = {"ack": bool(frame.flags & _ACK), "data": frame.payload.hex()}
+            detail: dict[str, object] = {
+                "ack": bool(frame.flags & _ACK),
+                "data": frame.payload.hex(),
+            }
             out.append(Control(side.direction, frame.at, frame.start, frame.end, "ping", detail))
 
     def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
@@ -427,7 +506,8 @@ class Http2Decoder:
             self._refuse_after(last, code, frame, out)
 
     def _refuse_after(self, last: int, code: int, frame: RawFrame, out: list[WireEvent]) -> None:
-        """Cut the client's streams above the last one, which the agent will not process (RFC 9113 6.8)."""
+        """Cut the client's streams above the last one, which the agent will not process (RFC 9113
+        6.8)."""
         refused = [stream for stream in self._streams if stream > last and stream & 1]
         out.extend(
             Cut(stream, Direction.TO_CLIENT, frame.at, frame.start, "goaway", code)
@@ -436,7 +516,8 @@ class Http2Decoder:
         )
 
     def _count_late_data(self, stream: int, length: int, offset: int) -> None:
-        """Count DATA of a closed stream, sent before its sender saw the end. Raises `Violation` on stream 0."""
+        """Count DATA of a closed stream, sent before its sender saw the end. Raises `Violation` on
+        stream 0."""
         if not stream:
             raise Violation(offset, "DATA on a stream", describe_frame_head(_DATA, stream, length))
         self._add_to_counter("late_frames")
@@ -457,7 +538,9 @@ _FRAME_HANDLERS: dict[int, _FrameHandler] = {
 }
 
 
-def _check_frame_head(side: DirectionState, kind: int, stream: int, length: int, offset: int) -> None:
+def _check_frame_head(
+    side: DirectionState, kind: int, stream: int, length: int, offset: int
+) -> None:
     """Check a frame by its head. Raises `Violation`."""
     expected = ""
     if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
@@ -487,8 +570,8 @@ def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
 
 
 def _find_incomplete(side: DirectionState) -> Violation | None:
-    """Return a violation for a frame, preface or header block cut off by FIN, which no stream's Cut reports, or
-    None."""
+    """Return a violation for a frame, preface or header block cut off by FIN, which no stream's Cut
+    reports, or None."""
     got = f"end after {len(side.incomplete)} bytes"
     if side.incomplete:
         what = "HTTP/2 connection preface" if side.preface else "frame"

@@ -1,4 +1,5 @@
-"""One HTTP/2 frame as a value, with the checks of its content. `http2` implements the meaning of frames."""
+"""One HTTP/2 frame as a value, with the checks of its content. `http2` implements the meaning of
+frames."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
 
     def make_violation(self, expected: str) -> Violation:
         """Return the violation for this frame."""
-        return Violation(self.start, expected, describe_frame_head(self.kind, self.stream, len(self.payload)))
+        return Violation(
+            self.start, expected, describe_frame_head(self.kind, self.stream, len(self.payload))
+        )
 
     def check_stream(self) -> None:
         """Raise `Violation` if the frame is on stream 0."""
@@ -49,8 +52,8 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
             raise self.make_violation(f"{size} bytes")
 
     def split_content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
-        """Return the position of the content in the payload, and the bytes after its first `fixed` ones without
-        padding.
+        """Return the position of the content in the payload, and the bytes after its first `fixed`
+        ones without padding.
 
         Raises `Violation` if they do not fit.
         """

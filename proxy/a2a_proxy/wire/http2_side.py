@@ -55,7 +55,12 @@ class HeaderFields(msgspec.Struct, frozen=True, gc=False):
     status: int = 0
 
 
-_PSEUDO_FIELDS = {b":method": "method", b":path": "target", b":authority": "authority", b":scheme": "scheme"}
+_PSEUDO_FIELDS = {
+    b":method": "method",
+    b":path": "target",
+    b":authority": "authority",
+    b":scheme": "scheme",
+}
 
 
 def lift_pseudo_fields(fields: list[Field]) -> HeaderFields:
@@ -124,7 +129,8 @@ class DirectionState:
     def decode_fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
 
-        Calls of one client repeat their blocks byte for byte: results are cached while the dynamic table is unchanged.
+        Calls of one client repeat their blocks byte for byte: results are cached while the dynamic
+        table is unchanged.
         """
         data = bytes(block.fragment)
         memo, hpack = self._memo, self.hpack
@@ -162,7 +168,9 @@ class DirectionState:
             "need": self.need,
             "began": self.began,
             "flow": None if self.flow is None else list(msgspec.structs.astuple(self.flow)),
-            "block": None if block is None else [*msgspec.structs.astuple(block)[:-1], bytes(block.fragment)],
+            "block": None
+            if block is None
+            else [*msgspec.structs.astuple(block)[:-1], bytes(block.fragment)],
             "hpack": self.hpack.save(),
         }
 

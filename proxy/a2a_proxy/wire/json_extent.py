@@ -1,6 +1,8 @@
-"""Finds the end of a JSON object or array byte by byte, for messages whose length is wrong or missing.
+"""Finds the end of a JSON object or array byte by byte, for messages whose length is wrong or
+missing.
 
-Follows strings and brackets only, so it rejects only bytes that are certainly not JSON; accepted bytes may be invalid.
+Follows strings and brackets only, so it rejects only bytes that are certainly not JSON; accepted
+bytes may be invalid.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ class JsonExtent:
         Return the position after the value if `done`, of the fault if `broken`, else `end`.
         """
         while pos < end and not self.done and not self.broken:
-            pos = self._scan_string(data, pos, end) if self._in_string else self._scan_outside(data, pos, end)
+            pos = (
+                self._scan_string(data, pos, end)
+                if self._in_string
+                else self._scan_outside(data, pos, end)
+            )
         return pos
 
     def save(self) -> dict[str, object]:
@@ -93,6 +99,7 @@ class JsonExtent:
 
 
 def scan_value(data: bytes | bytearray) -> tuple[JsonExtent, int]:
-    """Scan a JSON value at the beginning of `data`. Return the scan and the position after the scanned bytes."""
+    """Scan a JSON value at the beginning of `data`. Return the scan and the position after the
+    scanned bytes."""
     extent = JsonExtent()
     return extent, extent.feed(data, 0, len(data))

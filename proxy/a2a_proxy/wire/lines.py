@@ -1,6 +1,8 @@
-"""Lines of text outside messages: an agent's stderr, and stray output between the messages of a pipe.
+"""Lines of text outside messages: an agent's stderr, and stray output between the messages of a
+pipe.
 
-A line ends with LF or CRLF. Of a line above the limit the beginning, the size and the hash are kept.
+A line ends with LF or CRLF. Of a line above the limit the beginning, the size and the hash are
+kept.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ _MAX_MARKS = 1024
 
 
 class PipeBuffer:
-    """The bytes are in `data`. Positions are relative to its beginning, offsets to the beginning of the direction."""
+    """The bytes are in `data`. Positions are relative to its beginning, offsets to the beginning of
+    the direction."""
 
     __slots__ = ("_lf", "_marks", "_searched", "base", "data")
 
@@ -19,7 +20,8 @@ class PipeBuffer:
         self._marks: list[tuple[int, int]] = []
         """(offset, ns): the bytes from that offset on arrived at that time."""
         self._lf, self._searched = -1, 0
-        """Offset of the next LF, -1 if unknown; and the offset up to which an LF was searched for."""
+        """Offset of the next LF, -1 if unknown; and the offset up to which an LF was searched
+        for."""
 
     @property
     def offset(self) -> int:
@@ -31,7 +33,9 @@ class PipeBuffer:
         marks = self._marks
         if not marks or marks[-1][1] != at:
             marks.append((self.offset, at))
-            if len(marks) > _MAX_MARKS:  # with so many pieces, some arrival times become slightly too early
+            if (
+                len(marks) > _MAX_MARKS
+            ):  # with so many pieces, some arrival times become slightly too early
                 del marks[1::2]
         self.data += data
 
@@ -59,7 +63,12 @@ class PipeBuffer:
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
         marks = [list(mark) for mark in self._marks]
-        return {"data": bytes(self.data), "base": self.base, "marks": marks, "line_feed": [self._lf, self._searched]}
+        return {
+            "data": bytes(self.data),
+            "base": self.base,
+            "marks": marks,
+            "line_feed": [self._lf, self._searched],
+        }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> PipeBuffer:

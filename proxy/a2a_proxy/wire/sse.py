@@ -2,8 +2,9 @@
 
 The rules, by number, are in manual/protocol.md "Event stream format".
 
-A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished last event are events
-here too, so that `rebuild_event` over all of them reproduces the stream byte for byte.
+A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished
+last event are events here too, so that `rebuild_event` over all of them reproduces the stream byte
+for byte.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class SseEvent(msgspec.Struct, gc=False):
     event: str = ""
     """Value of the `event` field, empty if there is none."""
     id: str | None = None
-    """Value of this block's own `id` field; None if there is none or its value contains U+0000 (rule 7)."""
+    """Value of this block's own `id` field; None if there is none or its value contains U+0000
+    (rule 7)."""
     retry: int | None = None
     """Milliseconds; None if there is no `retry` field or its value is not all digits."""
     comment: str = ""
@@ -60,7 +62,8 @@ class SseEvent(msgspec.Struct, gc=False):
     """Full size of the data, bytes."""
     truncated: bool = False
     sha256: bytes = b""
-    """SHA-256 of the whole data if `truncated`; empty if unknown (restored in the middle of the event)."""
+    """SHA-256 of the whole data if `truncated`; empty if unknown (restored in the middle of the
+    event)."""
 
 
 def rebuild_event(framing: str, data: bytes) -> bytes:
@@ -102,7 +105,8 @@ class _SseState(msgspec.Struct):
 class SseSplitter:
     """Splits one stream. Of an event over `limit` bytes the first `keep` bytes of data are kept.
 
-    A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or by `finish`.
+    A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or
+    by `finish`.
     """
 
     def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
@@ -128,12 +132,14 @@ class SseSplitter:
         self._long_event: _LongEvent | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
-        """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of their direction."""
+        """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of
+        their direction."""
         size = len(data)
         if self._at_start:
             data, start = self._skip_bom(data, at, start, end)
             size = len(data)
-        # If the piece is not longer than its byte range, its bytes are at the end of the range, after the framing.
+        # If the piece is not longer than its byte range, its bytes are at the end of the range,
+        # after the framing.
         exact = end - start >= size
         base = end - size
         pos = 0
@@ -151,15 +157,31 @@ class SseSplitter:
                     break
                 value = data[pos + 6 : cr]
                 first = base + pos if exact and pos else start
-                out.append(SseEvent(at, at, first, base + after if exact else end, value, framing, size=len(value)))
+                out.append(
+                    SseEvent(
+                        at,
+                        at,
+                        first,
+                        base + after if exact else end,
+                        value,
+                        framing,
+                        size=len(value),
+                    )
+                )
                 pos = after
         if pos < size:
-            self._read_lines(data[pos:], at, base + pos if exact and pos else start, end, exact, out)
+            self._read_lines(
+                data[pos:], at, base + pos if exact and pos else start, end, exact, out
+            )
 
     def finish(self, at: int, out: list[SseEvent]) -> None:
         """Report the remaining event: the stream ended at `at` (ns)."""
         if self._possible_bom:
-            self._parts, self._held, self._possible_bom = [self._possible_bom], len(self._possible_bom), b""
+            self._parts, self._held, self._possible_bom = (
+                [self._possible_bom],
+                len(self._possible_bom),
+                b"",
+            )
         if self._held:
             complete = self._completed_at > 0
             self._emit_event(self._completed_at or at, complete, out)
@@ -185,7 +207,8 @@ class SseSplitter:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> SseSplitter:
-        """Return the splitter that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the splitter that `save` was called on. Raises msgspec.ValidationError on other
+        values."""
         saved = msgspec.convert(state, _SseState)
         splitter = cls(saved.limit, saved.keep)
         splitter._parts, splitter._held = saved.parts, saved.held
@@ -201,7 +224,8 @@ class SseSplitter:
         return splitter
 
     def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
-        """Hold the first bytes until they are known to be a BOM or not. Return the readable bytes and their offset."""
+        """Hold the first bytes until they are known to be a BOM or not. Return the readable bytes
+        and their offset."""
         if not self._possible_bom:
             self._began, self._start = at, start
         self._end = end
@@ -219,7 +243,9 @@ class SseSplitter:
             self._parts, self._held, self._in_line = [held], len(held), True
         return data, start
 
-    def _read_lines(self, data: bytes, at: int, start: int, end: int, exact: bool, out: list[SseEvent]) -> None:
+    def _read_lines(
+        self, data: bytes, at: int, start: int, end: int, exact: bool, out: list[SseEvent]
+    ) -> None:
         """Read line by line; bytes.splitlines splits at CR, LF and CRLF only (rule 2)."""
         offset = end - len(data)
         if self._after_cr:
@@ -256,7 +282,9 @@ class SseSplitter:
         self._parts.append(line)
         if self._held > self._limit:
             self._long_event = _LongEvent(self._keep)
-            for part in b"".join(self._parts)[len(BOM) if self._after_bom else 0 :].splitlines(keepends=True):
+            for part in b"".join(self._parts)[len(BOM) if self._after_bom else 0 :].splitlines(
+                keepends=True
+            ):
                 self._long_event.add(part)
             self._parts = []
 
@@ -338,7 +366,8 @@ class _LongEvent:
         self._hash: hashlib._Hash | None = hashlib.sha256()
 
     def add(self, piece: bytes) -> None:
-        """Read a line or a part of one. The LF of a CRLF may arrive alone, as an empty line, which has no data."""
+        """Read a line or a part of one. The LF of a CRLF may arrive alone, as an empty line, which
+        has no data."""
         content = piece.rstrip(b"\r\n")
         if self._line_part is _LinePart.FIELD:
             content = self._read_field_name(content)

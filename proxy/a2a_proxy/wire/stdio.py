@@ -1,7 +1,9 @@
-"""Decodes the two directions of a pipe to a stdio agent into messages and stray lines (manual/protocol.md "Stdio").
+"""Decodes the two directions of a pipe to a stdio agent into messages and stray lines
+(manual/protocol.md "Stdio").
 
-Each message's first bytes decide between Content-Length framing and newline-delimited JSON. Bytes outside messages are
-reported line by line. A wrong length costs at most one message: see `PipeReader`.
+Each message's first bytes decide between Content-Length framing and newline-delimited JSON. Bytes
+outside messages are reported line by line. A wrong length costs at most one message: see
+`PipeReader`.
 """
 
 from __future__ import annotations
@@ -75,14 +77,22 @@ class StdioDecoder:
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
         sides = [side.save() for side in self._sides]
-        return {"counters": dict(self.counters), "sides": sides, "log": self._log.save(), "lost": self._is_lost}
+        return {
+            "counters": dict(self.counters),
+            "sides": sides,
+            "log": self._log.save(),
+            "lost": self._is_lost,
+        }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> StdioDecoder:
         """Return the decoder that `save` was called on."""
         decoder = cls()
         decoder.counters = dict(state["counters"])
-        decoder._sides = [PipeReader.restore(Direction(number), saved) for number, saved in enumerate(state["sides"])]
+        decoder._sides = [
+            PipeReader.restore(Direction(number), saved)
+            for number, saved in enumerate(state["sides"])
+        ]
         decoder._log = LogLines.restore(state["log"])
         decoder._is_lost = state["lost"]
         return decoder

@@ -1,5 +1,5 @@
-"""Header blocks of messages on a pipe (manual/protocol.md "Stdio framing"): parsing, and distinguishing them from other
-output."""
+"""Header blocks of messages on a pipe (manual/protocol.md "Stdio framing"): parsing, and
+distinguishing them from other output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ NEXT_MESSAGE = re.compile(
     rb"(?i)content-(?:length[ \t]{0,8}:[ \t]{0,8}\d{1,18}"
     rb"|type[ \t]{0,8}:[ \t]{0,8}[\w.+/\-]{3,100}(?:[ \t]{0,8};[^\r\n]{0,100})?)[ \t]{0,8}\r?\n"
 )
-"""A field that may begin the next message; at most 300 bytes. It ends a line, so no valid JSON contains it."""
+"""A field that may begin the next message; at most 300 bytes. It ends a line, so no valid JSON
+contains it."""
 _MAX_LENGTH_DIGITS = 18
 
 
@@ -33,25 +34,34 @@ class StdioHead(NamedTuple):
 def is_header_field(line: bytes) -> bool:
     """Whether the line is a header field."""
     name, colon, value = line.partition(b":")
-    return bool(colon) and _FIELD_NAME.fullmatch(name) is not None and b"\r" not in value.rstrip(b"\r\n")
+    return (
+        bool(colon)
+        and _FIELD_NAME.fullmatch(name) is not None
+        and b"\r" not in value.rstrip(b"\r\n")
+    )
 
 
 def may_begin_block(line: bytes) -> bool:
     """Whether the line, including its line end, may be the first line of a header block.
 
-    A log line such as `INFO: started` has the form of a field too. A field that this transport does not define counts
-    only if its line ends with CRLF and contains no field that the transport defines.
+    A log line such as `INFO: started` has the form of a field too. A field that this transport does
+    not define counts only if its line ends with CRLF and contains no field that the transport
+    defines.
     """
     if not is_header_field(line):
         return False
-    return _KNOWN_FIELD.match(line) is not None or (line.endswith(b"\r\n") and NEXT_MESSAGE.search(line) is None)
+    return _KNOWN_FIELD.match(line) is not None or (
+        line.endswith(b"\r\n") and NEXT_MESSAGE.search(line) is None
+    )
 
 
 @lru_cache(256)
 def parse_block(block: bytes) -> StdioHead:
     """Parse a header block: fields followed by an empty line."""
     parted = (line.partition(b":") for line in block.split(b"\n"))
-    headers = tuple((name.rstrip(b" \t"), value.strip(b" \t\r")) for name, colon, value in parted if colon)
+    headers = tuple(
+        (name.rstrip(b" \t"), value.strip(b" \t\r")) for name, colon, value in parted if colon
+    )
     values = {value for name, value in headers if name.lower() == b"content-length"}
     value = values.pop() if len(values) == 1 else b""
     length = int(value) if value.isdigit() and len(value) <= _MAX_LENGTH_DIGITS else -1
@@ -60,7 +70,8 @@ def parse_block(block: bytes) -> StdioHead:
 
 @lru_cache(256)
 def framing_of_block(block: bytes, size: int) -> str:
-    """Return the block as recorded for a message with a content of `size` bytes (`wire.Framed.framing`)."""
+    """Return the block as recorded for a message with a content of `size` bytes
+    (`wire.Framed.framing`)."""
     right, lines = b"%d" % size, []
     for line in block.split(b"\n"):
         name, colon, value = line.partition(b":")

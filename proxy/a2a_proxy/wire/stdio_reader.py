@@ -1,9 +1,9 @@
 """Decodes one direction of a pipe into messages and stray lines.
 
-A message ends at its length. If its bytes up to there are not exactly one JSON value, the length is wrong, and the end
-of the value counts instead: within the length, or beyond it (if the sender counted characters). A header line of the
-next message within the length ends the message too, because no JSON contains one. So the following messages are read in
-any case.
+A message ends at its length. If its bytes up to there are not exactly one JSON value, the length is
+wrong, and the end of the value counts instead: within the length, or beyond it (if the sender
+counted characters). A header line of the next message within the length ends the message too,
+because no JSON contains one. So the following messages are read in any case.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from a2a_proxy.wire.stdio_head import NEXT_MESSAGE, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
 MAX_HEADER_LINE = 8 << 10
-"""Longest line of a header block, bytes; longer lines are stray output (or newline-delimited JSON)."""
+"""Longest line of a header block, bytes; longer lines are stray output (or newline-delimited
+JSON)."""
 MAX_HEADER_BLOCK = 16 << 10
 """Largest header block, bytes."""
 _MAX_BEYOND_LENGTH = 64 << 10
-"""Bytes searched for the end of a message past its length, in addition to three times the length (4 bytes per
-character)."""
+"""Bytes searched for the end of a message past its length, in addition to three times the length (4
+bytes per character)."""
 _MAX_NEXT_MATCH = 512
 """More bytes than any match of `NEXT_MESSAGE` has."""
 _MAX_TRAILING_BLANKS = 64
@@ -45,7 +46,9 @@ class PipeReader:
     Memory is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header block.
     """
 
-    def __init__(self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
+    def __init__(
+        self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
+    ) -> None:
         self._direction = direction
         self._limit, self._keep = limit, keep
         self._buffer = PipeBuffer()
@@ -86,11 +89,13 @@ class PipeReader:
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
         """Read the rest: no more bytes follow."""
-        while (self._buffer.data or self._bulk_body or self._long_line) and self._read_step(at, True, out):
+        while (self._buffer.data or self._bulk_body or self._long_line) and self._read_step(
+            at, True, out
+        ):
             pass
         self._strays.end_row(at, out)
 
-    # --- steps: each returns True if it consumed bytes or changed state --------------------------------------------
+    # --- steps: each returns True if it consumed bytes or changed state
 
     def _read_step(self, at: int, last: bool, out: list[WireEvent]) -> bool:
         if self._bulk_body is not None:
@@ -125,11 +130,17 @@ class PipeReader:
         return True
 
     def _read_header(self, first: int, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """Read a header block whose first line ends at `first`. If it is not a valid block, that line is stray."""
+        """Read a header block whose first line ends at `first`. If it is not a valid block, that
+        line is stray."""
         buf, pos = self._buffer.data, first
         while True:
             lf = buf.find(b"\n", pos, pos + MAX_HEADER_LINE)
-            if lf < 0 and len(buf) - pos < MAX_HEADER_LINE and len(buf) < MAX_HEADER_BLOCK and not last:
+            if (
+                lf < 0
+                and len(buf) - pos < MAX_HEADER_LINE
+                and len(buf) < MAX_HEADER_BLOCK
+                and not last
+            ):
                 return False
             line = bytes(buf[pos : lf + 1])
             if line in (b"\r\n", b"\n"):
@@ -152,7 +163,9 @@ class PipeReader:
         cut = self._find_next_message(start, min(stop, start + self._limit, len(buf)))
         if cut < 0 and head.length > self._limit and len(buf) - start > self._limit:
             self._bulk_body, self._bulk_left = BodyCollector(self._limit, self._keep), head.length
-            self._bulk_body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
+            self._bulk_body.add(
+                b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base
+            )
             self._buffer.drop_bytes(start)
             return True
         if cut < 0 and len(buf) < stop and not last:
@@ -175,16 +188,22 @@ class PipeReader:
         elif whole:
             self._follow_extent(end, extent)
         else:
-            self._emit_headed_message(content, end, at, out, REASON_CUT_SHORT if cut >= 0 else REASON_BROKE_OFF)
+            self._emit_headed_message(
+                content, end, at, out, REASON_CUT_SHORT if cut >= 0 else REASON_BROKE_OFF
+            )
         return True
 
-    def _read_beyond_length(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _read_beyond_length(
+        self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]
+    ) -> bool:
         """Search for the end of the value beyond the length, or without a length."""
         assert self._head is not None
         buf, head = self._buffer.data, self._head
         start = head.size
         stop = start + max(head.length, 0)
-        most = stop + min(3 * head.length + _MAX_BEYOND_LENGTH if head.length >= 0 else self._limit, self._limit)
+        most = stop + min(
+            3 * head.length + _MAX_BEYOND_LENGTH if head.length >= 0 else self._limit, self._limit
+        )
         before = self._extent_read_up_to - self._buffer.base
         end = min(len(buf), most)
         pos = extent.feed(buf, before, end)
@@ -221,13 +240,17 @@ class PipeReader:
         self._scanned_up_to = self._buffer.base + end
         return found.start() if found is not None else -1
 
-    # --- lines --------------------------------------------------------------------------------------------------
+    # --- lines
 
     def _read_json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """Read a line that begins like JSON: it may hold one message, several, or none."""
         buf = self._buffer.data
         start = _end_of_match(_BLANKS, buf, 0, stop)
-        text = b"" if self._buffer.base < self._not_single_up_to else bytes(buf[start:stop]).rstrip(b" \t\r\n")
+        text = (
+            b""
+            if self._buffer.base < self._not_single_up_to
+            else bytes(buf[start:stop]).rstrip(b" \t\r\n")
+        )
         if not _is_one_json_value(text):
             self._not_single_up_to = self._buffer.base + stop
             extent = JsonExtent()
@@ -244,17 +267,26 @@ class PipeReader:
         self._buffer.drop_bytes(stop)
 
     def _take_stray_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
-        """Emit a line outside messages. It may end with a header field if its writer left out the line end."""
-        found = NEXT_MESSAGE.search(self._buffer.data, 1, stop) if self._buffer.base >= self._stray_up_to else None
+        """Emit a line outside messages. It may end with a header field if its writer left out the
+        line end."""
+        found = (
+            NEXT_MESSAGE.search(self._buffer.data, 1, stop)
+            if self._buffer.base >= self._stray_up_to
+            else None
+        )
         if found is not None:
             stop = found.start()
         line = LineCollector(self._keep)
-        line.take_up_to_lf(self._buffer.data[:stop], 0, self._buffer.first_byte_time(), self._buffer.base)
+        line.take_up_to_lf(
+            self._buffer.data[:stop], 0, self._buffer.first_byte_time(), self._buffer.base
+        )
         line.finish(at)
         self._strays.add(line, self._framed, at, out)
         self._buffer.drop_bytes(stop)
 
-    def _take_long_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _take_long_line(
+        self, line: LineCollector, at: int, last: bool, out: list[WireEvent]
+    ) -> bool:
         """Consume a line too long to be examined."""
         if not line.end:
             line.body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
@@ -272,7 +304,7 @@ class PipeReader:
         out.append(Framed(*place, body.data[: self._keep], (), f"\0{line.ending}", "", *facts))
         return True
 
-    # --- messages -----------------------------------------------------------------------------------------------
+    # --- messages
 
     def _take_bulk(self, body: BodyCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Consume a message too large to be kept; its length is assumed to be right."""
@@ -289,13 +321,22 @@ class PipeReader:
         place = (self._direction, body.began, at, body.start, body.end)
         framing = stdio_head.framing_of_block(self._header_block, body.size)
         out.append(
-            Framed(*place, data, self._head.headers, framing, REASON_BROKE_OFF if self._bulk_left else "", *facts)
+            Framed(
+                *place,
+                data,
+                self._head.headers,
+                framing,
+                REASON_BROKE_OFF if self._bulk_left else "",
+                *facts,
+            )
         )
         self._framed = True
         self._forget_message()
         return True
 
-    def _emit_headed_message(self, content: bytes, end: int, at: int, out: list[WireEvent], broken: str = "") -> None:
+    def _emit_headed_message(
+        self, content: bytes, end: int, at: int, out: list[WireEvent], broken: str = ""
+    ) -> None:
         """Emit a message with a header block that ends at `end`."""
         assert self._head is not None
         self._framed = True
@@ -306,16 +347,29 @@ class PipeReader:
         self._forget_message()
 
     def _emit_message(
-        self, data: bytes, headers: Headers, framing: str, broken: str, end: int, at: int, out: list[WireEvent]
+        self,
+        data: bytes,
+        headers: Headers,
+        framing: str,
+        broken: str,
+        end: int,
+        at: int,
+        out: list[WireEvent],
     ) -> None:
         self._strays.end_row(at, out)
-        place = (self._direction, self._buffer.first_byte_time(), at, self._buffer.base, self._buffer.base + end)
+        place = (
+            self._direction,
+            self._buffer.first_byte_time(),
+            at,
+            self._buffer.base,
+            self._buffer.base + end,
+        )
         out.append(Framed(*place, data, headers, framing, broken, len(data)))
 
     def _forget_message(self) -> None:
         self._head = self._extent = self._bulk_body = None
 
-    # --- across a restart -----------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""

@@ -1,7 +1,7 @@
 """Stray lines between the messages of a pipe: the first ones reported singly, the rest in blocks.
 
-An agent that prints a line now and then shows where it does so. For an agent that floods the pipe with text, a frame
-per line would make the recording many times as large as the text.
+An agent that prints a line now and then shows where it does so. For an agent that floods the pipe
+with text, a frame per line would make the recording many times as large as the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ MAX_BLOCK_SIZE = 16 << 10
 
 
 class StrayLines:
-    """Stray lines of one direction. A block ends when it is full, at the next message, and at the end of the pipe."""
+    """Stray lines of one direction. A block ends when it is full, at the next message, and at the
+    end of the pipe."""
 
     __slots__ = ("_block", "_direction", "_ending", "_lines_in_row")
 
@@ -35,8 +36,8 @@ class StrayLines:
     def add(self, line: LineCollector, framed: bool, at: int, out: list[WireEvent]) -> None:
         """Add a whole line that arrived at `at` (ns).
 
-        `framed` is True after a message with a header block, where an empty line is stray output; elsewhere an empty
-        line means nothing.
+        `framed` is True after a message with a header block, where an empty line is stray output;
+        elsewhere an empty line means nothing.
         """
         body = line.body
         if self._block is None and not (framed or body.data.strip()):
@@ -66,7 +67,11 @@ class StrayLines:
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
-        return {"row": self._lines_in_row, "block": self._block and self._block.save(), "ending": self._ending}
+        return {
+            "row": self._lines_in_row,
+            "block": self._block and self._block.save(),
+            "ending": self._ending,
+        }
 
     @classmethod
     def restore(cls, direction: Direction, state: dict[str, Any]) -> StrayLines:

@@ -50,7 +50,9 @@ def test_a_message_has_members_required_ones_lists_that_are_filled_and_groups() 
     ]
     assert message.one_of == ()
     assert shapes["TaskStatus"].members["timestamp"] == ShapeMember(JsonKind.STAMP)
-    assert shapes["AgentCard"].members["securitySchemes"] == ShapeMember(JsonKind.MAP, "SecurityScheme")
+    assert shapes["AgentCard"].members["securitySchemes"] == ShapeMember(
+        JsonKind.MAP, "SecurityScheme"
+    )
     assert shapes["ListTasksResponse"].members["pageSize"] == ShapeMember(JsonKind.INT32)
     assert shapes["TaskArtifactUpdateEvent"].members["append"] == ShapeMember(JsonKind.BOOL)
     assert "TASK_STATE_WORKING" in make_grammar("1.0", False).enums["TaskState"]

@@ -21,7 +21,8 @@ OLD_PATH = "/.well-known/agent.json"
 
 
 def serve(**bodies: str | int) -> Answer:
-    """An agent with a body, or a status, for each path: `card` and `old` are the well-known ones, `any` the rest."""
+    """An agent with a body, or a status, for each path: `card` and `old` are the well-known ones,
+    `any` the rest."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         name = {PATH: "card", OLD_PATH: "old"}.get(request.path, "any")
@@ -69,7 +70,11 @@ async def test_a_path_is_the_only_one() -> None:
 @pytest.mark.parametrize(
     ("body", "message", "hint"),
     [
-        ("<!DOCTYPE html><title>x", "agent-card.json is an HTML page, not an agent card", "one JSON object"),
+        (
+            "<!DOCTYPE html><title>x",
+            "agent-card.json is an HTML page, not an agent card",
+            "one JSON object",
+        ),
         (" \n<HTML>", "is an HTML page", "check the URL"),
         ("", "is empty, not an agent card", "check the URL"),
         ("[1]", "is JSON, but not an object, so it is not an agent card", "check the URL"),
@@ -99,7 +104,9 @@ def redirect(location: str, status: int = 302) -> Answer:
         if request.path == "/there":
             return web.Response(text="{}")
         port = request.transport.get_extra_info("sockname")[1]  # type: ignore[union-attr]
-        return web.Response(status=status, headers={"Location": location.replace("PORT", str(port))})
+        return web.Response(
+            status=status, headers={"Location": location.replace("PORT", str(port))}
+        )
 
     return answer
 
@@ -162,7 +169,9 @@ async def test_nobody_listens(unused_tcp_port: int) -> None:
     assert "s3cret" not in wrong.value.message + wrong.value.hint
 
 
-@pytest.mark.parametrize("address", ["ftp://host/", "http://", "http://[x", "://x", "http://ann:s3cret@[x?k=s3cret"])
+@pytest.mark.parametrize(
+    "address", ["ftp://host/", "http://", "http://[x", "://x", "http://ann:s3cret@[x?k=s3cret"]
+)
 async def test_an_invalid_url(address: str) -> None:
     with pytest.raises(UserError, match="not an http or https URL") as wrong:
         await fetch_card(address)
@@ -200,7 +209,10 @@ async def test_credentials_follow_a_redirect_to_the_same_port_only() -> None:
         asked.append(request.headers.get("Authorization"))
         return web.Response(text="{}")
 
-    async with http_agent(other) as there, http_agent(redirect(f"http://127.0.0.1:{there}/x")) as port:
+    async with (
+        http_agent(other) as there,
+        http_agent(redirect(f"http://127.0.0.1:{there}/x")) as port,
+    ):
         await fetch_card(f"http://ann:s3cret@127.0.0.1:{port}")
     assert asked == [None]
 
@@ -220,12 +232,16 @@ def test_printable_url(url: str, printed: str) -> None:
 
 async def test_an_untrusted_certificate() -> None:
     async with http_agent(serve(), trustme.CA().issue_cert("127.0.0.1")) as port:
-        with pytest.raises(UserError, match="certificate is not accepted: unable to get local issuer") as wrong:
+        with pytest.raises(
+            UserError, match="certificate is not accepted: unable to get local issuer"
+        ) as wrong:
             await fetch_card(f"https://127.0.0.1:{port}")
     assert "SSL_CERT_FILE" in wrong.value.hint
 
 
-async def test_a_certificate_with_a_common_name_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_certificate_with_a_common_name_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It names no host, although its CA is trusted."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -237,7 +253,9 @@ async def test_a_certificate_with_a_common_name_only(monkeypatch: pytest.MonkeyP
         url = f"https://localhost:{port}"
         with pytest.raises(UserError, match="certificate is not accepted: hostname mismatch"):
             await fetch_card(url)
-        (found,) = await probe_interfaces(card(supportedInterfaces=[{"url": url, "protocolBinding": "JSONRPC"}]))
+        (found,) = await probe_interfaces(
+            card(supportedInterfaces=[{"url": url, "protocolBinding": "JSONRPC"}])
+        )
         assert (found.verdict, found.words.partition(", ")[0]) == (
             Verdict.FAILS,
             "its certificate is not accepted: hostname mismatch",

@@ -34,7 +34,9 @@ async def probe_one(*entries: Json) -> ProbeResult:
     return found
 
 
-def reply(body: object, status: int = 200, **headers: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def reply(
+    body: object, status: int = 200, **headers: str
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def answer(_: web.Request) -> web.StreamResponse:
         text = body if isinstance(body, str) else json.dumps(body)
         kind = "text/html" if isinstance(body, str) else "application/json"
@@ -43,13 +45,15 @@ def reply(body: object, status: int = 200, **headers: str) -> Callable[[web.Requ
     return answer
 
 
-async def probe_http(body: object, binding: str, status: int = 200, **headers: str) -> tuple[Verdict, str]:
+async def probe_http(
+    body: object, binding: str, status: int = 200, **headers: str
+) -> tuple[Verdict, str]:
     async with http_agent(reply(body, status, **headers)) as port:
         found = await probe_one(entry(f"http://127.0.0.1:{port}/a", binding))
     return found.verdict, found.words
 
 
-# --- the request ----------------------------------------------------------------------------------------------------
+# --- the request
 
 
 class Heard:
@@ -59,13 +63,18 @@ class Heard:
         self.requests: list[tuple[str, str, dict[str, str], str]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.requests.append((request.method, request.path_qs, dict(request.headers), await request.text()))
+        self.requests.append(
+            (request.method, request.path_qs, dict(request.headers), await request.text())
+        )
         return web.Response(status=404)
 
 
-@pytest.mark.parametrize(("version", "method"), [("1.0", "GetTask"), ("0.3", "tasks/get"), ("", "GetTask")])
+@pytest.mark.parametrize(
+    ("version", "method"), [("1.0", "GetTask"), ("0.3", "tasks/get"), ("", "GetTask")]
+)
 async def test_jsonrpc_request(version: str, method: str) -> None:
-    """GetTask of a random id, in the dialect of the interface, at the URL as it is, without credentials."""
+    """GetTask of a random id, in the dialect of the interface, at the URL as it is, without
+    credentials."""
     heard = Heard()
     async with http_agent(heard.answer) as port:
         for _ in range(2):
@@ -82,7 +91,11 @@ async def test_jsonrpc_request(version: str, method: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "more", "path"),
-    [("1.0", {}, "/a/tasks/"), ("0.3", {}, "/a/v1/tasks/"), ("1.0", {"tenant": "t"}, "/a/t/tasks/")],
+    [
+        ("1.0", {}, "/a/tasks/"),
+        ("0.3", {}, "/a/v1/tasks/"),
+        ("1.0", {"tenant": "t"}, "/a/t/tasks/"),
+    ],
 )
 async def test_rest_request(version: str, more: dict[str, str], path: str) -> None:
     heard = Heard()
@@ -104,17 +117,22 @@ async def test_interfaces_of_both_forms_are_probed_once() -> None:
             "supportedInterfaces[0].url",
             "supportedInterfaces[1].url",
         ]
-        old = {"url": url, "additionalInterfaces": [{"url": f"{url}rest", "transport": "HTTP+JSON"}]}
+        old = {
+            "url": url,
+            "additionalInterfaces": [{"url": f"{url}rest", "transport": "HTTP+JSON"}],
+        }
         before = await probe_interfaces(old)
         old["protocolVersion"] = "0.3.0"
         probed = await probe_interfaces(old)
-    methods = sorted(json.loads(text)["method"] for verb, _, _, text in heard.requests if verb == "POST")
+    methods = sorted(
+        json.loads(text)["method"] for verb, _, _, text in heard.requests if verb == "POST"
+    )
     assert methods == ["GetTask", "tasks/get", "tasks/get", "tasks/get"]
     assert [each.label.partition(" at ")[0] for each in probed] == ["JSONRPC 0.3", "HTTP+JSON 0.3"]
     assert [each.label.partition(" at ")[0] for each in before] == ["JSONRPC 0.2", "HTTP+JSON 0.2"]
 
 
-# --- JSON-RPC and REST ----------------------------------------------------------------------------------------------
+# --- JSON-RPC and REST
 
 
 def envelope(**members: object) -> Json:
@@ -126,8 +144,18 @@ def envelope(**members: object) -> Json:
     [
         (envelope(error=NOT_FOUND), 200, Verdict.ANSWERS, "TASK_NOT_FOUND -32001: no such task"),
         (envelope(error={"code": -32001}), 404, Verdict.ANSWERS, "TASK_NOT_FOUND -32001"),
-        (envelope(error={"code": -32601, "message": "x"}), 200, Verdict.FAILS, "METHOD_NOT_FOUND -32601: x"),
-        (envelope(error={"code": -32009, "message": "x"}), 200, Verdict.FAILS, "VERSION_NOT_SUPPORTED -32009: x"),
+        (
+            envelope(error={"code": -32601, "message": "x"}),
+            200,
+            Verdict.FAILS,
+            "METHOD_NOT_FOUND -32601: x",
+        ),
+        (
+            envelope(error={"code": -32009, "message": "x"}),
+            200,
+            Verdict.FAILS,
+            "VERSION_NOT_SUPPORTED -32009: x",
+        ),
         (
             envelope(error={"code": -32603, "message": [1]}),
             500,
@@ -144,7 +172,12 @@ def envelope(**members: object) -> Json:
         ({}, 401, Verdict.ANSWERS, "requires authentication (status 401)"),
         ("<html>", 403, Verdict.ANSWERS, "requires authentication (status 403)"),
         ("<html>", 200, Verdict.FAILS, "status 200 with text/html, which is not JSON-RPC"),
-        ({"detail": "x"}, 404, Verdict.FAILS, "status 404 with application/json, which is not JSON-RPC"),
+        (
+            {"detail": "x"},
+            404,
+            Verdict.FAILS,
+            "status 404 with application/json, which is not JSON-RPC",
+        ),
     ],
 )
 async def test_jsonrpc_answers(body: object, status: int, verdict: Verdict, words: str) -> None:
@@ -154,12 +187,32 @@ async def test_jsonrpc_answers(body: object, status: int, verdict: Verdict, word
 @pytest.mark.parametrize(
     ("body", "status", "verdict", "words"),
     [
-        (rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND"), 404, Verdict.ANSWERS, "TASK_NOT_FOUND 404: it failed"),
-        (rest_error(404, "NOT_FOUND", "", details=[]), 404, Verdict.ANSWERS, "NOT_FOUND 404: it failed"),
+        (
+            rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND"),
+            404,
+            Verdict.ANSWERS,
+            "TASK_NOT_FOUND 404: it failed",
+        ),
+        (
+            rest_error(404, "NOT_FOUND", "", details=[]),
+            404,
+            Verdict.ANSWERS,
+            "NOT_FOUND 404: it failed",
+        ),
         ({"message": "Task not found"}, 404, Verdict.ANSWERS, "404: Task not found"),
-        ({"detail": "Not Found"}, 404, Verdict.FAILS, "which is not an A2A error: nothing is served at this path"),
+        (
+            {"detail": "Not Found"},
+            404,
+            Verdict.FAILS,
+            "which is not an A2A error: nothing is served at this path",
+        ),
         ("404 page", 404, Verdict.FAILS, "status 404 with text/html, which is not a JSON object"),
-        (rest_error(400, "X", "VERSION_NOT_SUPPORTED"), 400, Verdict.FAILS, "VERSION_NOT_SUPPORTED 400: it failed"),
+        (
+            rest_error(400, "X", "VERSION_NOT_SUPPORTED"),
+            400,
+            Verdict.FAILS,
+            "VERSION_NOT_SUPPORTED 400: it failed",
+        ),
         (rest_error(500, "INTERNAL", "", details=[]), 500, Verdict.ODD, "INTERNAL 500: it failed"),
         ({"id": "1"}, 200, Verdict.ODD, "returns status 200 for a task that cannot exist"),
         ({}, 401, Verdict.ANSWERS, "requires authentication (status 401)"),
@@ -172,7 +225,9 @@ async def test_rest_answers(body: object, status: int, verdict: Verdict, words: 
 
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
-async def test_http_that_does_not_answer(binding: str, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_http_that_does_not_answer(
+    binding: str, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A port on which nothing listens, a redirect, an agent that hangs, one that disconnects."""
     refused = await probe_one(entry(f"http://127.0.0.1:{unused_tcp_port}", binding))
     assert (refused.verdict, refused.words) == (Verdict.FAILS, "connection refused")
@@ -188,9 +243,18 @@ async def test_http_that_does_not_answer(binding: str, unused_tcp_port: int, mon
 
     monkeypatch.setattr(probe, "FETCH_SECONDS", 0.1)
     async with http_agent(hang) as port:
-        slow, cut = [await probe_one(entry(f"http://127.0.0.1:{port}/{path}", binding)) for path in ("slow", "cut")]
-    assert (slow.verdict, slow.words) == (Verdict.FAILS, f"no answer within {fetch.FETCH_SECONDS:.0f} s")
-    assert (cut.verdict, cut.words) == (Verdict.FAILS, "it closed the connection before the end of its answer")
+        slow, cut = [
+            await probe_one(entry(f"http://127.0.0.1:{port}/{path}", binding))
+            for path in ("slow", "cut")
+        ]
+    assert (slow.verdict, slow.words) == (
+        Verdict.FAILS,
+        f"no answer within {fetch.FETCH_SECONDS:.0f} s",
+    )
+    assert (cut.verdict, cut.words) == (
+        Verdict.FAILS,
+        "it closed the connection before the end of its answer",
+    )
 
 
 async def test_a_large_answer_is_not_read_to_its_end() -> None:
@@ -207,13 +271,15 @@ async def test_a_large_answer_is_not_read_to_its_end() -> None:
     assert found.verdict is Verdict.FAILS
 
 
-# --- gRPC -----------------------------------------------------------------------------------------------------------
+# --- gRPC
 
 Call = Callable[[bytes, Any], Awaitable[bytes]]
 
 
 @contextlib.asynccontextmanager
-async def grpc_agent(answer: Call, method: str = "/lf.a2a.v1.A2AService/GetTask") -> AsyncIterator[int]:
+async def grpc_agent(
+    answer: Call, method: str = "/lf.a2a.v1.A2AService/GetTask"
+) -> AsyncIterator[int]:
     """An agent with one method."""
 
     class Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
@@ -235,8 +301,12 @@ def failing(code: grpc.StatusCode, reason: str = "") -> Call:
         if reason:
             status: Any = message_class("rpc", "google.rpc.Status")(code=code.value[0])
             info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=reason)
-            status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())
-            context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+            status.details.add(
+                type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString()
+            )
+            context.set_trailing_metadata(
+                (("grpc-status-details-bin", status.SerializeToString()),)
+            )
         await context.abort(code, "it failed: 100 %")
         raise AssertionError
 
@@ -253,15 +323,21 @@ async def probe_grpc(answer: Call, form: str = "127.0.0.1:{}") -> tuple[Verdict,
 @pytest.mark.parametrize(
     ("code", "reason", "verdict", "words"),
     [
-        ("NOT_FOUND", "TASK_NOT_FOUND", Verdict.ANSWERS, "TASK_NOT_FOUND NOT_FOUND: it failed: 100 %"),
+        ("NOT_FOUND", "TASK_NOT_FOUND", Verdict.ANSWERS,
+         "TASK_NOT_FOUND NOT_FOUND: it failed: 100 %"),
         ("NOT_FOUND", "", Verdict.ANSWERS, "NOT_FOUND: it failed: 100 %"),
-        ("UNAUTHENTICATED", "", Verdict.ANSWERS, "requires authentication (UNAUTHENTICATED: it failed: 100 %)"),
-        ("PERMISSION_DENIED", "", Verdict.ANSWERS, "requires authentication (PERMISSION_DENIED: it failed: 100 %)"),
-        ("UNIMPLEMENTED", "VERSION_NOT_SUPPORTED", Verdict.FAILS, "VERSION_NOT_SUPPORTED UNIMPLEMENTED: it fai"),
+        ("UNAUTHENTICATED", "", Verdict.ANSWERS,
+         "requires authentication (UNAUTHENTICATED: it failed: 100 %)"),
+        ("PERMISSION_DENIED", "", Verdict.ANSWERS,
+         "requires authentication (PERMISSION_DENIED: it failed: 100 %)"),
+        ("UNIMPLEMENTED", "VERSION_NOT_SUPPORTED", Verdict.FAILS,
+         "VERSION_NOT_SUPPORTED UNIMPLEMENTED: it fai"),
         ("INTERNAL", "", Verdict.ODD, "INTERNAL: it failed: 100 %"),
     ],
 )  # fmt: skip
-async def test_grpc_answers(form: str, code: str, reason: str, verdict: Verdict, words: str) -> None:
+async def test_grpc_answers(
+    form: str, code: str, reason: str, verdict: Verdict, words: str
+) -> None:
     found, said = await probe_grpc(failing(grpc.StatusCode[code], reason), form)
     assert found is verdict
     assert said.startswith(words)
@@ -276,7 +352,10 @@ async def test_grpc_request() -> None:
         return from_dict("1.0", "Task", {"id": "1"}).SerializeToString()
 
     found = await probe_grpc(answer)
-    assert found == (Verdict.ODD, "returns a task for an id that cannot exist; expected TASK_NOT_FOUND")
+    assert found == (
+        Verdict.ODD,
+        "returns a task for an id that cannot exist; expected TASK_NOT_FOUND",
+    )
     ((data, metadata),) = heard
     request: Any = message_class("1.0", "GetTaskRequest").FromString(data)
     assert re.fullmatch(UUID, request.id)
@@ -286,7 +365,10 @@ async def test_grpc_request() -> None:
 async def test_grpc_of_0_3_is_another_service() -> None:
     async with grpc_agent(failing(grpc.StatusCode.NOT_FOUND), "/a2a.v1.A2AService/GetTask") as port:
         old = card(
-            supportedInterfaces=None, url=f"127.0.0.1:{port}", preferredTransport="GRPC", protocolVersion="0.3.0"
+            supportedInterfaces=None,
+            url=f"127.0.0.1:{port}",
+            preferredTransport="GRPC",
+            protocolVersion="0.3.0",
         )
         (before,) = await probe_interfaces(old)
         now = await probe_one(entry(f"127.0.0.1:{port}", "GRPC"))
@@ -295,7 +377,9 @@ async def test_grpc_of_0_3_is_another_service() -> None:
     assert now.words.startswith("UNIMPLEMENTED")
 
 
-async def test_grpc_that_does_not_answer(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_grpc_that_does_not_answer(
+    unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A port on which nothing listens, an agent that hangs, HTTP/1.1, TLS to a plain port."""
     refused = await probe_one(entry(f"127.0.0.1:{unused_tcp_port}", "GRPC"))
     assert (refused.verdict, refused.words) == (Verdict.FAILS, "connection refused (without TLS)")
@@ -309,12 +393,15 @@ async def test_grpc_that_does_not_answer(unused_tcp_port: int, monkeypatch: pyte
     assert (verdict, words) == (Verdict.FAILS, f"no answer within {fetch.FETCH_SECONDS:.0f} s")
     async with http_agent(reply({})) as port:
         plain = await probe_one(entry(f"127.0.0.1:{port}", "GRPC"))
-    assert (plain.verdict, plain.words) == (Verdict.FAILS, "it does not speak HTTP/2 on this port (without TLS)")
+    assert (plain.verdict, plain.words) == (
+        Verdict.FAILS,
+        "it does not speak HTTP/2 on this port (without TLS)",
+    )
     found = await probe_grpc(hang, "https://127.0.0.1:{}")
     assert found == (Verdict.FAILS, "the TLS handshake failed (with TLS)")
 
 
-# --- what is not probed ---------------------------------------------------------------------------------------------
+# --- what is not probed
 
 
 @pytest.mark.parametrize(
@@ -337,7 +424,10 @@ async def test_not_probed(url: str, binding: str, words: str) -> None:
 async def test_only_the_first_interfaces_are_probed() -> None:
     heard = Heard()
     async with http_agent(heard.answer) as port:
-        many = [entry(f"http://127.0.0.1:{port}/{number}", "JSONRPC") for number in range(MAX_PROBES + 2)]
+        many = [
+            entry(f"http://127.0.0.1:{port}/{number}", "JSONRPC")
+            for number in range(MAX_PROBES + 2)
+        ]
         found = await probe_interfaces(card(supportedInterfaces=many))
     assert len(heard.requests) == MAX_PROBES
     assert [each.verdict for each in found].count(Verdict.SKIPPED) == 2

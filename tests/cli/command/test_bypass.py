@@ -48,9 +48,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
         def begin(*ports: int) -> int:
             command = [sys.executable, "-c", _TREE, str(script), *map(str, ports)]
-            variables = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
+            variables = {
+                **os.environ,
+                "HTTP_PROXY": "http://127.0.0.1:9",
+                "NO_PROXY": "",
+                "no_proxy": "",
+            }
             child = running.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+                subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
+                )
             )
             assert child.stdin is not None
             assert child.stdout is not None
@@ -63,13 +70,18 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def ports() -> Iterator[tuple[int, int]]:
-    """Two listening ports of this process: of the proxy, and of an agent that somebody else runs."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+    """Two listening ports of this process: of the proxy, and of an agent that somebody else
+    runs."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
         yield one.getsockname()[1], two.getsockname()[1]
 
 
 def test_connections_past_the_proxy_are_reported_once(start: Start, ports: tuple[int, int]) -> None:
-    """By a descendant of the command, which has the name of its script; those to the proxy are left out."""
+    """By a descendant of the command, which has the name of its script; those to the proxy are left
+    out."""
     proxy, agent = ports
     lines: list[tuple[str, str]] = []
     command = start(proxy, agent, agent, proxy)
@@ -106,7 +118,10 @@ def test_accepted_connections_are_not_reported(tmp_path: Path) -> None:
     script.write_text(_AGENT)
     lines: list[str] = []
     with subprocess.Popen(
-        [sys.executable, "-c", _TREE, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _TREE, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -123,7 +138,9 @@ def test_accepted_connections_are_not_reported(tmp_path: Path) -> None:
     assert lines == []
 
 
-def test_targets_are_limited(start: Start, ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_limited(
+    start: Start, ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bypass, "_MAX_TARGETS", 1)
     lines: list[str] = []
     command = start(*ports)
@@ -135,7 +152,9 @@ def test_targets_are_limited(start: Start, ports: tuple[int, int], monkeypatch: 
 def test_a_command_that_has_ended_has_no_connections() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
-    watch = BypassWatch(child.pid, (), lambda *_: pytest.fail("nothing can be past the proxy"), child.pid)
+    watch = BypassWatch(
+        child.pid, (), lambda *_: pytest.fail("nothing can be past the proxy"), child.pid
+    )
     watch.look()
 
 
@@ -148,7 +167,9 @@ def test_the_guard_ended_processes_and_those_that_record_are_left_out() -> None:
         watch = BypassWatch(guard, (), lambda *_: None)
         running = watch.list_processes()
         assert f"sleep (pid {orphan})" in running
-        assert not [line for line in running if f"pid {helper.pid})" in line or f"pid {guard})" in line]
+        assert not [
+            line for line in running if f"pid {helper.pid})" in line or f"pid {guard})" in line
+        ]
     os.kill(orphan, signal.SIGKILL)
     os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT)
     assert f"sleep (pid {orphan})" not in watch.list_processes()

@@ -42,12 +42,15 @@ def learn(processes: ClientProcesses, client: str, listener: str) -> ClientProce
 
 
 def test_the_process_and_its_ports_are_found(server: socket.socket, tmp_path: Path) -> None:
-    """A process that listens, and connects to the proxy; found again faster, because it is known."""
+    """A process that listens, and connects to the proxy; found again faster, because it is
+    known."""
     script = tmp_path / "planner.py"
     script.write_text(_AGENT)
     processes = ClientProcesses()
     command = [sys.executable, str(script), str(server.getsockname()[1])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         listening, connected = map(int, child.stdout.readline().split())
@@ -102,7 +105,11 @@ def test_few_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     processes = ClientProcesses()
     for port in (1, 2, 3):
         assert learn(processes, f"127.0.0.1:{port}", "127.0.0.1:9") is not None
-    assert [processes.get(f"127.0.0.1:{port}") is not None for port in (1, 2, 3)] == [False, True, True]
+    assert [processes.get(f"127.0.0.1:{port}") is not None for port in (1, 2, 3)] == [
+        False,
+        True,
+        True,
+    ]
     processes.close()
 
 

@@ -34,7 +34,12 @@ def test_all_traffic_goes_to_the_proxy() -> None:
     [
         ({"http_proxy": "http://proxy:3128"}, "http_proxy=http://proxy:3128", "proxy:3128", ""),
         ({"HTTP_PROXY": "http://b:2", "https_proxy": "a:1"}, "https_proxy=a:1", "a:1", ""),
-        ({"ALL_PROXY": "http://me:sec%40ret@proxy:1080/"}, "ALL_PROXY=http://proxy:1080/", "proxy:1080", "me:sec@ret"),
+        (
+            {"ALL_PROXY": "http://me:sec%40ret@proxy:1080/"},
+            "ALL_PROXY=http://proxy:1080/",
+            "proxy:1080",
+            "me:sec@ret",
+        ),
     ],
 )
 def test_a_proxy_of_the_environment_becomes_the_upstream_proxy(
@@ -48,12 +53,16 @@ def test_a_proxy_of_the_environment_becomes_the_upstream_proxy(
     assert (found.proxy.address.address, found.proxy.credentials) == (address, credentials)
 
 
-@pytest.mark.parametrize("environment", [{}, {"HTTP_PROXY": "", "NO_PROXY": "x"}, {"grpc_proxy": "http://b:2"}])
+@pytest.mark.parametrize(
+    "environment", [{}, {"HTTP_PROXY": "", "NO_PROXY": "x"}, {"grpc_proxy": "http://b:2"}]
+)
 def test_an_environment_without_a_proxy(environment: dict[str, str]) -> None:
     assert find_proxy(environment) is None
 
 
-@pytest.mark.parametrize("url", ["socks5://me:secret@proxy:1080", "http://me:secret@proxy:1/path", "me:secret@:x"])
+@pytest.mark.parametrize(
+    "url", ["socks5://me:secret@proxy:1080", "http://me:secret@proxy:1/path", "me:secret@:x"]
+)
 def test_a_proxy_that_cannot_be_used_is_named_without_credentials(url: str) -> None:
     found = find_proxy({"HTTPS_PROXY": url})
     assert found is not None
@@ -65,7 +74,11 @@ def test_a_proxy_that_cannot_be_used_is_named_without_credentials(url: str) -> N
 @pytest.mark.parametrize(
     ("words", "direct", "proxied"),
     [
-        ("example.com", ["example.com:80", "a.example.com:443"], ["example.org:80", "notexample.com:80"]),
+        (
+            "example.com",
+            ["example.com:80", "a.example.com:443"],
+            ["example.org:80", "notexample.com:80"],
+        ),
         (".example.com, other", ["example.com:80", "a.example.com:80", "other:1"], ["x:1"]),
         ("*.example.com", ["a.example.com:80"], ["x:1"]),
         ("a:8080", ["a:8080"], ["a:80"]),
@@ -73,7 +86,11 @@ def test_a_proxy_that_cannot_be_used_is_named_without_credentials(url: str) -> N
         ("*", ["x:1", "10.0.0.5:80"], []),
         ("", ["localhost:80", "127.0.0.1:80"], ["x:1"]),
         ("10.1.2.3/8", ["10.1.2.3:80", "10.255.0.1:80"], ["11.0.0.1:80", "agent.example:80"]),
-        ("fd00::/8,192.168.7.0/24", ["[fd00::1]:80", "192.168.7.9:80"], ["[fe00::1]:80", "192.168.8.9:80"]),
+        (
+            "fd00::/8,192.168.7.0/24",
+            ["[fd00::1]:80", "192.168.7.9:80"],
+            ["[fe00::1]:80", "192.168.8.9:80"],
+        ),
     ],
 )
 def test_exceptions_are_kept(words: str, direct: list[str], proxied: list[str]) -> None:

@@ -81,7 +81,9 @@ _TREE = "sleep 60 & setsid sleep 60 & (sleep 60 &); pwd; wait"
 """A command with a child, a process in a session of its own, and an orphan."""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell a process that its parent has died")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not tell a process that its parent has died"
+)
 def test_all_processes_of_the_command_end_if_the_proxy_is_killed() -> None:
     """The guard kills them, and ends; of the guard's end the command learns alone."""
     line = [sys.executable, "-c", _LAUNCH, "start", "sh", "-c", _TREE]
@@ -109,7 +111,8 @@ def test_programs_that_cannot_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code"), [("no-such-program", EXIT_NOT_FOUND), ("/no/such", EXIT_NOT_FOUND), ("/", EXIT_NOT_RUN)]
+    ("name", "code"),
+    [("no-such-program", EXIT_NOT_FOUND), ("/no/such", EXIT_NOT_FOUND), ("/", EXIT_NOT_RUN)],
 )
 def test_a_missing_command_is_refused_before_anything_is_forked(name: str, code: int) -> None:
     with pytest.raises(UserError) as caught:

@@ -23,7 +23,10 @@ from a2a_proxy.cli.command.process_table import (
     socket_inodes,
 )
 
-_HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+_HEAD = (
+    "  sl  local_address rem_address   st tx_queue "
+    "rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+)
 
 
 def word(address: bytes) -> str:
@@ -32,7 +35,10 @@ def word(address: bytes) -> str:
 
 
 def row(local: str, remote: str, state: str, inode: int) -> str:
-    return f"   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1 0 20\n"
+    return (
+        f"   0: {local} {remote} {state} 00000000:00000000 "
+        f"00:00000000 00000000     0        0 {inode} 1 0 20\n"
+    )
 
 
 def fake_process(proc: Path, pid: int, parent: int, *words: str, name: str = "x") -> Path:
@@ -45,7 +51,8 @@ def fake_process(proc: Path, pid: int, parent: int, *words: str, name: str = "x"
 
 
 def test_sockets_of_both_families(tmp_path: Path) -> None:
-    """Listening, connected, connecting and half-closed ones; a mapped IPv4 address is an IPv4 address."""
+    """Listening, connected, connecting and half-closed ones; a mapped IPv4 address is an IPv4
+    address."""
     (tmp_path / "net").mkdir()
     here, there = word(socket.inet_aton("127.0.0.1")), word(socket.inet_aton("10.0.0.5"))
     rows = (
@@ -79,7 +86,11 @@ def test_sockets_of_both_families(tmp_path: Path) -> None:
 def test_a_system_without_tables_has_nothing(tmp_path: Path) -> None:
     """And a damaged table ends there."""
     assert read_sockets(tmp_path) == read_descendants(1, tmp_path) == []
-    assert (socket_inodes(1, tmp_path), read_name(1, tmp_path), proxy_ignorance(1, "::1", tmp_path)) == (set(), "?", "")
+    assert (
+        socket_inodes(1, tmp_path),
+        read_name(1, tmp_path),
+        proxy_ignorance(1, "::1", tmp_path),
+    ) == (set(), "?", "")
     (tmp_path / "net").mkdir()
     (tmp_path / "net/tcp").write_text(_HEAD + "   0: 1 2 3\n")
     assert read_sockets(tmp_path) == []
@@ -102,7 +113,13 @@ def test_addresses_of_connections(text: str, address: tuple[str, int]) -> None:
 
 def test_descendants_are_found_through_all_generations(tmp_path: Path) -> None:
     """Parents first, whatever their numbers and names; processes of others are left out."""
-    for pid, parent, name in ((9, 1, "a"), (3, 9, "b) S 1 1"), (5, 3, "c"), (4, 9, "d"), (8, 1, "e")):
+    for pid, parent, name in (
+        (9, 1, "a"),
+        (3, 9, "b) S 1 1"),
+        (5, 3, "c"),
+        (4, 9, "d"),
+        (8, 1, "e"),
+    ):
         fake_process(tmp_path, pid, parent, name=name)
     (tmp_path / "77").mkdir()  # has ended
     found = read_descendants(9, tmp_path)
@@ -113,7 +130,9 @@ def test_descendants_are_found_through_all_generations(tmp_path: Path) -> None:
 
 def test_inodes_of_sockets(tmp_path: Path) -> None:
     folder = fake_process(tmp_path, 7, 1)
-    for number, target in enumerate(("/dev/null", "socket:[4711]", "pipe:[1]", "socket:[x]", "socket:[12]")):
+    for number, target in enumerate(
+        ("/dev/null", "socket:[4711]", "pipe:[1]", "socket:[x]", "socket:[12]")
+    ):
         (folder / "fd" / str(number)).symlink_to(target)
     assert socket_inodes(7, tmp_path) == {4711, 12}
 
@@ -188,14 +207,28 @@ def test_reasons_for_which_a_program_ignores_the_proxy(
     ("program", "variables", "reason"),
     [
         ("curl", ["PATH=/bin", "HOME="], "its environment has no HTTP_PROXY"),
-        ("python3", ["HTTP_PROXY=http://p:1", "no_proxy=localhost"], "its environment has a NO_PROXY"),
-        ("node", ["HTTP_PROXY=http://p:1", "NO_PROXY="], "its environment has no NODE_USE_ENV_PROXY=1"),
-        ("node", ["HTTP_PROXY=http://p:1", "NODE_USE_ENV_PROXY=1"], "Node.js before 22.21 ignores proxy variables"),
+        (
+            "python3",
+            ["HTTP_PROXY=http://p:1", "no_proxy=localhost"],
+            "its environment has a NO_PROXY",
+        ),
+        (
+            "node",
+            ["HTTP_PROXY=http://p:1", "NO_PROXY="],
+            "its environment has no NODE_USE_ENV_PROXY=1",
+        ),
+        (
+            "node",
+            ["HTTP_PROXY=http://p:1", "NODE_USE_ENV_PROXY=1"],
+            "Node.js before 22.21 ignores proxy variables",
+        ),
         ("curl", ["HTTP_PROXY=http://p:1", "NO_PROXY=", "no value"], ""),
         ("curl", [], ""),
     ],
 )
-def test_the_environment_may_be_the_reason(tmp_path: Path, program: str, variables: list[str], reason: str) -> None:
+def test_the_environment_may_be_the_reason(
+    tmp_path: Path, program: str, variables: list[str], reason: str
+) -> None:
     """That with which the process was started. It is empty of a process that has ended."""
     folder = fake_process(tmp_path, 7, 1)
     (tmp_path / program).write_bytes(b"")
@@ -206,13 +239,22 @@ def test_the_environment_may_be_the_reason(tmp_path: Path, program: str, variabl
 
 def test_real_processes_and_sockets() -> None:
     """A listener of this process, connected by a process of its own."""
-    connect = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
+    connect = (
+        "import socket, sys; "
+        "s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with subprocess.Popen([sys.executable, "-c", connect, str(port)], stdin=subprocess.PIPE) as child:
+        with subprocess.Popen(
+            [sys.executable, "-c", connect, str(port)], stdin=subprocess.PIPE
+        ) as child:
             client, peer = server.accept()
             sockets = read_sockets()
-            (theirs,) = (each for each in sockets if each.local == peer and each.remote == ("127.0.0.1", port))
+            (theirs,) = (
+                each
+                for each in sockets
+                if each.local == peer and each.remote == ("127.0.0.1", port)
+            )
             assert theirs.inode in socket_inodes(child.pid)
             assert listening_ports(sockets, socket_inodes(os.getpid())) != ()
             assert child.pid in {each.pid for each in read_descendants(os.getpid())}

@@ -1,4 +1,5 @@
-"""`a2a-proxy run`: streams, exit codes, signals, and the lines about what passed and what did not."""
+"""`a2a-proxy run`: streams, exit codes, signals, and the lines about what passed and what did
+not."""
 
 from __future__ import annotations
 
@@ -46,11 +47,15 @@ def planner(tmp_path: Path) -> list[str]:
     return [sys.executable, str(script)]
 
 
-def test_a_call_of_the_command_is_recorded_with_its_process(tmp_path: Path, planner: list[str]) -> None:
+def test_a_call_of_the_command_is_recorded_with_its_process(
+    tmp_path: Path, planner: list[str]
+) -> None:
     """Stdout belongs to the command; everything of the proxy is on stderr."""
     recording = tmp_path / "r.a2a.db"
     with agent() as far:
-        ran = run_command(tmp_path, "--record", recording, "--", *planner, f"http://{far.upstream}/")
+        ran = run_command(
+            tmp_path, "--record", recording, "--", *planner, f"http://{far.upstream}/"
+        )
     assert (ran.code, ran.out) == (0, "200\n")
     assert "recorded 1 exchange (1 ok)" in ran.err
     assert "past the proxy" not in ran.err
@@ -106,7 +111,9 @@ def test_the_end_is_that_of_the_command(tmp_path: Path, script: str, code: int) 
 
 
 def test_streams_arguments_and_environment_are_those_of_the_proxy(tmp_path: Path) -> None:
-    script = 'read line; echo "$line $0 $1 $MINE"; test -n "$HTTP_PROXY" && test -z "$NO_PROXY"; pwd'
+    script = (
+        'read line; echo "$line $0 $1 $MINE"; test -n "$HTTP_PROXY" && test -z "$NO_PROXY"; pwd'
+    )
     done = subprocess.run(
         [program("a2a-proxy"), "run", "sh", "-c", script, "zero", "--record"],
         input="typed\n",
@@ -123,7 +130,10 @@ def test_streams_arguments_and_environment_are_those_of_the_proxy(tmp_path: Path
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> None:
     """Once; the proxy ends when the command does, with its exit code."""
-    script = f"trap 'echo caught; exit 5' {number.name.removeprefix('SIG')}; echo ready; while :; do sleep 0.05; done"
+    script = (
+        f"trap 'echo caught; exit 5' {number.name.removeprefix('SIG')}; "
+        "echo ready; while :; do sleep 0.05; done"
+    )
     with subprocess.Popen(
         [program("a2a-proxy"), "run", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
@@ -198,13 +208,19 @@ def test_invalid_use_is_refused(tmp_path: Path, words: list[str], message: str, 
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(("exit_code", "severity", "code"), [(0, "warning", 1), (0, "never", 0), (3, "warning", 3)])
+@pytest.mark.parametrize(
+    ("exit_code", "severity", "code"), [(0, "warning", 1), (0, "never", 0), (3, "warning", 3)]
+)
 def test_fail_on_applies_only_if_the_command_exits_with_0(
     tmp_path: Path, exit_code: int, severity: str, code: int
 ) -> None:
     """Curl asks for a task that does not exist: the agent's error breaks a rule."""
     script = tmp_path / "ask.py"
-    script.write_text(_CALL.replace('"SendMessage"', '"GetTask"').replace("sys.stdin.read()", f"sys.exit({exit_code})"))
+    script.write_text(
+        _CALL.replace('"SendMessage"', '"GetTask"').replace(
+            "sys.stdin.read()", f"sys.exit({exit_code})"
+        )
+    )
     with agent() as far:
         url = f"http://{far.upstream}/"
         ran = run_command(tmp_path, "--fail-on", severity, "--", sys.executable, script, url)
@@ -231,8 +247,8 @@ def test_a_proxy_of_the_environment_is_named(tmp_path: Path, proxy: str, line: s
 
 
 def test_processes_that_remain_are_named(tmp_path: Path) -> None:
-    """An orphan stays a descendant of the proxy, also after the guard's end. Until it runs `sleep` it has the shell's
-    name."""
+    """An orphan stays a descendant of the proxy, also after the guard's end. Until it runs `sleep`
+    it has the shell's name."""
     wait = "until ps -o comm= -p $! | grep -q sleep; do :; done"
     ran = run_command(tmp_path, "--", "sh", "-c", f"(sleep 60 >/dev/null 2>&1 & {wait}; echo $!)")
     os.kill(int(ran.out), signal.SIGKILL)
@@ -249,18 +265,26 @@ for try in $(seq 400); do
     tr '\\0' ' ' </proc/$pid/cmdline
     grep SigBlk /proc/$pid/status
   done >masks
-  grep -q a2a_proxy.recorder masks && grep -q a2a_proxy.follower masks && ! grep -qv 0000000000000000 masks && break
+  grep -q a2a_proxy.recorder masks && grep -q a2a_proxy.follower masks &&
+    ! grep -qv 0000000000000000 masks && break
   sleep 0.05
 done
 cat masks
 """
-"""Prints the mask of the command, and those of the proxy's children, except for the guard, once they have unblocked
-their signals, or after 20 s. A shell blocks its own signals for a moment whenever it starts a program."""
+"""Prints the mask of the command, and those of the proxy's children, except for the guard, once
+they have unblocked their signals, or after 20 s. A shell blocks its own signals for a moment
+whenever it starts a program."""
 
 
-def test_no_process_inherits_the_signal_mask_of_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy blocks signals, because it waits for them; the command, the recorder and a hook do not."""
-    hook = "from a2a_proxy.hooks import Hook\n\n\nclass Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
+def test_no_process_inherits_the_signal_mask_of_the_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy blocks signals, because it waits for them; the command, the recorder and a hook do
+    not."""
+    hook = (
+        "from a2a_proxy.hooks import Hook\n\n\n"
+        "class Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
+    )
     (tmp_path / "own_hook.py").write_text(hook)
     monkeypatch.chdir(tmp_path)
     words = ("--hook", "own_hook:Own", "--", "sh", "-c", _MASKS)
@@ -273,7 +297,9 @@ _WITHOUT_CRYPTOGRAPHY = """
 import importlib.util
 
 find_spec = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name == "cryptography" else find_spec(name, *rest)
+importlib.util.find_spec = (
+    lambda name, *rest: None if name == "cryptography" else find_spec(name, *rest)
+)
 """
 
 
@@ -303,7 +329,9 @@ def test_tls_on_this_machine_is_opened(
     """The command trusts what it trusted before, and the proxy; the proxy verifies the agent."""
     recording = tmp_path / "r.a2a.db"
     trusted = {"SSL_CERT_FILE": str(tmp_path / "own.pem")}
-    ran = run_command(tmp_path, "--record", recording, *words, "--", *planner, https_agent, **trusted)
+    ran = run_command(
+        tmp_path, "--record", recording, *words, "--", *planner, https_agent, **trusted
+    )
     assert (ran.code, ran.out) == (0, "200\n"), ran.err
     assert line in ran.err
     with Recording(recording) as stored:
@@ -313,7 +341,9 @@ def test_tls_on_this_machine_is_opened(
     assert [process.name for process in processes if process is not None] == ["planner"]
 
 
-def test_a_folder_of_authorities_is_trusted(tmp_path: Path, planner: list[str], https_agent: str) -> None:
+def test_a_folder_of_authorities_is_trusted(
+    tmp_path: Path, planner: list[str], https_agent: str
+) -> None:
     """By the command and by the proxy, as requests reads it."""
     folder = tmp_path / "certs"
     folder.mkdir()
@@ -341,7 +371,10 @@ def test_a_missing_file_of_authorities_does_not_stop_the_command(tmp_path: Path)
     missing = str(tmp_path / "missing.pem")
     ran = run_command(tmp_path, "--", "sh", "-c", 'echo "$CURL_CA_BUNDLE"', CURL_CA_BUNDLE=missing)
     assert (ran.code, ran.out) == (0, f"{missing}\n"), ran.err
-    assert f"CURL_CA_BUNDLE names {missing}, which cannot be read: no such file or directory" in ran.err
+    assert (
+        f"CURL_CA_BUNDLE names {missing}, which cannot be read: no such file or directory"
+        in ran.err
+    )
     assert "hint: correct it: unset CURL_CA_BUNDLE" in ran.err
 
 
@@ -349,18 +382,27 @@ def test_without_the_extra_plain_traffic_is_recorded(tmp_path: Path, planner: li
     """And a line says how TLS is read."""
     (tmp_path / "sitecustomize.py").write_text(_WITHOUT_CRYPTOGRAPHY)
     with agent() as far:
-        ran = run_command(tmp_path, "--", *planner, f"http://{far.upstream}/", PYTHONPATH=str(tmp_path))
+        ran = run_command(
+            tmp_path, "--", *planner, f"http://{far.upstream}/", PYTHONPATH=str(tmp_path)
+        )
     assert (ran.code, ran.out) == (0, "200\n"), ran.err
     assert "recorded 1 exchange (1 ok)" in ran.err
     assert f"TLS passes unread; to read it: {install_command('tls')}\n" in ran.err
 
 
 @pytest.mark.parametrize("variable", ["NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"])
-def test_agents_are_verified_with_what_the_command_trusts(tmp_path: Path, https_agent: str, variable: str) -> None:
+def test_agents_are_verified_with_what_the_command_trusts(
+    tmp_path: Path, https_agent: str, variable: str
+) -> None:
     """Also if only one kind of programs trusts their authority, as without the proxy."""
     script = tmp_path / "planner.py"
-    own = f"urlopen(request, context=__import__('ssl').create_default_context(cafile=os.environ[{variable!r}]))"
+    own = (
+        "urlopen(request, context=__import__('ssl')"
+        f".create_default_context(cafile=os.environ[{variable!r}]))"
+    )
     script.write_text(_CALL.replace("urlopen(request)", own))
-    ran = run_command(tmp_path, "--", sys.executable, script, https_agent, **{variable: str(tmp_path / "own.pem")})
+    ran = run_command(
+        tmp_path, "--", sys.executable, script, https_agent, **{variable: str(tmp_path / "own.pem")}
+    )
     assert (ran.code, ran.out) == (0, "200\n"), ran.err
     assert "recorded 1 exchange (1 ok)" in ran.err

@@ -10,9 +10,14 @@ import pytest
 from a2a_proxy.cli.command.socket_lookup import find_inode, read_listeners
 
 
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_a_connected_socket_is_found_by_its_addresses(family: socket.AddressFamily, host: str) -> None:
-    """Each end by its own; a port without a connection leads to the listener, which is not meant."""
+@pytest.mark.parametrize(
+    ("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_a_connected_socket_is_found_by_its_addresses(
+    family: socket.AddressFamily, host: str
+) -> None:
+    """Each end by its own; a port without a connection leads to the listener, which is not
+    meant."""
     with socket.create_server((host, 0), family=family) as server:
         there = server.getsockname()[:2]
         with socket.create_connection(there) as client:

@@ -61,9 +61,13 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Call
 
 
 def test_driving_the_same_agent_finds_no_difference(
-    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drive: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On three bindings; the recording of the drive holds the label of the credential, not the credential."""
+    """On three bindings; the recording of the drive holds the label of the credential, not the
+    credential."""
     kept = tmp_path / "live.a2a.db"
     given = (f"authorization: {SECRET}", f"x-own: {OTHER_SECRET}")
     monkeypatch.setattr(sys, "argv", ["a2a-proxy", "drive", "-H", *given])
@@ -85,7 +89,10 @@ def test_driving_another_agent_finds_differences(
 ) -> None:
     """One that knows nothing of generations, nor of the words it is asked with."""
     report = tmp_path / "report.xml"
-    assert drive("generations", timeout=2.0, output_format="junit", output=report, where="op:GetTask") == 1
+    assert (
+        drive("generations", timeout=2.0, output_format="junit", output=report, where="op:GetTask")
+        == 1
+    )
     (suite,) = JUnitXml.fromfile(str(report))
     assert suite.failures == sum(case.is_failure for case in suite) > 0
     assert all(case.time for case in suite)
@@ -96,8 +103,8 @@ def test_driving_another_agent_finds_differences(
 def test_json_output_lists_calls_differences_and_what_is_missing(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Also of a recording that lacks something, where that is wanted. The credential that went missing is named, with
-    what to type."""
+    """Also of a recording that lacks something, where that is wanted. The credential that went
+    missing is named, with what to type."""
     lossy = tmp_path / "lossy.a2a.db"
     read_cassette(SAMPLES / "demo.a2a.jsonl", lossy)
     with contextlib.closing(sqlite3.connect(lossy)) as db, db:
@@ -105,7 +112,10 @@ def test_json_output_lists_calls_differences_and_what_is_missing(
     with pytest.raises(UserError, match="not complete: session 1: 2 KiB lost") as wrong:
         drive(recording=lossy)
     assert wrong.value.code == 3
-    assert drive(recording=lossy, allow_incomplete=True, output_format="json", where="op:SendMessage") == 0
+    assert (
+        drive(recording=lossy, allow_incomplete=True, output_format="json", where="op:SendMessage")
+        == 0
+    )
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (lines[0]["kind"], lines[0]["same"]) == ("summary", True)
     (note,) = (line["message"] for line in lines if line["kind"] == "note")
@@ -116,12 +126,15 @@ def test_json_output_lists_calls_differences_and_what_is_missing(
 def test_a_recording_of_three_bindings_is_driven_over_one(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ids, artifacts and errors arrive all the same; how the binding carries them does not count."""
+    """Ids, artifacts and errors arrive all the same; how the binding carries them does not
+    count."""
     assert drive(binding="rest") == 0
     assert "same: 7 calls compared" in capsys.readouterr().out
 
 
-def test_a_stdio_agent_is_driven(drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_stdio_agent_is_driven(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Is started for it, behind the proxy, and ended."""
     command = (sys.executable, str(STORY))
     kept = tmp_path / "live.a2a.db"
@@ -136,8 +149,14 @@ def test_a_stdio_agent_is_driven(drive: Callable[..., int], capsys: pytest.Captu
     [
         ({"command": ("python3",)}, "two agents"),
         ({"binding": "stdio"}, "command of the stdio agent is missing"),
-        ({"upstream": "", "command": ("no-such-command-here",)}, "command not found: no-such-command-here"),
-        ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
+        (
+            {"upstream": "", "command": ("no-such-command-here",)},
+            "command not found: no-such-command-here",
+        ),
+        (
+            {"upstream": "", "command": ("python3",), "binding": "rest"},
+            "a command is a stdio agent",
+        ),
         ({"where": "op:ListTasks"}, "there is no call to drive"),
         ({"where": "op:Nothing"}, "there is no operation"),
     ],
@@ -164,7 +183,9 @@ def test_a_stdio_recording_needs_a_command_or_another_binding(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An address has no pipe: the error names the first such call and both ways out."""
-    with pytest.raises(UserError, match=r"#1 GetExtendedAgentCard was recorded over stdio") as wrong:
+    with pytest.raises(
+        UserError, match=r"#1 GetExtendedAgentCard was recorded over stdio"
+    ) as wrong:
         drive("stdio")
     assert wrong.value.code == 2
     assert "--binding jsonrpc" in wrong.value.hint
@@ -173,7 +194,9 @@ def test_a_stdio_recording_needs_a_command_or_another_binding(
     assert "different: of" in capsys.readouterr().out
 
 
-def test_a_stdio_agent_has_no_card_to_fetch(drive: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stdio_agent_has_no_card_to_fetch(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Requests that are plain HTTP are left out, and the report says so."""
     command = (sys.executable, str(STORY))
     assert drive("demo", upstream="", upstream_grpc="", command=command, timeout=2.0) == 1
@@ -184,7 +207,9 @@ def test_a_stdio_agent_has_no_card_to_fetch(drive: Callable[..., int], capsys: p
 
 
 def test_an_unreachable_agent_is_an_error(drive: Callable[..., int]) -> None:
-    with pytest.raises(UserError, match=r"cannot reach 127\.0\.0\.1:1: connection refused") as wrong:
+    with pytest.raises(
+        UserError, match=r"cannot reach 127\.0\.0\.1:1: connection refused"
+    ) as wrong:
         drive(upstream="127.0.0.1:1")
     assert wrong.value.code == 2
 
@@ -204,18 +229,24 @@ def test_an_unreachable_agent_is_an_error(drive: Callable[..., int]) -> None:
         ({"upstream": ""}, "--upstream is missing"),
     ],
 )
-def test_invalid_arguments_are_refused(drive: Callable[..., int], more: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(
+    drive: Callable[..., int], more: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         drive(**more)
     assert "secret" not in wrong.value.message
 
 
 def test_names_and_functions_choose_what_counts(
-    drive: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    drive: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """As for `replay`: only these, and the reason of a function is in the report."""
     (tmp_path / "drive_matchers.py").write_text(
-        "def no_streams(recorded, live):\n    assert not isinstance(live.value, list), 'a stream of events'\n"
+        "def no_streams(recorded, live):\n"
+        "    assert not isinstance(live.value, list), 'a stream of events'\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -237,18 +268,24 @@ def test_the_driven_recording_is_not_overwritten(drive: Callable[..., int]) -> N
         drive(output=SAMPLES / "demo.a2a.jsonl")
 
 
-def test_an_interrupted_drive_leaves_nothing_to_recover(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_interrupted_drive_leaves_nothing_to_recover(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its recording was a temporary one. Those of others stay."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
 
     def broken_off(options: DriveCommandOptions, file: Path) -> int:
         for number, recording in enumerate((file, tmp_path / "other.a2a.db")):
-            session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
+            session = SessionFile(
+                recording=str(recording), pid=1, started=number + 1, uuid=str(number)
+            )
             file_layout.create_journal(session).release_locks()
         assert len(file_layout.find_leftovers()) == 2
         raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 
-    monkeypatch.setattr(command, "drive_agent", lambda _plan, options, file: broken_off(options, file))
+    monkeypatch.setattr(
+        command, "drive_agent", lambda _plan, options, file: broken_off(options, file)
+    )
     with pytest.raises(UserError, match="stopped"):
         run_drive(options(upstream="127.0.0.1:1"))
     assert [left.session.uuid for left in file_layout.find_leftovers()] == ["1"]

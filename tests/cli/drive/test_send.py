@@ -56,7 +56,11 @@ def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Send:
 
     def run(place: str, sample: str = "demo", **more: Any) -> int:
         recording = SAMPLES / f"{sample}.a2a.jsonl"
-        return run_send(send_options(**{**_DEFAULTS, "recording": recording, **agent.words, "place": place, **more}))
+        return run_send(
+            send_options(
+                **{**_DEFAULTS, "recording": recording, **agent.words, "place": place, **more}
+            )
+        )
 
     return run
 
@@ -65,16 +69,25 @@ def sent_call(file: Path) -> tuple[ExchangeRow, list[Any], list[str]]:
     """The newest exchange of a recording, its decoded requests, and the notes."""
     with Recording(file) as recording:
         row = list(recording.read_exchanges())[-1]
-        frames = [each.frame for each in recording.read_frames(row.key) if each.frame.direction.name == "TO_AGENT"]
-        requests = [decode_payload(frame.payload, frame.schema) for frame in frames if frame.payload]
+        frames = [
+            each.frame
+            for each in recording.read_frames(row.key)
+            if each.frame.direction.name == "TO_AGENT"
+        ]
+        requests = [
+            decode_payload(frame.payload, frame.schema) for frame in frames if frame.payload
+        ]
         return row, requests, [note.note.text for note in recording.read_notes()]
 
 
-@pytest.mark.parametrize(("place", "message"), [("2", "params.message"), ("3", "message"), ("6", "message")])
+@pytest.mark.parametrize(
+    ("place", "message"), [("2", "params.message"), ("3", "message"), ("6", "message")]
+)
 def test_a_call_of_each_binding_is_sent_again_edited(
     place: str, message: str, send: Send, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JSON-RPC, REST, gRPC, two of them streams: the new text, a new message id, the answer, and where it came from."""
+    """JSON-RPC, REST, gRPC, two of them streams: the new text, a new message id, the answer, and
+    where it came from."""
     kept = tmp_path / "sent.a2a.db"
     edited = "Plan one day in Lisbon, please"
     assert send(place, record=kept, assignments=(f"message.parts[0].text={edited}",)) == 0
@@ -109,7 +122,9 @@ def test_message_ids_are_new_unless_they_are_kept(send: Send, tmp_path: Path) ->
     assert sent_call(again)[2] == [f"sent again: #4 of {SAMPLES / 'demo.a2a.jsonl'}"]
 
 
-def test_the_difference_from_the_recorded_answer(send: Send, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_difference_from_the_recorded_answer(
+    send: Send, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of the answer: an edit of the request is no difference."""
     assert send("6", diff=True) == 0
     assert "same" in capsys.readouterr().out
@@ -119,8 +134,11 @@ def test_the_difference_from_the_recorded_answer(send: Send, capsys: pytest.Capt
     assert "request" not in out.partition("different: ")[2]
 
 
-def test_a_stdio_agent_is_started_for_the_call(send: Send, capsys: pytest.CaptureFixture[str]) -> None:
-    """A finding about the calls that are not sent is no difference; the hint names both places with their sessions."""
+def test_a_stdio_agent_is_started_for_the_call(
+    send: Send, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A finding about the calls that are not sent is no difference; the hint names both places with
+    their sessions."""
     story = Path(__file__).resolve().parents[2] / "peers" / "stdio" / "story.py"
     more = {"command": (sys.executable, str(story)), "upstream": "", "upstream_grpc": ""}
     assert send("2", "stdio", diff=True, **more) == 0
@@ -152,13 +170,17 @@ def test_the_request_is_edited_in_an_editor(
     )
     assert send("3", record=kept, edit=True) == 0
     assert sent_call(kept)[1][0]["message"]["parts"][0]["text"] == "typed in an editor"
-    script.write_text("import sys, os\nopen(sys.argv[1], 'w').write('{')\nos.utime(sys.argv[1], (2e9, 2e9))\n")
+    script.write_text(
+        "import sys, os\nopen(sys.argv[1], 'w').write('{')\nos.utime(sys.argv[1], (2e9, 2e9))\n"
+    )
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(UserError, match="the edited request is not JSON") as refused:
         send("3", edit=True)
     (edit,) = tmp_path.glob("a2a-proxy-edit-*.json")  # nothing of it is lost
     assert (edit.read_text(), edit.stat().st_mode & 0o777) == ("{", 0o600)
-    assert refused.value.hint.endswith(f"; your edit is kept; correct it there, and send it: --request {edit}")
+    assert refused.value.hint.endswith(
+        f"; your edit is kept; correct it there, and send it: --request {edit}"
+    )
     script.write_text("")
     with pytest.raises(UserError, match="the editor saved nothing"):
         send("3", edit=True)
@@ -181,18 +203,40 @@ def test_the_request_is_edited_in_an_editor(
             {"assignments": ("message.parts[7].text=a",)},
             r"--set \$.message.parts\[7\].text: \$.message.parts has 1 item$",
         ),
-        ("3", {"assignments": ("message.messageId.a=1",)}, r"\$.message.messageId is not an object"),
+        (
+            "3",
+            {"assignments": ("message.messageId.a=1",)},
+            r"\$.message.messageId is not an object",
+        ),
         ("3", {"assignments": ("message[0]=1",)}, r"\$.message is not a list"),
-        ("3", {"assignments": ("message.parts[0].text=3",)}, r"#3 SendMessage is not valid: `message.parts\[0\].text`"),
-        ("2", {"assignments": ("message.parts=[]",)}, r"#2 SendStreamingMessage is not valid: .*message.parts"),
-        ("6", {"assignments": ("message.more=3",)}, 'cannot be encoded: .*"SendMessageRequest.message"'),
+        (
+            "3",
+            {"assignments": ("message.parts[0].text=3",)},
+            r"#3 SendMessage is not valid: `message.parts\[0\].text`",
+        ),
+        (
+            "2",
+            {"assignments": ("message.parts=[]",)},
+            r"#2 SendStreamingMessage is not valid: .*message.parts",
+        ),
+        (
+            "6",
+            {"assignments": ("message.more=3",)},
+            'cannot be encoded: .*"SendMessageRequest.message"',
+        ),
         ("6", {"assignments": ("message.parts=3",), "force": True}, "cannot be encoded"),
         ("5", {"assignments": ("id=",)}, "cannot be encoded: the REST path of GetTask needs an id"),
-        ("1", {"assignments": ("id=1",)}, "#1 GetAgentCard is not an A2A request that can be edited"),
+        (
+            "1",
+            {"assignments": ("id=1",)},
+            "#1 GetAgentCard is not an A2A request that can be edited",
+        ),
         ("3", {"upstream": "127.0.0.1:1"}, r"cannot reach 127\.0\.0\.1:1"),
     ],
 )
-def test_bad_input_is_refused_with_a_hint(send: Send, place: str, more: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused_with_a_hint(
+    send: Send, place: str, more: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         send(place, **more)
     assert wrong.value.code == 2
@@ -212,7 +256,10 @@ def test_the_request_of_a_file(send: Send, tmp_path: Path) -> None:
     kept, file = tmp_path / "sent.a2a.db", tmp_path / "request.json"
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "from a file"}]}
     file.write_text(json.dumps({"message": message}))
-    assert send("3", record=kept, request=file, assignments=("message.parts[0].mediaType=text/plain",)) == 0
+    assert (
+        send("3", record=kept, request=file, assignments=("message.parts[0].mediaType=text/plain",))
+        == 0
+    )
     (request,) = sent_call(kept)[1]
     assert request["message"]["parts"] == [{"text": "from a file", "mediaType": "text/plain"}]
     for text, error in (("[1]", "is not a JSON object"), ("{", "is not JSON")):
@@ -226,10 +273,24 @@ def test_the_request_of_a_file(send: Send, tmp_path: Path) -> None:
 def test_labels_in_later_messages_of_a_live_call_are_refused(send: Send, tmp_path: Path) -> None:
     """With the place of each: --set fills the first message only."""
     changed = tmp_path / "labelled.a2a.jsonl"
-    words = ("export", "jsonl", SAMPLES / "live-bidi.a2a.jsonl", "-o", changed, "--redact", "regex:to Frankfurt")
+    words = (
+        "export",
+        "jsonl",
+        SAMPLES / "live-bidi.a2a.jsonl",
+        "-o",
+        changed,
+        "--redact",
+        "regex:to Frankfurt",
+    )
     assert run_here(tmp_path / "state", *words).code == 0
-    with pytest.raises(UserError, match=r"labels of secrets, .*: \$\.message\.parts\[0\]\.text of #2\.\d+$") as wrong:
-        run_send(send_options(**{**_DEFAULTS, "recording": changed, "upstream": "127.0.0.1:1", "place": "2"}))
+    with pytest.raises(
+        UserError, match=r"labels of secrets, .*: \$\.message\.parts\[0\]\.text of #2\.\d+$"
+    ) as wrong:
+        run_send(
+            send_options(
+                **{**_DEFAULTS, "recording": changed, "upstream": "127.0.0.1:1", "place": "2"}
+            )
+        )
     assert wrong.value.hint == "choose another call: these cannot be filled"
 
 
@@ -239,17 +300,32 @@ def test_a_stdio_call_names_the_command_that_sends_it(send: Send) -> None:
     assert "a2a-proxy send" in wrong.value.hint
 
 
-def test_labels_are_refused_unless_they_are_filled(send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent gets the secret; neither the message nor the command line in the recording has it."""
-    labelled = ("$.pushNotificationConfig.token", "$.pushNotificationConfig.authentication.credentials")
+def test_labels_are_refused_unless_they_are_filled(
+    send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent gets the secret; neither the message nor the command line in the recording has
+    it."""
+    labelled = (
+        "$.pushNotificationConfig.token",
+        "$.pushNotificationConfig.authentication.credentials",
+    )
     with pytest.raises(UserError, match="contains labels of secrets") as wrong:
         send("20", "dialect-0.1", upstream_grpc="")
     assert all(each in wrong.value.message for each in labelled)
     kept = tmp_path / "sent.a2a.db"
     given = tuple(f"{place}=plain-{number}" for number, place in enumerate(labelled))
-    monkeypatch.setattr(sys, "argv", ["a2a-proxy", "send", *(word for each in given for word in ("--set", each))])
+    monkeypatch.setattr(
+        sys, "argv", ["a2a-proxy", "send", *(word for each in given for word in ("--set", each))]
+    )
     with _http_agent() as (port, bodies):
-        send("20", "dialect-0.1", upstream=f"127.0.0.1:{port}", upstream_grpc="", record=kept, assignments=given)
+        send(
+            "20",
+            "dialect-0.1",
+            upstream=f"127.0.0.1:{port}",
+            upstream_grpc="",
+            record=kept,
+            assignments=given,
+        )
     config = json.loads(bodies[0])["params"]["pushNotificationConfig"]
     assert (config["token"], config["authentication"]["credentials"]) == ("plain-0", "plain-1")
     row, (request,), _ = sent_call(kept)
@@ -289,7 +365,15 @@ def test_typed_lines_are_further_messages_of_a_live_call(tmp_path: Path) -> None
     """After the recorded ones, about the agent's task; the end of the input half-closes."""
     kept = tmp_path / "sent.a2a.db"
     with live_agent() as port:
-        words = ("send", SAMPLES / "live-bidi.a2a.jsonl", "2", "--upstream", f"127.0.0.1:{port}", "--record", kept)
+        words = (
+            "send",
+            SAMPLES / "live-bidi.a2a.jsonl",
+            "2",
+            "--upstream",
+            f"127.0.0.1:{port}",
+            "--record",
+            kept,
+        )
         line = [program("a2a-proxy"), *map(str, words), "--upstream-grpc", f"127.0.0.1:{port}"]
         line += ["--set", "message.parts[0].text=deploy both"]
         env = environment(tmp_path / "state")

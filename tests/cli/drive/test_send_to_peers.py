@@ -1,4 +1,5 @@
-"""Recorded calls sent again to real agents of SDKs: the same answer, and another one for an edited request."""
+"""Recorded calls sent again to real agents of SDKs: the same answer, and another one for an edited
+request."""
 
 from __future__ import annotations
 
@@ -44,5 +45,9 @@ def test_a_call_and_a_stream_of_each_binding(case: tuple[str, str, str], tmp_pat
             for code, told, more in ((0, "same", ()), (1, "no behaviour is called edited", edit)):
                 line = [program("a2a-proxy"), "send", str(path), place, *words, *more]
                 env = environment(tmp_path / "state")
-                done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False)
-                assert (done.returncode, told in done.stdout) == (code, True), done.stdout + done.stderr
+                done = subprocess.run(
+                    line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False
+                )
+                assert (done.returncode, told in done.stdout) == (code, True), (
+                    done.stdout + done.stderr
+                )

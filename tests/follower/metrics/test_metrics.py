@@ -49,7 +49,11 @@ def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
         first = session.numbers.format_exposition()
         session.read_new_rows()
         strip = [line for line in first.splitlines() if b"_created" not in line]
-        assert strip == [line for line in session.numbers.format_exposition().splitlines() if b"_created" not in line]
+        assert strip == [
+            line
+            for line in session.numbers.format_exposition().splitlines()
+            if b"_created" not in line
+        ]
         return samples(first)
 
 
@@ -84,18 +88,31 @@ def test_metrics_equal_the_counts_of_the_recording() -> None:
 
 def test_label_values_are_bounded() -> None:
     """No label names a task, a context, a message or a session."""
-    known = {"method", "binding", "upstream", "direction", "status", "state", "rule", "severity", "le"}
+    known = {
+        "method",
+        "binding",
+        "upstream",
+        "direction",
+        "status",
+        "state",
+        "rule",
+        "severity",
+        "le",
+    }
     found = counted(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl")
     assert {name for each in found.values() for labels, _ in each for name in labels} <= known
     with open_recording_or_cassette(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         ids = {row.task.task_id for row in recording.read_tasks()} | {
             row.task.context_id for row in recording.read_tasks()
         }
-    assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
+    assert not ids & {
+        value for each in found.values() for labels, _ in each for value in labels.values()
+    }
 
 
 def test_zero_series_are_exported_and_losses_never_decrease() -> None:
-    """A series that vanishes looks like a proxy that does; a clock that was set back makes no sum smaller."""
+    """A series that vanishes looks like a proxy that does; a clock that was set back makes no sum
+    smaller."""
     numbers = SessionMetrics()
     call = ("SendMessage", "rest", "agent:1")
     for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
@@ -111,15 +128,29 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
 def test_pages() -> None:
     """Not ready before the first read; then depending on the lag."""
     pages = MetricsPages()
-    assert [pages.make_page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
+    assert [pages.make_page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [
+        200,
+        503,
+        503,
+        404,
+    ]
     pages.metrics, pages.lacking = b"a 1\n", ""
-    assert [pages.make_page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
+    assert [pages.make_page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [
+        200,
+        200,
+        200,
+    ]
     pages.lacking = "7 bytes were not captured"
-    assert pages.make_page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were not captured\n")
+    assert pages.make_page("/readyz") == (
+        503,
+        "text/plain; charset=utf-8",
+        b"7 bytes were not captured\n",
+    )
 
 
 def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the journal has beyond the position of a running session; segments before it do not count."""
+    """What the journal has beyond the position of a running session; segments before it do not
+    count."""
     for number, size in ((1, 100), (2, 50), (3, 7)):
         (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
     with open_recording_or_cassette(LOSSY) as recording:
@@ -137,11 +168,14 @@ def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_stuck_recorder_is_not_ready() -> None:
-    """Little behind and moving is well; much for long is not, nor is anything for long without a step."""
+    """Little behind and moving is well; much for long is not, nor is anything for long without a
+    step."""
     progress = RecorderLag(0.0)
     assert [progress.describe_lag(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
     assert [progress.describe_lag(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
-    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder makes no progress, 7 bytes behind"
+    assert (
+        progress.describe_lag(7, (1, 40), 51.0) == "the recorder makes no progress, 7 bytes behind"
+    )
     assert progress.describe_lag(7, (1, 41), 52.0) == ""
     assert progress.describe_lag(0, (1, 48), 53.0) == ""
     assert progress.describe_lag(0, (1, 48), 99.0) == ""  # nothing to do is no fault
@@ -156,7 +190,9 @@ def test_the_port_is_closed_once_the_process_is_given_up(monkeypatch: pytest.Mon
     open_then: list[bool] = []
     told: list[str] = []
     keeper = MetricsKeeper([sock], lambda message, _: told.append(message), pauses=(0.0,))
-    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1))
+    monkeypatch.setattr(
+        keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1)
+    )
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
@@ -183,7 +219,9 @@ def test_a_missing_package_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPat
 async def test_a_port_in_use_is_an_error() -> None:
     """Told before anything begins; nothing stays open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        metrics = MetricsFollower(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
+        metrics = MetricsFollower(
+            Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True)
+        )
         with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
             await metrics.bind_port()
         metrics.close()
@@ -209,7 +247,8 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) -> None:
-    """Killed, it is started again on the same port and counts from the start; closed, the port is free."""
+    """Killed, it is started again on the same port and counts from the start; closed, the port is
+    free."""
     read_cassette(LOSSY, tmp_path / "r.a2a.db")
     with open_recording_or_cassette(tmp_path / "r.a2a.db") as recording:
         uuid = recording.read_sessions()[0].facts.uuid

@@ -34,7 +34,9 @@ class Inspect:
 
 
 @pytest.fixture
-def inspect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Inspect:
+def inspect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Inspect:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     return Inspect(monkeypatch, capsys)
 
@@ -55,9 +57,14 @@ def test_fmt_checks_and_writes(inspect: Inspect, tmp_path: Path) -> None:
 
 
 def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
-    """A poll alone would query a task without its start: the call that created it stays, and the card."""
+    """A poll alone would query a task without its start: the call that created it stays, and the
+    card."""
     with open_recording_or_cassette(SDK) as recording:
-        poll = next(row.exchange for row in recording.read_exchanges() if row.exchange.operation == "GetTask")
+        poll = next(
+            row.exchange
+            for row in recording.read_exchanges()
+            if row.exchange.operation == "GetTask"
+        )
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 0
     assert f"also kept  #3  began the task of #{poll.id}" in inspect.out
@@ -66,13 +73,20 @@ def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Pa
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
         assert [row.exchange.id for row in made.read_exchanges()] == [1, 2, 3, 4]
         key = 1 << 40 | poll.id
-        assert [row.frame for row in made.read_frames(key)] == [row.frame for row in whole.read_frames(key)]
+        assert [row.frame for row in made.read_frames(key)] == [
+            row.frame for row in whole.read_frames(key)
+        ]
         assert made.read_sessions()[0].complete == f"only {poll.id} and what that needs"
-        assert [each.place for each in load_script(made).calls] == ["#2", "#3", "#4"], "a choice is no lack"
+        assert [each.place for each in load_script(made).calls] == ["#2", "#3", "#4"], (
+            "a choice is no lack"
+        )
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 2
     assert "exists" in inspect.err
     assert "--overwrite" in inspect.err
-    assert inspect("cassette", "trim", SDK, poll.id, "--exact", "--json", "--overwrite", "-o", target) == 0
+    assert (
+        inspect("cassette", "trim", SDK, poll.id, "--exact", "--json", "--overwrite", "-o", target)
+        == 0
+    )
     told = json.loads(inspect.out)
     assert (told["exchanges"], told["chosen"], told["besides"]) == (1, 1, [])
     assert told["left_out"]["exchanges"] == 37
@@ -94,8 +108,11 @@ def test_trim_replaces_only_a_cassette(inspect: Inspect, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("words", [("scan",), ("fmt", "--check")])
-def test_a_bad_file_does_not_stop_the_others(inspect: Inspect, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Each file is reported, bad ones with their reason, and the exit code says that there was one."""
+def test_a_bad_file_does_not_stop_the_others(
+    inspect: Inspect, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Each file is reported, bad ones with their reason, and the exit code says that there was
+    one."""
     good = tmp_path / "good.a2a.jsonl"
     good.write_bytes(DEMO.read_bytes())
     assert inspect("cassette", *words, tmp_path / "none", good, tmp_path, good) == 2
@@ -109,7 +126,11 @@ def test_trim_by_time_and_by_an_empty_selection(inspect: Inspect, tmp_path: Path
     assert inspect("cassette", "trim", SDK, "-f", "t:<+7s", "--exact", "-o", target) == 0
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
         start = whole.read_sessions()[0].facts.started
-        early = [row.exchange.id for row in whole.read_exchanges() if row.exchange.started < start + 7_000_000_000]
+        early = [
+            row.exchange.id
+            for row in whole.read_exchanges()
+            if row.exchange.started < start + 7_000_000_000
+        ]
         assert [row.exchange.id for row in made.read_exchanges()] == early
         assert 0 < len(early) < whole.count_rows().exchanges
     for words in ((), ("99",), ("-f", "op:Nothing"), ("2", "-f", "op:GetTask")):
@@ -129,7 +150,8 @@ def test_trim_keeps_the_registration_of_a_webhook(inspect: Inspect, tmp_path: Pa
 
 
 def test_merge_writes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
-    """Of cassettes and recordings; the same session goes in once; sources and other files are safe."""
+    """Of cassettes and recordings; the same session goes in once; sources and other files are
+    safe."""
     out = tmp_path / "m.a2a.jsonl"
     assert inspect("cassette", "merge", out, DEMO, SDK, DEMO) == 0
     assert inspect.out.endswith(f"merged 2 sessions into {out}\n")
@@ -165,7 +187,11 @@ def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path) -> None
     """Another file, a recording, no file, a folder: a clear line each."""
     other = tmp_path / "other.yaml"
     other.write_text("interactions: []\n")
-    for path, said in ((other, "is not a cassette"), (tmp_path / "none", "cannot"), (tmp_path, "is not a cassette")):
+    for path, said in (
+        (other, "is not a cassette"),
+        (tmp_path / "none", "cannot"),
+        (tmp_path, "is not a cassette"),
+    ):
         assert inspect("cassette", "fmt", path) == 2
         assert said in inspect.err
         assert "Traceback" not in inspect.err

@@ -1,4 +1,5 @@
-"""Each command run as a process prints what it prints when other tests run it in their own process."""
+"""Each command run as a process prints what it prints when other tests run it in their own
+process."""
 
 from __future__ import annotations
 
@@ -30,8 +31,13 @@ DEMO, OTHER = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
-def test_a_process_prints_the_same_as_the_function(code: int, words: tuple[object, ...], tmp_path: Path) -> None:
-    there, here = run(tmp_path / "state", "a2a-inspect", *words), run_here(tmp_path / "state", *words)
+def test_a_process_prints_the_same_as_the_function(
+    code: int, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    there, here = (
+        run(tmp_path / "state", "a2a-inspect", *words),
+        run_here(tmp_path / "state", *words),
+    )
     assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
     assert there.code == code
     assert there.out or there.err

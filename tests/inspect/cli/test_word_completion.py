@@ -16,7 +16,9 @@ DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
 def complete(*words: object) -> list[str]:
     """Return the completions of the last word; `FILE` stands for the names of files."""
     *before, last = map(str, words)
-    items = BashComplete(cli, {}, "a2a-inspect", "_A2A_INSPECT_COMPLETE").get_completions(before, last)
+    items = BashComplete(cli, {}, "a2a-inspect", "_A2A_INSPECT_COMPLETE").get_completions(
+        before, last
+    )
     return ["FILE" if each.type == "file" else each.value for each in items]
 
 
@@ -37,7 +39,9 @@ def test_pages_of_the_manual() -> None:
     assert "commands" in complete("help", "")
 
 
-@pytest.mark.parametrize(("typed", "first"), [("GEN-00", "GEN-001"), ("gen-00", "GEN-001"), ("A2A-GEN", "A2A-GEN-001")])
+@pytest.mark.parametrize(
+    ("typed", "first"), [("GEN-00", "GEN-001"), ("gen-00", "GEN-001"), ("A2A-GEN", "A2A-GEN-001")]
+)
 def test_ids_of_rules(typed: str, first: str) -> None:
     found = complete("rules", typed)
     assert (found[0], {each[: len(typed)] for each in found}) == (first, {typed.upper()})

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.archive import ArchiveOptions, download_recording, list_segments, upload_recording
+from a2a_inspect.commands.archive import (
+    ArchiveOptions,
+    download_recording,
+    list_segments,
+    upload_recording,
+)
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
@@ -39,12 +44,19 @@ def test_put_reports_new_rows_and_nothing_on_repetition(
     assert second == f"{url} already has all of {tmp_path / 'r.a2a.db'}"
 
 
-def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_finds_by_task_and_time_and_verifies(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
 
     assert list_segments(url, {**NOTHING, "task": TASK}, ArchiveOptions(as_json=True)) == 0
     [found] = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (found["frames"], found["tasks"], found["agents"], found["proxy"]) == (9, 1, ["agent:8000"], "here")
+    assert (found["frames"], found["tasks"], found["agents"], found["proxy"]) == (
+        9,
+        1,
+        ["agent:8000"],
+        "here",
+    )
     assert list_segments(url, {**NOTHING, "task": "other"}, ArchiveOptions()) == 0
     assert list_segments(url, {**NOTHING, "until": "2000-01-01"}, ArchiveOptions()) == 0
     first, asked, second, less = capsys.readouterr().out.splitlines()
@@ -57,19 +69,29 @@ def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys
     assert found["key"] in capsys.readouterr().err
 
 
-def test_fetch_reports_rows_and_requests(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_reports_rows_and_requests(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
 
-    download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True))
+    download_recording(
+        url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True)
+    )
 
     said = capsys.readouterr()
-    assert said.out.splitlines()[0].startswith("fetched 3 exchanges with 9 frames from 1 segment into ")
-    assert said.out.splitlines()[1].startswith(f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, ")
+    assert said.out.splitlines()[0].startswith(
+        "fetched 3 exchanges with 9 frames from 1 segment into "
+    )
+    assert said.out.splitlines()[1].startswith(
+        f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, "
+    )
     with Recording(tmp_path / "back.a2a.db") as recording:
         assert recording.count_rows().frames == 9
 
 
-def test_missing_files_are_reported(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files_are_reported(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     [file] = (tmp_path / "archive" / "frames").rglob("*.parquet")
     file.unlink()
@@ -80,20 +102,33 @@ def test_missing_files_are_reported(url: str, tmp_path: Path, capsys: pytest.Cap
     assert told == "1 segment with missing files, perhaps deleted by a lifecycle rule of the bucket"
     download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions())
     told = capsys.readouterr().out.splitlines()[1]
-    assert told.startswith("missing in the archive, perhaps deleted by a lifecycle rule: frames/dt=")
+    assert told.startswith(
+        "missing in the archive, perhaps deleted by a lifecycle rule: frames/dt="
+    )
 
 
 def test_any_time_is_accepted(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also one outside the range of the columns and days of an archive."""
-    for word, since in (("0001-01-01", True), ("10000000000000h", True), ("2300-01-01", False), ("9999-12-31", False)):
+    for word, since in (
+        ("0001-01-01", True),
+        ("10000000000000h", True),
+        ("2300-01-01", False),
+        ("9999-12-31", False),
+    ):
         for name in ("since", "until"):
             far = {**NOTHING, name: word}
             there = (name == "since") is since
             capsys.readouterr()
             list_segments(url, far, ArchiveOptions(as_json=True))
             assert bool(capsys.readouterr().out) == there
-            with contextlib.nullcontext() if there else pytest.raises(UserError, match="has no frames of"):
-                download_recording(url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", ArchiveOptions())
+            with (
+                contextlib.nullcontext()
+                if there
+                else pytest.raises(UserError, match="has no frames of")
+            ):
+                download_recording(
+                    url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", ArchiveOptions()
+                )
         assert (tmp_path / f"{word}.a2a.db").exists()
 
 
@@ -107,9 +142,16 @@ def test_times_of_ls_are_accepted_to_the_ns(url: str, capsys: pytest.CaptureFixt
         assert bool(capsys.readouterr().out) == found
 
 
-def test_a_partially_uploaded_recording_is_not_reported_as_present(tmp_path: Path, url: str) -> None:
+def test_a_partially_uploaded_recording_is_not_reported_as_present(
+    tmp_path: Path, url: str
+) -> None:
     """The part has its session, to its end, under the same names."""
-    download_recording(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", ArchiveOptions())
+    download_recording(
+        url,
+        {**NOTHING, "until": "2027-01-15T08:00:01.5"},
+        tmp_path / "part.a2a.db",
+        ArchiveOptions(),
+    )
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
 
     with pytest.raises(UserError, match="of a recording that had 6 fewer frames") as told:
@@ -119,7 +161,9 @@ def test_a_partially_uploaded_recording_is_not_reported_as_present(tmp_path: Pat
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="here"))
 
 
-def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [each for each in sys.modules if each.startswith("a2a_proxy.archive.")]:
         if name != "a2a_proxy.archive.errors":
             monkeypatch.delitem(sys.modules, name)
@@ -127,10 +171,14 @@ def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.
 
     for ask in (
         lambda: list_segments(url, NOTHING, ArchiveOptions()),
-        lambda: download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions()),
+        lambda: download_recording(
+            url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions()
+        ),
         lambda: upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there")),
     ):
-        with pytest.raises(UserError, match="needs the extra lake: pyarrow is not installed") as wrong:
+        with pytest.raises(
+            UserError, match="needs the extra lake: pyarrow is not installed"
+        ) as wrong:
             ask()
         assert "a2a-proxy[lake]" in wrong.value.hint
 
@@ -143,7 +191,9 @@ def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.
         ({"task": "no"}, "has no frames of task no"),
     ],
 )
-def test_fetch_errors_have_hints(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
+def test_fetch_errors_have_hints(
+    url: str, tmp_path: Path, words: dict[str, str], message: str
+) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         download_recording(url, {**NOTHING, **words}, tmp_path / "back.a2a.db", ArchiveOptions())
 

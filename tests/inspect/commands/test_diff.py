@@ -50,7 +50,10 @@ def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> No
 
     done = diff(tmp_path, path)
 
-    assert (done.code, done.lines[:2]) == (1, [f"left   {path} session 1", f"right  {path} session 2"])
+    assert (done.code, done.lines[:2]) == (
+        1,
+        [f"left   {path} session 1", f"right  {path} session 2"],
+    )
     assert done.lines[-2:] == ["    - one", "    + two"]
     assert diff(tmp_path, path, "1:", "1:").code == 0
 
@@ -74,7 +77,12 @@ def test_json(tmp_path: Path) -> None:
         1,
         {"changed": 1},
     )
-    assert (call["kind"], call["change"], call["left"]["id"], call["right"]["id"]) == ("call", "changed", 2, 6)
+    assert (call["kind"], call["change"], call["left"]["id"], call["right"]["id"]) == (
+        "call",
+        "changed",
+        2,
+        6,
+    )
     assert call["differences"] == [
         {
             "part": "request",

@@ -1,4 +1,5 @@
-"""`export`: the whole recording or matching exchanges, to a file or a pipe; never over an existing file."""
+"""`export`: the whole recording or matching exchanges, to a file or a pipe; never over an existing
+file."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.export import new_file
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    open_recording_or_cassette,
+    read_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
@@ -33,33 +38,64 @@ def test_a_full_export_equals_the_cassette(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
 
 
-def test_matching_exchanges_are_exported_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
+def test_matching_exchanges_are_exported_whole(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of an exchange that matches all frames are there, with its task, findings and connection; of
+    others nothing."""
     with open_recording_or_cassette(DEMO) as recording:
         task = next(
-            row.exchange.task_id for row in recording.read_exchanges() if row.exchange.operation == "SendMessage"
+            row.exchange.task_id
+            for row in recording.read_exchanges()
+            if row.exchange.operation == "SendMessage"
         )
     target = tmp_path / "part.a2a.jsonl"
     export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
     with open_recording_or_cassette(target) as part, open_recording_or_cassette(DEMO) as whole:
         kept = [row.exchange for row in part.read_exchanges()]
-        card = next(row.exchange for row in whole.read_exchanges() if row.exchange.operation == "GetAgentCard")
+        card = next(
+            row.exchange
+            for row in whole.read_exchanges()
+            if row.exchange.operation == "GetAgentCard"
+        )
         assert kept == [card, *(row.exchange for row in whole.find_exchanges(f"task:{task}"))]
         for one in kept:
             key = 1 << 40 | one.id
-            assert [row.frame for row in part.read_frames(key)] == [row.frame for row in whole.read_frames(key)]
+            assert [row.frame for row in part.read_frames(key)] == [
+                row.frame for row in whole.read_frames(key)
+            ]
         assert [row.task.task_id for row in part.read_tasks()] == [task]
-        assert {number for row in part.read_tasks() for number in row.task.exchanges} == {one.id for one in kept[1:]}
-        assert {row.connection.id for row in part.read_connections()} == {one.connection for one in kept}
-        assert part.read_sessions()[0].complete == f"only what matches task:{task} and the agent card"
-        found = [row.finding for row in whole.read_findings() if row.finding.exchange in {one.id for one in kept}]
+        assert {number for row in part.read_tasks() for number in row.task.exchanges} == {
+            one.id for one in kept[1:]
+        }
+        assert {row.connection.id for row in part.read_connections()} == {
+            one.connection for one in kept
+        }
+        assert (
+            part.read_sessions()[0].complete == f"only what matches task:{task} and the agent card"
+        )
+        found = [
+            row.finding
+            for row in whole.read_findings()
+            if row.finding.exchange in {one.id for one in kept}
+        ]
         assert [row.finding for row in part.read_findings()] == found
-    assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+    assert (
+        capfd.readouterr().err
+        == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+    )
 
 
-def test_only_a_cassette_file_has_the_agent_card_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A replay of it would answer 404 to its clients. In other formats, and on a terminal, only the matches are."""
-    for form, target in (("jsonl", tmp_path / "a.a2a.jsonl"), ("har", tmp_path / "a.har"), ("jsonl", None)):
+def test_only_a_cassette_file_has_the_agent_card_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A replay of it would answer 404 to its clients. In other formats, and on a terminal, only the
+    matches are."""
+    for form, target in (
+        ("jsonl", tmp_path / "a.a2a.jsonl"),
+        ("har", tmp_path / "a.har"),
+        ("jsonl", None),
+    ):
         export_recording(ExportOptions(DEMO, "op:SendMessage"), target, form)
         written = capfd.readouterr().out if target is None else target.read_text()
         assert ("agent-card.json" in written) == (target is not None and form == "jsonl")
@@ -73,11 +109,14 @@ def test_a_missing_folder_is_named_with_the_command_that_creates_it(tmp_path: Pa
 
 @pytest.mark.parametrize("form", ["jsonl", "har"])
 def test_the_filter_is_not_exported_under_a_redaction_policy(form: str, tmp_path: Path) -> None:
-    """A filter may name a person whom the policy redacts; without a policy the filter is in the file."""
+    """A filter may name a person whom the policy redacts; without a policy the filter is in the
+    file."""
     path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
     export_recording(ExportOptions(path, where), tmp_path / "told", form)
     assert b"ann@example.org" in (tmp_path / "told").read_bytes()
-    export_recording(ExportOptions(path, where, RedactionOptions(("pii",))), tmp_path / "clean", form)
+    export_recording(
+        ExportOptions(path, where, RedactionOptions(("pii",))), tmp_path / "clean", form
+    )
     assert b"what was chosen" in (tmp_path / "clean").read_bytes()
     assert b"ann@example.org" not in (tmp_path / "clean").read_bytes()
 
@@ -89,7 +128,11 @@ def test_notes_are_exported(tmp_path: Path) -> None:
         write_note(path, place, STARTED, text="here")
     export_recording(ExportOptions(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
     with open_recording_or_cassette(tmp_path / "part.a2a.jsonl") as part:
-        assert [(row.note.exchange, row.note.seq) for row in part.read_notes()] == [(0, -1), (2, -1), (2, 1)]
+        assert [(row.note.exchange, row.note.seq) for row in part.read_notes()] == [
+            (0, -1),
+            (2, -1),
+            (2, 1),
+        ]
 
 
 def test_a_part_becomes_a_recording(tmp_path: Path) -> None:
@@ -122,10 +165,14 @@ def test_a_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_killed_export_leaves_no_partial_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_export_leaves_no_partial_file(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As Ctrl-C; afterwards the signal does what it did before."""
     before = signal.getsignal(number)
-    monkeypatch.setattr("a2a_inspect.formats.jsonl.write_jsonl", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(
+        "a2a_inspect.formats.jsonl.write_jsonl", lambda *_: signal.raise_signal(number)
+    )
     signal.signal(number, signal.SIG_DFL)
     try:
         with pytest.raises(KeyboardInterrupt):

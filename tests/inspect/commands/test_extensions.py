@@ -1,4 +1,5 @@
-"""Known extensions in the commands and on the screen; `a2a-inspect extensions`; the example of the manual."""
+"""Known extensions in the commands and on the screen; `a2a-inspect extensions`; the example of the
+manual."""
 
 from __future__ import annotations
 
@@ -29,17 +30,25 @@ _PAGE = (Path(__file__).parents[3] / "proxy/a2a_proxy/manual/extensions.md").rea
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """A call whose message has a parcel; its first event an interface of A2UI, its second a latency."""
+    """A call whose message has a parcel; its first event an interface of A2UI, its second a
+    latency."""
     message = {
         "messageId": "m1",
         "role": "ROLE_USER",
         "parts": [{"data": {"courier.parcel": {"id": 4711, "to": "Lyon"}}}],
     }
-    call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendStreamingMessage",
+        "params": {"message": message},
+    }
     shown = {"data": SURFACE, "metadata": {"mimeType": "application/json+a2ui"}}
     made = writer(tmp_path / "r.db")
     frames = [
-        frame(1, 0, json.dumps(call).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT),
+        frame(
+            1, 0, json.dumps(call).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT
+        ),
         _event(1, status(shown)),
         _event(2, status({"data": {"latency": 20}})),
     ]
@@ -73,7 +82,9 @@ def test_content_is_described_where_frames_are_listed(recording: Path, tmp_path:
     with Recording(recording) as opened:
         (row,) = opened.read_exchanges()
         rows = list(opened.read_frames(row.key))
-        assert summarize_frame(opened, rows[1], row.exchange).endswith("{A2UI: surfaceUpdate main (2 components)}")
+        assert summarize_frame(opened, rows[1], row.exchange).endswith(
+            "{A2UI: surfaceUpdate main (2 components)}"
+        )
 
 
 def test_the_facts_of_a_frame_have_its_extensions(recording: Path) -> None:
@@ -94,7 +105,9 @@ async def test_the_screen_shows_them(recording: Path) -> None:
     async with looking(recording) as person:
         await person.sees("OPERATION")
         await person.types("g", "g", "enter", "G")
-        await person.sees("event     status working {A2UI", "Frame 2: status working {latency: 20 ms expected}")
+        await person.sees(
+            "event     status working {A2UI", "Frame 2: status working {latency: 20 ms expected}"
+        )
         await person.types("enter", "7", "G")
         await person.sees("[7 Facts]", "EXTENSIONS", "20 ms expected")
 
@@ -126,11 +139,18 @@ def test_a_package_of_the_manual_is_listed(courier: Path, tmp_path: Path) -> Non
     install(courier, "courier", "courier:COURIER", group=EXTENSION_GROUP)
     done = run(tmp_path, "a2a-inspect", "extensions", PYTHONPATH=str(courier))
     assert (done.code, done.err) == (0, "")
-    assert done.lines[1].split() == ["courier", "https://courier.example/ext/", "hooked-package", "1.2"]
+    assert done.lines[1].split() == [
+        "courier",
+        "https://courier.example/ext/",
+        "hooked-package",
+        "1.2",
+    ]
     assert {line.split("  ")[0] for line in done.lines[2:]} >= {each.name for each in BUILT_IN}
 
 
-def test_a_plug_in_that_cannot_be_used_is_reported(recording: Path, courier: Path, tmp_path: Path) -> None:
+def test_a_plug_in_that_cannot_be_used_is_reported(
+    recording: Path, courier: Path, tmp_path: Path
+) -> None:
     """The list exits with 2; a command that shows frames warns once and goes on."""
     named = {"A2A_PROXY_EXTENSIONS": "courier:PARCEL", "PYTHONPATH": str(courier)}
     why = "extension courier:PARCEL: AttributeError: module 'courier' has no attribute 'PARCEL'\n"
@@ -142,5 +162,7 @@ def test_a_plug_in_that_cannot_be_used_is_reported(recording: Path, courier: Pat
 
 
 def test_each_built_in_extension_is_in_the_manual() -> None:
-    rows = re.findall(r"^\| ([\w ]+?)(?: \(.*?\))? \|", _PAGE.partition("## Your own")[0], re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([\w ]+?)(?: \(.*?\))? \|", _PAGE.partition("## Your own")[0], re.MULTILINE
+    )
     assert rows[1:] == [each.name for each in BUILT_IN]

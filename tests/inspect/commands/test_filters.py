@@ -29,8 +29,17 @@ def test_ls_lists_matching_exchanges(folder: Path) -> None:
     """With the heading of each session that has any; the same as JSON."""
     ran = inspect(folder, "ls", "-f", "binding:grpc")
     assert (ran.code, ran.err) == (0, "")
-    assert [line.split()[0] for line in ran.lines if line.strip()] == ["session", "#", "#1:7", "session", "#", "#2:7"]
-    found = [json.loads(line) for line in inspect(folder, "ls", "--json", "-f", "binding:grpc").lines]
+    assert [line.split()[0] for line in ran.lines if line.strip()] == [
+        "session",
+        "#",
+        "#1:7",
+        "session",
+        "#",
+        "#2:7",
+    ]
+    found = [
+        json.loads(line) for line in inspect(folder, "ls", "--json", "-f", "binding:grpc").lines
+    ]
     assert [(each["session"], each["binding"]) for each in found] == [(1, "grpc"), (2, "grpc")]
     one = inspect(folder, "ls", "--filter", "binding:grpc rec:2")
     assert [line.split()[0] for line in one.lines] == ["session", "#", "#2:7"]
@@ -48,9 +57,13 @@ def test_show_shows_the_frames_that_match(folder: Path) -> None:
     assert sum("status completed" in line for line in ran.lines) == 2
     assert not [line for line in ran.lines if "-->" in line or "<-- status working" in line]
     objects = [
-        json.loads(line) for line in inspect(folder, "show", "--json", "-f", "task=order-7 state:completed").lines
+        json.loads(line)
+        for line in inspect(folder, "show", "--json", "-f", "task=order-7 state:completed").lines
     ]
-    assert [[frame["state"] for frame in each["frames"]] for each in objects] == [["completed"], ["completed"]]
+    assert [[frame["state"] for frame in each["frames"]] for each in objects] == [
+        ["completed"],
+        ["completed"],
+    ]
     assert not [each for each in objects if "finding" in each]
 
 
@@ -58,7 +71,10 @@ def test_check_reports_matching_exchanges(folder: Path) -> None:
     """The rules see all that passed; what they find elsewhere is left out."""
     exchanges = []
     for words in ((), ("-f", "task=order-7")):
-        told = map(json.loads, inspect(folder, "check", "--format", "json", "--fail-on", "never", *words).lines)
+        told = map(
+            json.loads,
+            inspect(folder, "check", "--format", "json", "--fail-on", "never", *words).lines,
+        )
         exchanges.append([each.get("exchange") for each in told if each["event"] == "finding"])
     assert set(exchanges[1]) == {3}
     assert len(exchanges[1]) == exchanges[0].count(3)
@@ -67,13 +83,17 @@ def test_check_reports_matching_exchanges(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["ls", "show"])
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_no_match_is_a_message_and_exit_code_0(folder: Path, command: str, more: tuple[str, ...]) -> None:
+def test_no_match_is_a_message_and_exit_code_0(
+    folder: Path, command: str, more: tuple[str, ...]
+) -> None:
     """That is an answer: on stderr, with exit code 0."""
     ran = inspect(folder, command, "-f", "op:ListTasks", *more)
     assert (ran.code, ran.out, ran.err) == (0, "", "nothing matches op:ListTasks\n")
 
 
-def test_check_and_diff_report_that_nothing_matches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_and_diff_report_that_nothing_matches(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A slip in a filter must not look like a good report."""
     path = str(folder / "r.a2a.db")
     options = check.CheckOptions(where="op:ListTasks", allow_incomplete=True)
@@ -100,7 +120,9 @@ def test_check_and_diff_report_that_nothing_matches(folder: Path, capsys: pytest
         ("method:tasks/g*", {5, 7, 9}),
     ],
 )
-def test_ids_of_rules_outcomes_and_beginnings(tmp_path: Path, where: str, numbers: set[int]) -> None:
+def test_ids_of_rules_outcomes_and_beginnings(
+    tmp_path: Path, where: str, numbers: set[int]
+) -> None:
     """The conversation of `a2a-proxy demo --lossy`."""
     path = Path(__file__).parents[3] / "recordings/lossy.a2a.jsonl"
     done = run_here(tmp_path, "ls", path, "-f", where, "--json")

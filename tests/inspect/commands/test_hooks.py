@@ -42,12 +42,18 @@ def test_installed_hooks_are_listed(hooks: dict[str, str], tmp_path: Path) -> No
 
 def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
     """None is installed with the proxy itself."""
-    assert inspect(tmp_path, {}).lines == ["no hook is installed; how to write one: a2a-inspect help hooks"]
+    assert inspect(tmp_path, {}).lines == [
+        "no hook is installed; how to write one: a2a-inspect help hooks"
+    ]
 
 
-def test_hooks_run_over_recordings_and_cassettes_and_print(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_hooks_run_over_recordings_and_cassettes_and_print(
+    hooks: dict[str, str], tmp_path: Path
+) -> None:
     """Output of the hooks goes to stdout, in order; a cassette is read like a recording."""
-    done = inspect(tmp_path, hooks, sample(tmp_path / "r.db"), "--hook", "noting:Prints", "--hook", "notes")
+    done = inspect(
+        tmp_path, hooks, sample(tmp_path / "r.db"), "--hook", "noting:Prints", "--hook", "notes"
+    )
     assert done.code == 0
     assert done.lines == ["printed 0", "printed 1", "printed 2"] * 3
     assert done.err.splitlines() == [
@@ -78,7 +84,11 @@ def test_every_session_has_its_own_hook_instance(hooks: dict[str, str], tmp_path
     ],
 )
 def test_invalid_use_is_refused(
-    hooks: dict[str, str], tmp_path: Path, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+    hooks: dict[str, str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A message and a hint, exit code 2."""
     monkeypatch.chdir(tmp_path)
@@ -127,7 +137,14 @@ def test_output_while_following_is_not_buffered(hooks: dict[str, str], tmp_path:
     """Also into a pipe."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))
-    line = [program("a2a-inspect"), "hooks", str(tmp_path / "r.db"), "--follow", "--hook", "noting:Prints"]
+    line = [
+        program("a2a-inspect"),
+        "hooks",
+        str(tmp_path / "r.db"),
+        "--follow",
+        "--hook",
+        "noting:Prints",
+    ]
     env = environment(tmp_path / "state", PYTHONUNBUFFERED="", **hooks)
     with subprocess.Popen(line, stdout=subprocess.PIPE, env=env, text=True) as process:
         assert process.stdout is not None

@@ -103,7 +103,8 @@ TEXT_COMMANDS = (
     "mcp --help",
     "completion {word}",
 )
-"""Those that are run only with a recording in which all texts are hostile, and `word` is hostile too."""
+"""Those that are run only with a recording in which all texts are hostile, and `word` is hostile
+too."""
 
 
 class TooLong(BaseException):
@@ -149,9 +150,14 @@ def test_a_payload_of_100_mb(
 def test_every_command_makes_text_visible(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts of a recording, file names and words of the command line; a new command must be named above."""
+    """Texts of a recording, file names and words of the command line; a new command must be named
+    above."""
     commands = (*TEXT_COMMANDS, *COMMANDS)
-    assert not {each for each in commands_of(cli) if not any(f"{line} ".startswith(f"{each} ") for line in commands)}
+    assert not {
+        each
+        for each in commands_of(cli)
+        if not any(f"{line} ".startswith(f"{each} ") for line in commands)
+    }
     _run(commands, evil_texts, tmp_path, capsys, monkeypatch)
 
 
@@ -170,10 +176,18 @@ def test_every_command_makes_its_words_visible(
 
 @pytest.mark.parametrize("column", ["frame SET at", "session SET started", "exchange SET closed"])
 @pytest.mark.parametrize("at", [(1 << 63) - 1, -(1 << 62)])
-def test_times_before_1970_or_after_2262_are_errors_of_the_file(column: str, at: int, tmp_path: Path) -> None:
+def test_times_before_1970_or_after_2262_are_errors_of_the_file(
+    column: str, at: int, tmp_path: Path
+) -> None:
     """Also for commands that read times with their own SQL."""
     path = altered(tmp_path, f"UPDATE {column} = {at}")
-    for words in (("check",), ("lanes",), ("export", "html"), ("export", "mermaid"), ("stats", "--histogram")):
+    for words in (
+        ("check",),
+        ("lanes",),
+        ("export", "html"),
+        ("export", "mermaid"),
+        ("stats", "--histogram"),
+    ):
         ran = run_here(tmp_path / "state", *words, path)
         assert ran.code in (0, 2, 3), words
         if ran.code == 2 or words == ("check",):
@@ -194,7 +208,9 @@ async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("made", "words"), [(wrong_types, "is not valid"), (damaged_blocks, "cannot be read")], ids=["rows", "blocks"]
+    ("made", "words"),
+    [(wrong_types, "is not valid"), (damaged_blocks, "cannot be read")],
+    ids=["rows", "blocks"],
 )
 async def test_the_screen_reports_unreadable_data(made: Made, words: str, tmp_path: Path) -> None:
     """In its first line, for as long as it is so."""
@@ -239,4 +255,7 @@ def _run(
         assert code in (0, 1, 2, 3), command
         if code == 2:
             lines = told.err.splitlines()
-            assert [line.split(" ")[1] for line in lines[:2]] == ["error:", "hint:"], (command, told)
+            assert [line.split(" ")[1] for line in lines[:2]] == ["error:", "hint:"], (
+                command,
+                told,
+            )

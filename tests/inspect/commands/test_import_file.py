@@ -29,14 +29,21 @@ def test_the_output_names_counts_what_is_missing_and_the_next_command(tmp_path: 
     assert "  bytes of framing" in done.lines
     assert done.lines[-1] == f"inspect it: a2a-inspect {tmp_path}/story.a2a.db"
     assert run_here(tmp_path, "check", tmp_path / "story.a2a.db").code == 0
-    assert "imported from a HAR file" in run_here(tmp_path, "check", tmp_path / "story.a2a.db", "--all").out
+    assert (
+        "imported from a HAR file"
+        in run_here(tmp_path, "check", tmp_path / "story.a2a.db", "--all").out
+    )
 
 
 @pytest.mark.parametrize("kind", ["har", "pcap"])
 def test_a_pipe_is_copied_and_needs_a_name(tmp_path: Path, kind: str) -> None:
     """As of `import <(gunzip -c FILE)`, or a FIFO: it cannot be read twice."""
     path, fifo = tmp_path / "story.pcap", tmp_path / "fifo"
-    path = export(tmp_path) if kind == "har" else write_capture(path, make_segments(read_pieces("vendor")))
+    path = (
+        export(tmp_path)
+        if kind == "har"
+        else write_capture(path, make_segments(read_pieces("vendor")))
+    )
     os.mkfifo(fifo)
     done = run_here(tmp_path, "import", fifo)
     assert (done.code, done.err.splitlines()) == (
@@ -69,7 +76,12 @@ def test_a_packet_capture(tmp_path: Path) -> None:
 
 def test_redaction_options_apply(tmp_path: Path) -> None:
     target = tmp_path / "b.a2a.db"
-    assert run_here(tmp_path, "import", export(tmp_path), "-o", target, "--redact", "metadata-only").code == 0
+    assert (
+        run_here(
+            tmp_path, "import", export(tmp_path), "-o", target, "--redact", "metadata-only"
+        ).code
+        == 0
+    )
     assert "Evening: fado" not in run_here(tmp_path, "show", target, "-p").out
 
 
@@ -83,7 +95,9 @@ def test_an_existing_recording_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "story.a2a.db").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("text", "error"), [(None, "cannot read"), ("[]", "no JSON object"), ("{}", "not a HAR")])
+@pytest.mark.parametrize(
+    ("text", "error"), [(None, "cannot read"), ("[]", "no JSON object"), ("{}", "not a HAR")]
+)
 def test_other_files_are_refused_with_a_hint(text: str | None, error: str, tmp_path: Path) -> None:
     path = tmp_path / "other.har"
     if text is not None:

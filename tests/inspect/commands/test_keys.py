@@ -15,8 +15,11 @@ from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
 
 
-def test_keys_lists_bindings_as_table_json_and_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table with the file's path; JSON with the defaults beside; TOML that can be used as it is."""
+def test_keys_lists_bindings_as_table_json_and_toml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table with the file's path; JSON with the defaults beside; TOML that can be used as it
+    is."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
     told = CliRunner().invoke(cli, ["keys"])
     assert f"{tmp_path / 'keys.toml'}, which does not exist" in told.stderr
@@ -29,6 +32,10 @@ def test_keys_lists_bindings_as_table_json_and_toml(tmp_path: Path, monkeypatch:
         each.id: list(each.keys) for each in list_actions(KEY_SCOPES)
     }
     path.write_text('view.pause = "&"')
-    lines = [json.loads(line) for line in CliRunner().invoke(cli, ["keys", "--json"]).stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in CliRunner().invoke(cli, ["keys", "--json"]).stdout.splitlines()
+    ]
     assert lines[0].keys() == {"id", "keys", "default", "label", "help", "place"}
-    assert [(each["keys"], each["default"]) for each in lines if each["id"] == "view.pause"] == [(["&"], ["p"])]
+    assert [(each["keys"], each["default"]) for each in lines if each["id"] == "view.pause"] == [
+        (["&"], ["p"])
+    ]

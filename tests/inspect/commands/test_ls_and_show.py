@@ -48,14 +48,20 @@ def record(path: Path, chunks: list[Chunk]) -> Path:
     session = facts(1, started=START, listens=("127.0.0.1:9000",), upstreams=("agent:8000",))
     writer = Writer(path, session)
     findings = [each for each in out if not isinstance(each, Frame)]
-    writer.write([each for each in out if isinstance(each, Frame)], findings, observer.pop_changes())  # type: ignore[arg-type]
+    writer.write(
+        [each for each in out if isinstance(each, Frame)], findings, observer.pop_changes()
+    )  # type: ignore[arg-type]
     writer.finish(chunks[-1].at)
     return path
 
 
 def test_an_answer_before_the_end_of_its_request(tmp_path: Path) -> None:
     """It stands where its bytes were, and words say why it has no latency."""
-    script = Http().call("GetTask", {"id": "t-1"}, A2A_Version="1.0").result({"id": "t-1", "status": {"state": 3}})
+    script = (
+        Http()
+        .call("GetTask", {"id": "t-1"}, A2A_Version="1.0")
+        .result({"id": "t-1", "status": {"state": 3}})
+    )
     (what, way, request), answer = script.steps
     script.steps[:] = [(what, way, request[:-9]), answer, (what, way, request[-9:])]
     path = record(tmp_path / "r.db", scripted(script))
@@ -68,7 +74,9 @@ def test_an_answer_before_the_end_of_its_request(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    talks = interleaved(scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3))
+    talks = interleaved(
+        scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3)
+    )
     return record(tmp_path_factory.mktemp("small") / "small.db", talks)
 
 
@@ -79,16 +87,33 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def bad(tag: str) -> str:
         return tag + EVIL
 
-    message = {"messageId": bad("m"), "contextId": bad("c"), "role": "ROLE_USER", "parts": [{"text": bad("hi")}]}
+    message = {
+        "messageId": bad("m"),
+        "contextId": bad("c"),
+        "role": "ROLE_USER",
+        "parts": [{"text": bad("hi")}],
+    }
     http = Http().call("SendMessage", {"message": message}, rpc_id=bad("id"))
-    http.answer({"jsonrpc": "2.0", "id": bad("id"), "error": {"code": -32001, "message": bad("error")}})
-    http.call(bad("method"), {"x": [bad("y"), "\ud800"]}).answer(EVIL.encode(), content_type="text/plain")
+    http.answer(
+        {"jsonrpc": "2.0", "id": bad("id"), "error": {"code": -32001, "message": bad("error")}}
+    )
+    http.call(bad("method"), {"x": [bad("y"), "\ud800"]}).answer(
+        EVIL.encode(), content_type="text/plain"
+    )
     http.request("GET /\x1b[2J").answer({"a": EVIL}, "200 \x1b[31mOK")
-    artifact = {"artifactId": bad("a"), "name": bad("n"), "parts": [{"text": EVIL}, {"data": {bad("k"): 1}}]}
+    artifact = {
+        "artifactId": bad("a"),
+        "name": bad("n"),
+        "parts": [{"text": EVIL}, {"data": {bad("k"): 1}}],
+    }
     status = {"state": bad("TASK_STATE_X"), "message": message}
     stream = Http().call("SendStreamingMessage", {"message": message}).stream()
-    stream.rpc_event({"task": {"id": bad("t"), "contextId": bad("x"), "status": status, "artifacts": [artifact]}})
-    stream.rpc_event({"artifactUpdate": {"taskId": bad("t"), "contextId": bad("x"), "artifact": artifact}})
+    stream.rpc_event(
+        {"task": {"id": bad("t"), "contextId": bad("x"), "status": status, "artifacts": [artifact]}}
+    )
+    stream.rpc_event(
+        {"artifactUpdate": {"taskId": bad("t"), "contextId": bad("x"), "artifact": artifact}}
+    )
     stream.chunk(b": comment \x1b[31m\n\n").chunk(b"event: \x1b[32m\ndata: \x1b[31m\n\n").done()
     grpc = Grpc().open("/lf.a2a.v1.A2AService/\x1b[31mGetTask").send(b"\xff\x1b\x07")
     grpc.trailers_only(5, grpc_message="no\x1b[31m such")
@@ -106,7 +131,14 @@ def said(path: Path, *words: object) -> list[str]:
 def test_ls(small: Path) -> None:
     """A line per exchange under a heading, columns in line."""
     lines = said(small, "ls", small)
-    assert re.split(" {2,}", lines[0])[:6] == ["#", "TIME", "OUTCOME", "FOUND", "OPERATION", "BINDING"]
+    assert re.split(" {2,}", lines[0])[:6] == [
+        "#",
+        "TIME",
+        "OUTCOME",
+        "FOUND",
+        "OPERATION",
+        "BINDING",
+    ]
     assert [re.split(" {2,}", line)[:6] for line in lines[1:]] == [
         ["1", "22:13:20.000", "ok", "!2 I", "SendStreamingMessage", "jsonrpc 1.0"],
         ["2", "22:13:20.000", "ok", "!1 I", "SendMessage", "jsonrpc 1.0"],
@@ -119,16 +151,26 @@ def test_ls(small: Path) -> None:
 def test_ls_tasks(small: Path) -> None:
     """A line per task."""
     lines = said(small, "ls", small, "--tasks")
-    assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {"t-1": "completed", "t-u": "input-required"}
+    assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {
+        "t-1": "completed",
+        "t-u": "input-required",
+    }
 
 
 def test_ls_json(small: Path) -> None:
     """One object a line, with stable names."""
     exchanges = [json.loads(line) for line in said(small, "ls", small, "--json")]
-    assert [each["operation"] for each in exchanges] == ["SendStreamingMessage", "SendMessage", "GetTask"]
+    assert [each["operation"] for each in exchanges] == [
+        "SendStreamingMessage",
+        "SendMessage",
+        "GetTask",
+    ]
     assert exchanges[0]["states"] == ["submitted", "working", "completed"]
     assert exchanges[2]["grpc_status"] == 5
-    tasks = {each["task_id"]: each for each in map(json.loads, said(small, "ls", small, "--json", "--tasks"))}
+    tasks = {
+        each["task_id"]: each
+        for each in map(json.loads, said(small, "ls", small, "--json", "--tasks"))
+    }
     assert tasks["t-1"]["artifacts"] == [
         {"artifact_id": "a", "name": "", "chunks": 3, "parts": 3, "bytes": 21, "complete": True}
     ]
@@ -137,11 +179,15 @@ def test_ls_json(small: Path) -> None:
 def test_show_is_a_tree(small: Path) -> None:
     """Session, context, task, exchange, frame: each one deeper."""
     lines = said(small, "show", small)
-    assert lines[0].startswith("session 1  2023-11-14 22:13:20  127.0.0.1:9000 -> agent:8000  capture complete")
+    assert lines[0].startswith(
+        "session 1  2023-11-14 22:13:20  127.0.0.1:9000 -> agent:8000  capture complete"
+    )
     depth = {re.split(" +", line.strip())[0]: len(line) - len(line.lstrip()) for line in lines}
     assert depth["session"] < depth["context"] < depth["task"] < depth["#1"] < depth[".0"]
     arrows = [
-        re.sub(r"^\s+\.\d+\s+\S+( [mu]s)?", "", line).split()[0] for line in lines if "-->" in line or "<--" in line
+        re.sub(r"^\s+\.\d+\s+\S+( [mu]s)?", "", line).split()[0]
+        for line in lines
+        if "-->" in line or "<--" in line
     ]
     assert arrows[:7] == ["-->", "<--", "<--", "<--", "<--", "<--", "<--"]
     assert [line for line in lines if '"part 1 "' in line]
@@ -181,14 +227,26 @@ def test_show_json(small: Path) -> None:
     """Frames with decoded payloads, whatever the binding."""
     (shown,) = [json.loads(line) for line in said(small, "show", small, "3", "--json")]
     request, _, end = shown["frames"]
-    assert (request["kind"], request["direction"], request["payload"]) == ("request", "to_agent", {"id": "t-g"})
+    assert (request["kind"], request["direction"], request["payload"]) == (
+        "request",
+        "to_agent",
+        {"id": "t-g"},
+    )
     assert (end["kind"], end["error_code"]) == ("end", 5)
     assert ["a2a-version", "1.0"] in shown["request_headers"]
 
 
 @pytest.mark.parametrize(
     "words",
-    [["ls"], ["ls", "--tasks"], ["ls", "--json"], ["show"], ["show", "-p"], ["show", "--raw"], ["show", "--json"]],
+    [
+        ["ls"],
+        ["ls", "--tasks"],
+        ["ls", "--json"],
+        ["show"],
+        ["show", "-p"],
+        ["show", "--raw"],
+        ["show", "--json"],
+    ],
 )
 def test_hostile_text_is_shown_as_symbols(hostile: Path, words: list[str]) -> None:
     """No control or direction mark of a peer reaches the terminal, in no command."""
@@ -198,7 +256,8 @@ def test_hostile_text_is_shown_as_symbols(hostile: Path, words: list[str]) -> No
 
 
 def test_a_long_exchange_is_printed_incrementally(tmp_path: Path) -> None:
-    """Of 5,000 frames, more than a pipe holds, the first lines come, and the reader may go: code 0, no traceback."""
+    """Of 5,000 frames, more than a pipe holds, the first lines come, and the reader may go: code 0,
+    no traceback."""
     path = record(tmp_path / "long.db", scripted(streaming("t-1", chunks=5_000)))
     line = [program("a2a-inspect"), "show", str(path)]
     env = environment(tmp_path / "state")
@@ -246,9 +305,14 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
 def test_the_newest_recording_is_the_default(small: Path, tmp_path: Path) -> None:
     """Without a name; if there is no recording, the hint says how to create one."""
     none = run(tmp_path / "state", "a2a-inspect", "ls")
-    assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: create one: a2a-proxy demo")
+    assert (none.code, none.err.splitlines()[1]) == (
+        2,
+        "a2a-inspect: hint: create one: a2a-proxy demo",
+    )
     (tmp_path / "state" / "recordings").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "state" / "recordings" / "a2a-20260101-000000.000.a2a.db").write_bytes(small.read_bytes())
+    (tmp_path / "state" / "recordings" / "a2a-20260101-000000.000.a2a.db").write_bytes(
+        small.read_bytes()
+    )
     assert len(run(tmp_path / "state", "a2a-inspect", "ls").lines) == 4
     assert "#2 SendMessage" in run_here(tmp_path / "state", "show", "2").out
 
@@ -263,7 +327,8 @@ def test_a_cassette_is_read_like_a_recording(small: Path, tmp_path: Path) -> Non
 
 
 def test_bad_recordings(small: Path, tmp_path: Path) -> None:
-    """Missing, foreign, cut short, a folder, a mistyped command: two lines, exit code 2, no traceback."""
+    """Missing, foreign, cut short, a folder, a mistyped command: two lines, exit code 2, no
+    traceback."""
     (tmp_path / "text.db").write_text("my diary")
     (tmp_path / "cut.db").write_bytes(small.read_bytes()[:6000])
     (tmp_path / "cut.a2a.jsonl").write_text('{"a2a_cassette": 1')
@@ -288,12 +353,16 @@ def test_bad_recordings(small: Path, tmp_path: Path) -> None:
 
 
 def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A frame is addressed as in findings, also together with exchanges; a missing one is an error."""
+    """A frame is addressed as in findings, also together with exchanges; a missing one is an
+    error."""
 
     def shown(*words: str) -> list[list[int]]:
         with Recording(small) as recording:
             show_conversation(recording, ShowSelection(words), as_json=True)
-        return [[frame["seq"] for frame in json.loads(line)["frames"]] for line in capsys.readouterr().out.splitlines()]
+        return [
+            [frame["seq"] for frame in json.loads(line)["frames"]]
+            for line in capsys.readouterr().out.splitlines()
+        ]
 
     whole = shown("1", "2")
     assert shown("#1.2") == [[2]]
@@ -304,15 +373,20 @@ def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_tls_handshakes_are_shown(tmp_path: Path) -> None:
-    """From the journal's records through the recording, its cassette, the tree and JSON; another host is named."""
+    """From the journal's records through the recording, its cassette, the tree and JSON; another
+    host is named."""
     certificate = CertificateFacts("ab" * 32, ("agent\x1b",), "2027-02-20T16:57:57Z", verified=True)
     near = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "other.example", certificate)
     far = TlsFacts("TLSv1.2", "ECDHE", server=certificate)
     call = scripted(streaming("t-1"))
     opened, dialled = (
-        msgspec.json.decode(call[at].data, type=kind) for at, kind in ((0, ConnectionFacts), (1, DialFacts))
+        msgspec.json.decode(call[at].data, type=kind)
+        for at, kind in ((0, ConnectionFacts), (1, DialFacts))
     )
-    for at, each in ((0, msgspec.structs.replace(opened, tls=near)), (1, msgspec.structs.replace(dialled, tls=far))):
+    for at, each in (
+        (0, msgspec.structs.replace(opened, tls=near)),
+        (1, msgspec.structs.replace(dialled, tls=far)),
+    ):
         call[at] = msgspec.structs.replace(call[at], data=msgspec.json.encode(each))
     path = record(tmp_path / "run.a2a.db", call)
     host = "the call is for agent, the TLS handshake for other.example"
@@ -337,7 +411,8 @@ DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 def test_ls_marks_exchanges_with_findings(tmp_path: Path) -> None:
-    """The column of the screen, also of several recordings; an `ok` call with an error finding is marked."""
+    """The column of the screen, also of several recordings; an `ok` call with an error finding is
+    marked."""
     lossy = DEMO.with_name("lossy.a2a.jsonl")
     one = run_here(tmp_path, "ls", lossy).lines
     assert [re.split(" {2,}", line)[2:5] for line in one[8:10]] == [
@@ -345,7 +420,9 @@ def test_ls_marks_exchanges_with_findings(tmp_path: Path) -> None:
         ["ok", "!1 W", "GetTask"],
     ]
     both = run_here(tmp_path, "ls", DEMO, lossy).lines
-    marks = [re.split(" {2,}", line)[4] for line in both if line.startswith("lossy") and "!" in line]
+    marks = [
+        re.split(" {2,}", line)[4] for line in both if line.startswith("lossy") and "!" in line
+    ]
     assert marks == ["!1 E", "!1 W"]
 
 
@@ -363,22 +440,37 @@ def test_ls_err_without_a_failed_call_names_the_filter_of_findings(tmp_path: Pat
 
 
 def test_ls_prints_the_chosen_columns(tmp_path: Path) -> None:
-    """Titles, fields, headers and paths after the number; a filter leaves rows out; nothing is cut in a pipe."""
+    """Titles, fields, headers and paths after the number; a filter leaves rows out; nothing is cut
+    in a pipe."""
     words = "operation,took,req.header:content-type,$.params.message.parts[0].text,found,state"
     done = run_here(tmp_path, "ls", DEMO, "--columns", words, "-f", "op:Send*")
     assert done.code == 0
     assert done.lines[0].split() == [
-        *("#", "OPERATION", "TOOK", "req.content-type", "$.params.message.parts[0].text", "FOUND", "STATE"),
+        *(
+            "#",
+            "OPERATION",
+            "TOOK",
+            "req.content-type",
+            "$.params.message.parts[0].text",
+            "FOUND",
+            "STATE",
+        ),
     ]
     assert [line.split()[0] for line in done.lines[1:]] == ["2", "3", "4", "6"]
     assert "submitted, working, completed" in done.lines[1]
-    assert run_here(tmp_path, "ls", DEMO, "--columns", "").lines == run_here(tmp_path, "ls", DEMO).lines
+    assert (
+        run_here(tmp_path, "ls", DEMO, "--columns", "").lines
+        == run_here(tmp_path, "ls", DEMO).lines
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--columns", "ttfee"), 'ttfee is not a column: unknown field "ttfee"; did you mean "ttfe"?'),
+        (
+            ("--columns", "ttfee"),
+            'ttfee is not a column: unknown field "ttfee"; did you mean "ttfe"?',
+        ),
         (("--columns", "ttfe", "--json"), "--columns is about the list of exchanges"),
         (("--columns", "ttfe", "--tasks"), "--columns is about the list of exchanges"),
         (("--columns", "ttfe", "--explain"), "--explain can only be combined with --filter"),
@@ -393,7 +485,8 @@ def test_columns_that_ls_cannot_print(tmp_path: Path, words: tuple[str, ...], me
 
 
 def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
-    """From the journal's record through the recording, its cassette, the tree, JSON and the segments."""
+    """From the journal's record through the recording, its cassette, the tree, JSON and the
+    segments."""
     planner = ClientProcess(71, "planner\x1b", (8000, 8001))
     agents = ("127.0.0.1:8000", "127.0.0.1:8002")
     calls = [scripted(streaming(f"t-{number}"), number) for number in (1, 2)]
@@ -407,7 +500,9 @@ def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
     path = record(tmp_path / "run.a2a.db", interleaved(*calls))
     line = next(line for line in said(path, "show", path) if "#2 SendStreaming" in line)
     assert f"  from planner␛ (pid 71) to {agents[1]}  " in line
-    assert "  from " not in next(line for line in said(path, "show", path) if "#1 SendStreaming" in line)
+    assert "  from " not in next(
+        line for line in said(path, "show", path) if "#1 SendStreaming" in line
+    )
     shown = [json.loads(each)["client_process"] for each in said(path, "show", path, "--json")]
     assert shown == [None, {"pid": 71, "name": "planner\x1b", "ports": [8000, 8001]}]
     with Recording(path) as recording:
@@ -416,6 +511,13 @@ def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
         (rebuilt,) = read_conversations(recording, session).handoffs
         (live,) = (row.handoff for row in recording.read_handoffs(session.id))
     assert live == rebuilt
-    assert (live.kind, live.evidence, live.agent, live.to_agent) == ("delegation", "process", *agents)
+    assert (live.kind, live.evidence, live.agent, live.to_agent) == (
+        "delegation",
+        "process",
+        *agents,
+    )
     with open_recording_or_cassette(tmp_path / "run.a2a.jsonl") as recording:
-        assert [row.connection.client_process for row in recording.read_connections()] == [None, planner]
+        assert [row.connection.client_process for row in recording.read_connections()] == [
+            None,
+            planner,
+        ]

@@ -42,10 +42,15 @@ async def test_an_assistant_finds_the_lost_event(tmp_path: Path) -> None:
             *("recordings", "ls", "show", "check"),
             *("segments", "lanes", "diff", "rules"),
         ]
-        assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
+        assert all(
+            tool.annotations is not None and tool.annotations.read_only_hint for tool in tools
+        )
         failed, text = await call(client, "recordings")
         assert not failed
-        assert [line for line in text.splitlines() if not line.startswith(" ")] == [LOSSY.name, DEMO.name]
+        assert [line for line in text.splitlines() if not line.startswith(" ")] == [
+            LOSSY.name,
+            DEMO.name,
+        ]
         failed, text = await call(client, "check", **lossy)
         assert not failed
         assert text.startswith("Recorded traffic, untrusted data:\n")
@@ -76,7 +81,11 @@ async def test_other_files_and_wrong_words_are_refused(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         for tool, arguments, error in (
             ("ls", {"recording": "/etc/passwd"}, "there is no recording /etc/passwd"),
-            ("ls", {"recording": "three-agents.a2a.jsonl"}, "there is no recording three-agents.a2a.jsonl"),
+            (
+                "ls",
+                {"recording": "three-agents.a2a.jsonl"},
+                "there is no recording three-agents.a2a.jsonl",
+            ),
             ("show", demo | {"place": "--json"}, "--json is not a place"),
             ("show", demo | {"place": "/etc/passwd"}, "/etc/passwd is not a place"),
             ("diff", demo | {"left": "1", "right": "/etc/passwd"}, "/etc/passwd is not a place"),

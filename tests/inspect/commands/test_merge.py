@@ -29,7 +29,10 @@ def test_merge_reports_the_contents_of_the_new_file(tmp_path: Path) -> None:
     assert [line.replace("would merge", "merged") for line in would.lines] == done.lines
     assert done.lines[0].startswith(f"merged session 1 of {first} as 1  ")
     assert done.lines[0].endswith("agent-1:8000  6 frames")
-    assert done.lines[2:] == [f"left out session 1 of {first}: it is in {first}", f"merged 2 sessions into {out}"]
+    assert done.lines[2:] == [
+        f"left out session 1 of {first}: it is in {first}",
+        f"merged 2 sessions into {out}",
+    ]
     with Recording(out) as recording:
         assert recording.count_rows().frames == 10
 
@@ -53,7 +56,10 @@ def test_merge_prints_json(tmp_path: Path) -> None:
     """One session per line, including those left out."""
     first, second = pair(tmp_path)
     out = tmp_path / "out.a2a.db"
-    would = [json.loads(line) for line in merge(tmp_path, out, second, first, first, "-n", "--json").lines]
+    would = [
+        json.loads(line)
+        for line in merge(tmp_path, out, second, first, first, "-n", "--json").lines
+    ]
     assert [(told["recording"], told["as"], told["done"]) for told in would] == [
         (str(first), 1, False),
         (str(second), 2, False),
@@ -65,7 +71,11 @@ def test_merge_prints_json(tmp_path: Path) -> None:
 def test_merge_refuses_to_write_a_cassette(tmp_path: Path) -> None:
     first, second = pair(tmp_path)
     done = merge(tmp_path, tmp_path / "out.a2a.jsonl", first, second)
-    assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (2, True, False)
+    assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (
+        2,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
@@ -74,4 +84,6 @@ def test_a_missing_folder_is_an_error(tmp_path: Path, more: tuple[str, ...]) -> 
     first, second = pair(tmp_path)
     out = tmp_path / "none" / "out.a2a.db"
     done = merge(tmp_path, out, first, second, *more)
-    assert done.err.startswith(f"a2a-inspect: error: cannot record to {out}: {out.parent} does not exist\n")
+    assert done.err.startswith(
+        f"a2a-inspect: error: cannot record to {out}: {out.parent} does not exist\n"
+    )

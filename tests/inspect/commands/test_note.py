@@ -38,13 +38,19 @@ def said(
     return capsys.readouterr().out.splitlines()
 
 
-def test_notes_are_written_listed_and_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_written_listed_and_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A session's place lists all that is noted in it, an exchange's that of its frames too."""
     path = sample(tmp_path / "a.db")
     assert said(path, capsys, "2.1", "why", "so", "late?") == ["#2.1        note: why so late?"]
     assert said(path, capsys, "#2", bookmark=True) == ["#2          bookmark"]
     assert said(path, capsys, "1:", "a run\x1b[31m") == ["session 1   note: a run␛[31m"]
-    everything = ["session 1   note: a run␛[31m", "#2          bookmark", "#2.1        note: why so late?"]
+    everything = [
+        "session 1   note: a run␛[31m",
+        "#2          bookmark",
+        "#2.1        note: why so late?",
+    ]
     assert said(path, capsys) == said(path, capsys, "1:") == everything
     assert said(path, capsys, "2") == everything[1:]
     assert said(path, capsys, "2.1", delete=True) == []
@@ -65,7 +71,9 @@ def listed(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
             ls_several.list_exchanges(several, as_json=False)
         else:
             ls.list_exchanges(several.members[0].recording, as_json=False)
-    return [line for line in capsys.readouterr().out.splitlines() if "session" in line or "note" in line]
+    return [
+        line for line in capsys.readouterr().out.splitlines() if "session" in line or "note" in line
+    ]
 
 
 def test_ls_marks_sessions_with_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,10 +85,16 @@ def test_ls_marks_sessions_with_notes(tmp_path: Path, capsys: pytest.CaptureFixt
     said(path, capsys, "2", bookmark=True)
     assert listed(capsys, path) == [f"2 notes, 1 bookmark; see a2a-inspect note {path}"]
     second_session(other)
-    assert [line.endswith("  2 notes, 1 bookmark") for line in listed(capsys, path, other)] == [True, False]
+    assert [line.endswith("  2 notes, 1 bookmark") for line in listed(capsys, path, other)] == [
+        True,
+        False,
+    ]
     second_session(path)
     first, last = listed(capsys, path)
-    assert (first.startswith("session 1, "), first.endswith(", 2 notes, 1 bookmark")) == (True, True)
+    assert (first.startswith("session 1, "), first.endswith(", 2 notes, 1 bookmark")) == (
+        True,
+        True,
+    )
     assert (last.startswith("session 2, "), "note" in last) == (True, False)
 
 
@@ -113,7 +127,11 @@ def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "#2 " in lines[call - 1]
     frame = next(at for at, line in enumerate(lines) if "note: the frame" in line)
     assert "<--" in lines[frame - 1]
-    assert [[each["text"] for each in one["notes"]] for one in objects[:3]] == [[], ["the call", "the frame"], []]
+    assert [[each["text"] for each in one["notes"]] for one in objects[:3]] == [
+        [],
+        ["the call", "the frame"],
+        [],
+    ]
     assert objects[3]["note"]["text"] == "the run"
 
 
@@ -128,7 +146,11 @@ def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_contradictory_arguments_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], more: dict[str, bool], wrong: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    more: dict[str, bool],
+    wrong: str,
 ) -> None:
     path = sample(tmp_path / "a.db")
     with pytest.raises(UserError, match=wrong):
@@ -152,7 +174,9 @@ def test_a_place_in_two_sessions_is_ambiguous(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["2", "#2", "1:2", "2.5", "1:2.5", "1:"])
-def test_references_are_not_taken_for_recordings(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_are_not_taken_for_recordings(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are not taken for the name of a recording, unless a file is called so."""
     monkeypatch.chdir(tmp_path)
     assert parse_reference(word) is not None

@@ -24,13 +24,19 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_matching_exchanges_are_sent(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with http_backend() as received:
-        export_otlp(OtlpExportOptions(recording=recording, where="err", endpoint=received.endpoint, frames=True))
+        export_otlp(
+            OtlpExportOptions(
+                recording=recording, where="err", endpoint=received.endpoint, frames=True
+            )
+        )
     assert [span.name for span in received.spans()] == ["SendStreamingMessage"]
     address = received.endpoint.removeprefix("http://")
     assert capfd.readouterr().err == f"1 span and 3 log records sent to {address}\n"
 
 
-def test_a_file_has_a_line_of_otlp_json(recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_has_a_line_of_otlp_json(
+    recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "run.otlp.jsonl"
     export_otlp(OtlpExportOptions(recording=recording, output=target))
     [line] = target.read_text().splitlines()
@@ -47,13 +53,21 @@ def test_the_redaction_policy_applies(recording: Path, capfd: pytest.CaptureFixt
     assert "Thinking" not in said
 
 
-def test_mistakes_are_one_error_line(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_are_one_error_line(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # for so long it is tried
     for wrong, message in (
         (OtlpExportOptions(recording=recording), "--endpoint is missing"),
-        (OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"), "cannot be combined"),
+        (
+            OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"),
+            "cannot be combined",
+        ),
         (OtlpExportOptions(recording=recording, endpoint="ftp://x"), "is not an OTLP endpoint"),
-        (OtlpExportOptions(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
+        (
+            OtlpExportOptions(recording=recording, where="task:nothing", output=tmp_path / "f"),
+            "nothing matches",
+        ),
         (
             OtlpExportOptions(recording=recording, endpoint="http://127.0.0.1:1"),
             "no answer from the OTLP backend 127.0.0.1:1: ",
@@ -71,10 +85,16 @@ def test_missing_packages_are_named(recording: Path, monkeypatch: pytest.MonkeyP
     assert told.value.hint == install_hint("otlp")
 
 
-def test_several_recordings_are_exported_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_several_recordings_are_exported_as_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     first, second = pair(tmp_path)
     target = tmp_path / "run.otlp.jsonl"
-    export_otlp(OtlpExportOptions(recording=first, others=(second,), output=target, redact=("metadata-only",)))
+    export_otlp(
+        OtlpExportOptions(
+            recording=first, others=(second,), output=target, redact=("metadata-only",)
+        )
+    )
     spans = [
         span
         for line in target.read_text().splitlines()

@@ -17,7 +17,9 @@ from support_rules import record
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """An agent that logs, writes a banner, and dies."""
-    session = Stdio().log(b"ready\n").read(b"Welcome!\n").call("GetTask", {"id": "t-1"}).exit(3).closed()
+    session = (
+        Stdio().log(b"ready\n").read(b"Welcome!\n").call("GetTask", {"id": "t-1"}).exit(3).closed()
+    )
     record(tmp_path / "r.db", session.session())
     return tmp_path / "r.db"
 

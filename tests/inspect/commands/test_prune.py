@@ -68,7 +68,9 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
 def test_prune_prints_json(tmp_path: Path) -> None:
     """One session per line; a dry run names what is then deleted."""
     path = recorded(tmp_path / "a.db", 3)
-    would = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--dry-run", "--json").lines]
+    would = [
+        json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--dry-run", "--json").lines
+    ]
     done = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--json").lines]
 
     assert [(each["recording"], each["session"], each["deleted"]) for each in done] == [

@@ -20,7 +20,10 @@ def test_the_catalogue(tmp_path: Path) -> None:
     """A line a rule; as JSON an object a rule, with all that is known of it."""
     done = say(tmp_path)
     assert done.code == 0
-    assert all(f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out for rule in all_rules().values())
+    assert all(
+        f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out
+        for rule in all_rules().values()
+    )
     told = [json.loads(line) for line in say(tmp_path, "--json").lines]
     assert [each["id"] for each in told] == list(all_rules())
     assert all(each["what"] and each["why"] and each["flagged"] and each["clean"] for each in told)
@@ -32,7 +35,8 @@ def test_one_rule_is_explained(tmp_path: Path) -> None:
     family = say(tmp_path, "RPC").out
     rule = all_rules()["A2A-RPC-002"]
     assert all(
-        words in page for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.format_lines())
+        words in page
+        for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.format_lines())
     )
     assert "A2A-RPC-002" in family
     assert "A2A-GRPC-" not in family
@@ -60,7 +64,10 @@ def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
         out = say(tmp_path, ident).out
         assert out.startswith(f"{ident.upper()}  ")
         assert "\nnot a rule\n" in out
-    assert json.loads(say(tmp_path, "undecodable", "--json").out)["title"] == "Bytes that cannot be decoded"
+    assert (
+        json.loads(say(tmp_path, "undecodable", "--json").out)["title"]
+        == "Bytes that cannot be decoded"
+    )
     assert "UNDECODABLE is not a rule" in say(tmp_path, "undecodable", "--markdown").err
 
 
@@ -79,5 +86,9 @@ def test_one_rule_as_markdown(tmp_path: Path) -> None:
 def test_a_prefix_lists_matching_rules(tmp_path: Path) -> None:
     """`A2A` lists all, the beginning of one id one."""
     assert say(tmp_path, "A2A").out == say(tmp_path, "A2A-").out == say(tmp_path).out
-    only = next(ident for ident in all_rules() if sum(each.startswith(ident[:-1]) for each in all_rules()) == 1)
+    only = next(
+        ident
+        for ident in all_rules()
+        if sum(each.startswith(ident[:-1]) for each in all_rules()) == 1
+    )
     assert "1 rule; explain one" in say(tmp_path, only[:-1]).out

@@ -1,4 +1,5 @@
-"""Sessions and connections in `ls` and `show`: without exchanges, several in a file, without an end."""
+"""Sessions and connections in `ls` and `show`: without exchanges, several in a file, without an
+end."""
 
 from __future__ import annotations
 
@@ -37,7 +38,10 @@ def talked(path: Path, *raw: bytes) -> Path:
     observer = fresh()
     out: list[Observation] = []
     for number, data in enumerate(raw, 1):
-        chunks = [*opening(number, START), Chunk(number, ChunkKind.DATA, Direction.TO_AGENT, START, data)]
+        chunks = [
+            *opening(number, START),
+            Chunk(number, ChunkKind.DATA, Direction.TO_AGENT, START, data),
+        ]
         for chunk in [*chunks, Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, START)]:
             observer.feed(chunk, out)
     made = writer(path)
@@ -54,7 +58,9 @@ def test_undecoded_connections_are_listed(tmp_path: Path) -> None:
     assert "  connection 1  tls  -> agent:8000  11 B, not read: encrypted" in lines
     assert "  connection 2  opaque  -> agent:8000  8 B, not HTTP" in lines
     assert "nothing was recorded" not in "\n".join(lines)
-    assert re.match("2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1])
+    assert re.match(
+        "2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1]
+    )
 
 
 def test_findings_of_connections_are_listed(tmp_path: Path) -> None:
@@ -66,7 +72,11 @@ def test_findings_of_connections_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     assert "  connection 1  warning  UNDECODABLE bad ␛ frame" in said(path, "show", path)
     last = json.loads(said(path, "show", path, "--json")[-1])
-    assert (last["session"], last["finding"]["rule"], last["finding"]["connection"]) == (1, "UNDECODABLE", 1)
+    assert (last["session"], last["finding"]["rule"], last["finding"]["connection"]) == (
+        1,
+        "UNDECODABLE",
+        1,
+    )
     assert said(path, "ls", path)[-1] == f"1 finding of connections; see a2a-inspect show {path}"
     assert not [line for line in said(path, "show", path, "1") if "UNDECODABLE" in line]
 
@@ -90,20 +100,30 @@ def test_exchanges_are_addressed_by_session(tmp_path: Path) -> None:
     starts = [line.split()[0] for line in said(path, "ls", path)]
     assert starts == ["session", "#", "#1:1", "#1:2", "#1:3", "session", "#", "#2:2"]
     for word, sessions in (("1:2", [1]), ("#2:2", [2]), ("2", [1, 2])):
-        assert [json.loads(line)["session"] for line in said(path, "show", path, word, "--json")] == sessions
+        assert [
+            json.loads(line)["session"] for line in said(path, "show", path, word, "--json")
+        ] == sessions
 
 
 def test_the_agents_frames_count_from_the_end_of_the_request(tmp_path: Path) -> None:
     """As the latency in the head does; the client's frames from the first byte."""
     path, at = tmp_path / "r.db", STARTED + 1000 * MS
     made = writer(path)
-    frames = [request(1), frame(1, 1, b"{}", direction=Direction.TO_AGENT), status(1, 2, "Thinking")]
+    frames = [
+        request(1),
+        frame(1, 1, b"{}", direction=Direction.TO_AGENT),
+        status(1, 2, "Thinking"),
+    ]
     call = exchange(1, request_ended=at + 150 * MS, first_event=at + 200 * MS)
     made.write(frames, changes=changes(call))
     made.finish(STARTED)
     lines = said(path, "show", path)
     assert "first 50 ms" in next(line for line in lines if "#1 " in line)
-    moments = [line.split("--")[0].strip(" <").split(maxsplit=1) for line in lines if "-->" in line or "<--" in line]
+    moments = [
+        line.split("--")[0].strip(" <").split(maxsplit=1)
+        for line in lines
+        if "-->" in line or "<--" in line
+    ]
     assert moments[1:] == [[".1", "+100 ms"], [".2", "+50 ms"]]
 
 
@@ -112,33 +132,43 @@ def session_of(uuid: str) -> SessionRow:
     return SessionRow(id=1, facts=facts(uuid=uuid))
 
 
-def test_a_session_without_an_end_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The journal shows it: held, it is being recorded; left over, `recover` finishes it; gone, it stays
-    unfinished."""
+def test_a_session_without_an_end_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal shows it: held, it is being recorded; left over, `recover` finishes it; gone, it
+    stays unfinished."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended abruptly")
-    folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
+    folder = file_layout.create_journal(
+        file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
+    )
     assert session_line(session_of("u")).endswith("  being recorded")
     recorder = file_layout.lock_recorder(folder.path)
     folder.release_locks()
     assert recorder is not None
     assert session_line(session_of("u")).endswith("  being recorded")
     os.close(recorder)
-    assert session_line(session_of("u")).endswith("not recorded to the end; finish with: a2a-inspect recover")
+    assert session_line(session_of("u")).endswith(
+        "not recorded to the end; finish with: a2a-inspect recover"
+    )
     assert session_line(session_of("other")).endswith("  ended abruptly")
 
 
 def test_recover_waits_for_a_large_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
+    """What is recorded of a journal is read once more before it goes on, and that may take longer
+    than any start."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
     file_layout.create_journal(
         file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
     ).release_locks()
     assert recover_all() == 0
-    assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
+    assert (
+        capsys.readouterr().out
+        == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
+    )
 
 
 def row(number: int, **more: str) -> ExchangeRow:
@@ -148,8 +178,16 @@ def row(number: int, **more: str) -> ExchangeRow:
 
 
 def test_exchanges_without_context_stay_in_time_order() -> None:
-    """Errors without context or task do not gather at the top; a task without a context stays in one place."""
-    rows = [row(1), row(2), row(3, context_id="c"), row(4), row(5, context_id="c"), row(6, task_id="t")]
+    """Errors without context or task do not gather at the top; a task without a context stays in
+    one place."""
+    rows = [
+        row(1),
+        row(2),
+        row(3, context_id="c"),
+        row(4),
+        row(5, context_id="c"),
+        row(6, task_id="t"),
+    ]
     rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
     groups = [
         (context, {task: [each.exchange.id for each in of] for task, of in members.items()})
@@ -165,10 +203,13 @@ def test_exchanges_without_context_stay_in_time_order() -> None:
 
 
 def test_raw_payloads(tmp_path: Path) -> None:
-    """Text is text, also beyond ASCII and with a byte that is none; anything else is a dump of 16 bytes a line."""
+    """Text is text, also beyond ASCII and with a byte that is none; anything else is a dump of 16
+    bytes a line."""
     made, path = writer(tmp_path / "r.db"), tmp_path / "r.db"
     binary = frame(1, 1, b"\x0a\x0bhello\n world\x10\x01\xff", schema="lf.a2a.v1.Task")
-    made.write([frame(1, 0, '{\n"ä\u2028"}'.encode() + b"\xff"), binary], changes=changes(exchange(1)))
+    made.write(
+        [frame(1, 0, '{\n"ä\u2028"}'.encode() + b"\xff"), binary], changes=changes(exchange(1))
+    )
     made.finish(STARTED)
     lines = [line.strip() for line in said(path, "show", path, "--raw")]
     assert '"ä<U+2028>"}�' in lines
@@ -192,8 +233,20 @@ def test_rules_are_explained_once_and_findings_have_evidence(tmp_path: Path) -> 
     path = tmp_path / "r.db"
     made = writer(path)
     found = [
-        Finding("A2A-SCH-001", Severity.ERROR, STARTED, "`id` is missing", exchange=number, seq=0, evidence=evidence)
-        for number, evidence in ((1, {"path": "id", "value": "null"}), (2, {"path": "id\x1b"}), (2, {}))
+        Finding(
+            "A2A-SCH-001",
+            Severity.ERROR,
+            STARTED,
+            "`id` is missing",
+            exchange=number,
+            seq=0,
+            evidence=evidence,
+        )
+        for number, evidence in (
+            (1, {"path": "id", "value": "null"}),
+            (2, {"path": "id\x1b"}),
+            (2, {}),
+        )
     ]
     made.write([request(1), request(2)], found, changes(exchange(1), exchange(2)))
     made.finish(STARTED)

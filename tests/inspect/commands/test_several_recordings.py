@@ -36,10 +36,17 @@ def test_exchanges_are_one_list_by_time(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
-    """By a filter, as JSON with the file of each call; invalid filters and empty results are reported."""
+    """By a filter, as JSON with the file of each call; invalid filters and empty results are
+    reported."""
     files = pair(tmp_path)
-    told = [json.loads(line) for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines]
-    assert [(each["file"], each["session"]) for each in told] == [(str(files[0]), 1), (str(files[1]), 1)]
+    told = [
+        json.loads(line)
+        for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines
+    ]
+    assert [(each["file"], each["session"]) for each in told] == [
+        (str(files[0]), 1),
+        (str(files[1]), 1),
+    ]
     assert "nothing matches" in inspect(tmp_path, "ls", *files, "-f", "text:absent").err
     assert "tsak" in run_here(tmp_path / "state", "ls", *files, "-f", "tsak:1").err
 
@@ -65,14 +72,21 @@ def test_stats_are_summed_over_all_files(tmp_path: Path) -> None:
         writer = begin(tmp_path / f"{number}.a2a.db", number)
         for call_number, length in enumerate(lengths, 1):
             at = STARTED + call_number * 1000 * MS
-            call(writer, number, call_number, call_number, request_ended=at, closed=at + length * MS)
+            call(
+                writer, number, call_number, call_number, request_ended=at, closed=at + length * MS
+            )
         writer.finish(STARTED + 9_000 * MS)
     shutil.copy(tmp_path / "1.a2a.db", tmp_path / "copy.a2a.db")
 
     files = [tmp_path / f"{name}.a2a.db" for name in ("1", "2", "copy")]
     told = json.loads(inspect(tmp_path, "stats", *files, "--json").out)
     assert (told["sessions"], told["exchanges"], told["frames"]) == (2, 5, 10)
-    assert told["calls"][0]["took_ns"] == {"p50": 3 * MS, "p95": 20 * MS, "p99": 20 * MS, "max": 20 * MS}
+    assert told["calls"][0]["took_ns"] == {
+        "p50": 3 * MS,
+        "p95": 20 * MS,
+        "p99": 20 * MS,
+        "max": 20 * MS,
+    }
     assert len(inspect(tmp_path, "ls", *files, "--json").lines) == 5
     assert len(inspect(tmp_path, "tail", *files).lines) == 10
 
@@ -91,7 +105,9 @@ def test_live_recordings_are_followed_as_one(tmp_path: Path) -> None:
     said = tmp_path / "said"
     with said.open("wb") as out, (tmp_path / "err").open("wb") as err:
         words = [program("a2a-inspect"), "tail", "-f", "--json", *map(str, files)]
-        process = subprocess.Popen(words, stdout=out, stderr=err, env=environment(tmp_path / "state"))
+        process = subprocess.Popen(
+            words, stdout=out, stderr=err, env=environment(tmp_path / "state")
+        )
     try:
         until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         two = begin(files[1], 2)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.plots.sums import DurationRanks, compute_totals, count_task_states, distinct_parts, rank_durations
+from a2a_inspect.plots.sums import (
+    DurationRanks,
+    compute_totals,
+    count_task_states,
+    distinct_parts,
+    rank_durations,
+)
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.outcome import latency_origin
@@ -18,7 +24,8 @@ SAMPLES = sorted(Path(__file__).parents[3].joinpath("recordings").glob("*.a2a.js
 
 
 def test_percentiles_are_nearest_ranks(tmp_path: Path) -> None:
-    """Of 1 to 20 ms the median is the 10th, 95 of 100 are at most the 19th; an open exchange has not taken its time."""
+    """Of 1 to 20 ms the median is the 10th, 95 of 100 are at most the 19th; an open exchange has
+    not taken its time."""
     made = writer(tmp_path / "a.db")
     for number in range(1, 21):
         begun = STARTED + number * 1000 * MS
@@ -48,14 +55,20 @@ def test_counts_equal_those_of_the_samples() -> None:
                     if (each.operation, each.binding, each.dialect) == (operation, binding, dialect)
                 ]
                 outcomes = [text.outcome_of(each) for each in of]
-                assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
+                assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, (
+                    path
+                )
                 assert calls.events == sum(each.events for each in of)
                 assert calls.took == rank_durations(
                     max(each.closed - latency_origin(each), 0) for each in of if each.closed
                 ), path
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
-            assert sum(count for _, count in count_task_states(several)) == len(list(recording.read_tasks()))
-            assert sum(count for *_, count in known.findings) == len(list(recording.read_findings()))
+            assert sum(count for _, count in count_task_states(several)) == len(
+                list(recording.read_tasks())
+            )
+            assert sum(count for *_, count in known.findings) == len(
+                list(recording.read_findings())
+            )
             assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
 
 
@@ -63,7 +76,10 @@ def test_text_and_json(tmp_path: Path) -> None:
     """Both have the same facts; findings are ordered by severity, errors by frequency."""
     path = sample(tmp_path / "a.db")
     made = writer(tmp_path / "b.db")
-    found = [Finding("A2A-X-001", Severity.INFO, STARTED, "a"), Finding("A2A-X-002", Severity.ERROR, STARTED, "b")]
+    found = [
+        Finding("A2A-X-001", Severity.INFO, STARTED, "a"),
+        Finding("A2A-X-002", Severity.ERROR, STARTED, "b"),
+    ]
     made.write([], found, changes(exchange(1, error="no \x1b[31mway")))
     made.finish(STARTED)
 
@@ -74,7 +90,12 @@ def test_text_and_json(tmp_path: Path) -> None:
     assert lines[1].startswith("3 exchanges, 9 frames, ")
     assert lines[4].split()[:7] == ["SendStreamingMessage", "jsonrpc", "1.0", "3", "2", "1", "6"]
     assert lines[-1] == "1      TASK_NOT_FOUND -32001: no such task"
-    assert told["calls"][0]["took_ns"] == {"p50": 900 * MS, "p95": 900 * MS, "p99": 900 * MS, "max": 900 * MS}
+    assert told["calls"][0]["took_ns"] == {
+        "p50": 900 * MS,
+        "p95": 900 * MS,
+        "p99": 900 * MS,
+        "max": 900 * MS,
+    }
     assert told["calls"][0]["outcomes"] == {"ok": 2, "error": 1}
     assert [line.split()[-1] for line in other.lines[-2:]] == ["A2A-X-002", "A2A-X-001"]
     assert "\x1b" not in other.out
@@ -86,19 +107,31 @@ def test_a_session_without_traffic_has_stats(tmp_path: Path) -> None:
     made.open()
     made.finish(STARTED)
 
-    assert run_here(tmp_path / "state", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
+    assert (
+        run_here(tmp_path / "state", "stats", tmp_path / "a.db")
+        .lines[-1]
+        .startswith("0 exchanges, 0 frames")
+    )
 
 
 def test_with_a_filter(tmp_path: Path) -> None:
-    """Only matching exchanges count, with their tasks and findings; a wrong expression is an error, nothing a word."""
+    """Only matching exchanges count, with their tasks and findings; a wrong expression is an error,
+    nothing a word."""
     path = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl")
-    told = json.loads(run_here(tmp_path / "state", "stats", "--json", "-f", "binding:rest", path).out)
-    assert {each["operation"]: each["count"] for each in told["calls"]} == {"SendMessage": 2, "GetTask": 1}
+    told = json.loads(
+        run_here(tmp_path / "state", "stats", "--json", "-f", "binding:rest", path).out
+    )
+    assert {each["operation"]: each["count"] for each in told["calls"]} == {
+        "SendMessage": 2,
+        "GetTask": 1,
+    }
     assert (told["exchanges"], told["tasks"]) == (3, {"completed": 1})
     assert sum(each["count"] for each in told["calls"][0]["took_distribution"]) == 2
     wrong = run_here(tmp_path / "state", "stats", "-f", "bindung:rest", path)
     assert (wrong.code, "binding" in wrong.err) == (2, True)
-    assert "nothing matches" in run_here(tmp_path / "state", "stats", "-f", "op:CancelTask", path).err
+    assert (
+        "nothing matches" in run_here(tmp_path / "state", "stats", "-f", "op:CancelTask", path).err
+    )
 
 
 def test_a_histogram(tmp_path: Path) -> None:
@@ -108,7 +141,9 @@ def test_a_histogram(tmp_path: Path) -> None:
     head = next(number for number, line in enumerate(lines) if line.startswith("EACH "))
     told = json.loads(run_here(tmp_path / "state", "stats", "--histogram", "--json", path).out)
     buckets = told["histogram"]
-    assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [each["frames"] for each in buckets["buckets"]]
+    assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [
+        each["frames"] for each in buckets["buckets"]
+    ]
     assert sum("1 error" in line for line in lines[head:]) == 3
     assert all(line.isascii() for line in lines[head:])
     assert buckets["step_ns"] == 500 * MS

@@ -26,10 +26,13 @@ def test_without_a_width_nothing_is_cut() -> None:
 
 
 def test_wide_tables_are_narrowed_by_priority() -> None:
-    """First columns over their cap are narrowed, then whole columns dropped, then the others cut; also rows after the
-    sample."""
+    """First columns over their cap are narrowed, then whole columns dropped, then the others cut;
+    also rows after the sample."""
     gives = (("TASK", 0), ("WHAT", 9), ("ERROR", 8))
-    lines = {width: list(table_lines(HEAD, ROWS, TableLimits(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
+    lines = {
+        width: list(table_lines(HEAD, ROWS, TableLimits(width, {"WHAT": 12}, gives)))
+        for width in (60, 40, 25)
+    }
     assert lines[60][1] == "1  SendStreami…  t-123  the agent is not there"
     assert lines[40][1] == "1  SendStreami…  the agent is not there"
     assert lines[25][1] == "1  SendStre…  the agent …"
@@ -46,7 +49,12 @@ def test_ls_on_a_terminal_has_one_line_per_row(tmp_path: Path, width: int) -> No
     path = tmp_path / "r.db"
     made = writer(path)
     wrong = "TASK_NOT_FOUND -32001: no such task in this place or in any other"
-    made.write([], changes=changes(exchange(1, operation="", method="GET", target="/" + "x" * 90, error=wrong)))
+    made.write(
+        [],
+        changes=changes(
+            exchange(1, operation="", method="GET", target="/" + "x" * 90, error=wrong)
+        ),
+    )
     made.finish(STARTED)
     for words in (["ls"], ["ls", "--tasks"]):
         lines = on_a_terminal(tmp_path, width, words[0], str(path), *words[1:])

@@ -28,7 +28,12 @@ def test_the_last_frames(tmp_path: Path) -> None:
     """The requested number of frames, over all exchanges."""
     path = sample(tmp_path / "a.db")
 
-    assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 4)] == ["#2.2", "#3.0", "#3.1", "#3.2"]
+    assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 4)] == [
+        "#2.2",
+        "#3.0",
+        "#3.1",
+        "#3.2",
+    ]
     assert len(lines_of(tmp_path, path, "-n", 1000)) == 9
     assert lines_of(tmp_path, path, "-n", 0) == []
     assert '--> message user "Question 3"' in lines_of(tmp_path, path)[-3]
@@ -44,12 +49,22 @@ def test_findings_are_printed_under_their_frames(tmp_path: Path) -> None:
     ]
     for number in (1, 2):
         frames = [request(number), status(number, 1, "one"), status(number, 2, "two")]
-        made.write(frames, [each for each in found if each.exchange == number], changes(exchange(number)))
+        made.write(
+            frames, [each for each in found if each.exchange == number], changes(exchange(number))
+        )
     made.finish(STARTED + 10_000_000_000)
 
-    shown = [(line.split()[1], "A2A-" in line) for line in lines_of(tmp_path, tmp_path / "a.db", "-n", 3)]
+    shown = [
+        (line.split()[1], "A2A-" in line) for line in lines_of(tmp_path, tmp_path / "a.db", "-n", 3)
+    ]
 
-    assert shown == [("#2.0", False), ("#2.1", False), ("#2.1", True), ("#2.2", False), ("#2", True)]
+    assert shown == [
+        ("#2.0", False),
+        ("#2.1", False),
+        ("#2.1", True),
+        ("#2.2", False),
+        ("#2", True),
+    ]
 
 
 def test_json(tmp_path: Path) -> None:
@@ -57,17 +72,25 @@ def test_json(tmp_path: Path) -> None:
     (last,) = lines_of(tmp_path, sample(tmp_path / "a.db"), "-n", 1, "--json")
     said = json.loads(last)
 
-    assert (said["session"], said["exchange"], said["seq"], said["operation"]) == (1, 3, 2, "SendStreamingMessage")
+    assert (said["session"], said["exchange"], said["seq"], said["operation"]) == (
+        1,
+        3,
+        2,
+        "SendStreamingMessage",
+    )
     assert (said["kind"], said["state"]) == ("event", "working")
 
 
 def test_new_frames_are_followed(tmp_path: Path) -> None:
-    """Started before there is a recording; each frame comes once, and payload text cannot act on a terminal."""
+    """Started before there is a recording; each frame comes once, and payload text cannot act on a
+    terminal."""
     path = tmp_path / "later.db"
     said = tmp_path / "said"
     with said.open("wb") as out, (tmp_path / "err").open("wb") as err:
         words = [program("a2a-inspect"), "tail", "-f", str(path)]
-        process = subprocess.Popen(words, stdout=out, stderr=err, env=environment(tmp_path / "state"))
+        process = subprocess.Popen(
+            words, stdout=out, stderr=err, env=environment(tmp_path / "state")
+        )
     try:
         until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         made = writer(path)
@@ -87,7 +110,9 @@ def test_following_ends_with_its_reader(tmp_path: Path) -> None:
     """`tail -f later.db | head` ends with `head`, also where no proxy ever makes the recording."""
     words = [program("a2a-inspect"), "tail", "-f", str(tmp_path / "later.db")]
     with (tmp_path / "err").open("wb") as err:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=err, env=environment(tmp_path / "state"))
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=err, env=environment(tmp_path / "state")
+        )
     try:
         until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         assert process.stdout is not None
@@ -99,9 +124,13 @@ def test_following_ends_with_its_reader(tmp_path: Path) -> None:
 
 
 def said_while(
-    path: Path, wanted: TailOptions, capsys: pytest.CaptureFixture[str], *steps: Callable[[], object]
+    path: Path,
+    wanted: TailOptions,
+    capsys: pytest.CaptureFixture[str],
+    *steps: Callable[[], object],
 ) -> list[str]:
-    """What is said about a recording to which something is done before each look; it ends after the last one."""
+    """What is said about a recording to which something is done before each look; it ends after the
+    last one."""
     waiting = iter(steps)
 
     def sleep(_: float) -> None:
@@ -119,20 +148,32 @@ def said_while(
 def test_reused_row_numbers_after_pruning_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how_many: int
 ) -> None:
-    """A session that had the newest frames goes: what others store under their numbers is new, be it less or more."""
+    """A session that had the newest frames goes: what others store under their numbers is new, be
+    it less or more."""
     path = tmp_path / "a.db"
     one, two = writer(path), writer(path, 2)
     one.write([request(1)], changes=changes(exchange(1)))
-    found = [Finding("A2A-X-001", Severity.INFO, STARTED, "the old", 1, number) for number in range(1, 9)]
+    found = [
+        Finding("A2A-X-001", Severity.INFO, STARTED, "the old", 1, number) for number in range(1, 9)
+    ]
     two.write([request(number) for number in range(1, 9)], found, changes(exchange(1)))
     two.finish(STARTED + 10_000_000_000)
 
     def prune_and_write() -> None:
         remove_sessions(path, [2])
-        new = [Finding("A2A-X-002", Severity.INFO, STARTED, "the new", 1, number) for number in range(2, 2 + how_many)]
+        new = [
+            Finding("A2A-X-002", Severity.INFO, STARTED, "the new", 1, number)
+            for number in range(2, 2 + how_many)
+        ]
         one.write([request(number) for number in range(2, 2 + how_many)], new, changes(exchange(2)))
 
-    lines = said_while(path, TailOptions(count=0, follow=True, as_json=False), capsys, prune_and_write, lambda: None)
+    lines = said_while(
+        path,
+        TailOptions(count=0, follow=True, as_json=False),
+        capsys,
+        prune_and_write,
+        lambda: None,
+    )
 
     assert sum("-->" in line for line in lines) == how_many
     assert sum("the new" in line for line in lines) == how_many
@@ -144,11 +185,23 @@ def test_a_filter(tmp_path: Path) -> None:
     made = writer(path)
     for number in range(1, 1500):
         said = "needle" if number in (3, 700, 1400) else "hay"
-        found = [Finding("A2A-X-001", Severity.ERROR, STARTED + number * 1_000_000_000, f"of {said}", 1, number, 0)]
+        found = [
+            Finding(
+                "A2A-X-001",
+                Severity.ERROR,
+                STARTED + number * 1_000_000_000,
+                f"of {said}",
+                1,
+                number,
+                0,
+            )
+        ]
         made.write([request(number, said)], found, changes(exchange(number)))
     made.finish(STARTED + 10_000_000_000)
 
-    assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 2, "--filter", "needle")] == [
+    assert [
+        line.split()[1] for line in lines_of(tmp_path, path, "-n", 2, "--filter", "needle")
+    ] == [
         *("#700.0", "#700.0", "#1400.0", "#1400.0"),
     ]
     assert len(lines_of(tmp_path, path, "--filter", "text:needle sev:error")) == 6
@@ -165,14 +218,20 @@ def test_a_filter_applies_to_new_frames(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
     lines = said_while(
-        path, TailOptions(count=0, follow=True, as_json=False, where="needle"), capsys, *steps, lambda: None
+        path,
+        TailOptions(count=0, follow=True, as_json=False, where="needle"),
+        capsys,
+        *steps,
+        lambda: None,
     )
 
     assert [line.split()[1] for line in lines] == ["#1.0", "#3.0"]
 
 
 def test_a_wrong_filter(tmp_path: Path) -> None:
-    done = run_here(tmp_path / "state", "tail", sample(tmp_path / "a.db"), "--filter", "stat:x", "-n", 0)
+    done = run_here(
+        tmp_path / "state", "tail", sample(tmp_path / "a.db"), "--filter", "stat:x", "-n", 0
+    )
 
     assert (done.code, done.out) == (2, "")
     assert "state" in done.err

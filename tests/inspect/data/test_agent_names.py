@@ -24,14 +24,20 @@ def card(number: int, connection: int, body: object) -> tuple[Exchange, Frame]:
     """The call of this number for a card, and its answer."""
     place = {"connection": connection, "agent": AGENTS[connection - 1]}
     call = exchange(number, **place, binding=Binding.CARD, operation="GetAgentCard", task_id="")
-    answer = frame(number, 0, json.dumps(body).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD)
+    answer = frame(
+        number, 0, json.dumps(body).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD
+    )
     return call, answer
 
 
-def names_of(path: Path, calls: list[tuple[Exchange, Frame]], given: tuple[str, ...] = ()) -> list[str]:
+def names_of(
+    path: Path, calls: list[tuple[Exchange, Frame]], given: tuple[str, ...] = ()
+) -> list[str]:
     """Return the names of three agents, two of which have listeners, and of one below the first."""
     listens = ("127.0.0.1:9000", "127.0.0.1:9001")
-    made = Writer(path, msgspec.structs.replace(facts(), listens=listens, upstreams=AGENTS[:2], names=given))
+    made = Writer(
+        path, msgspec.structs.replace(facts(), listens=listens, upstreams=AGENTS[:2], names=given)
+    )
     connections = [
         Connection(number, "127.0.0.1:5000", f"127.0.0.1:{8999 + number}", agent, STARTED)
         for number, agent in enumerate(AGENTS, 1)
@@ -49,7 +55,11 @@ def names_of(path: Path, calls: list[tuple[Exchange, Frame]], given: tuple[str, 
     [
         ({}, (), ["desk:8000", "clerk:8000", "till:8000", "desk:8000/a2a/x"]),
         ({1: "Desk", 2: "Clerk"}, (), ["Desk", "Clerk", "till:8000", "desk:8000/a2a/x"]),
-        ({1: "Desk", 2: "Desk"}, (), ["Desk (desk:8000)", "Desk (clerk:8000)", "till:8000", "desk:8000/a2a/x"]),
+        (
+            {1: "Desk", 2: "Desk"},
+            (),
+            ["Desk (desk:8000)", "Desk (clerk:8000)", "till:8000", "desk:8000/a2a/x"],
+        ),
         ({1: "Desk"}, ("front", "back"), ["front", "back", "till:8000", "front/a2a/x"]),
         ({1: 7, 3: ""}, (), ["desk:8000", "clerk:8000", "till:8000", "desk:8000/a2a/x"]),
     ],
@@ -57,7 +67,8 @@ def names_of(path: Path, calls: list[tuple[Exchange, Frame]], given: tuple[str, 
 def test_names_are_those_of_the_user_then_of_the_cards(
     tmp_path: Path, bodies: dict[int, object], given: tuple[str, ...], expected: list[str]
 ) -> None:
-    """The last card counts that has a name; a card of another kind changes nothing. Equal names have addresses."""
+    """The last card counts that has a name; a card of another kind changes nothing. Equal names
+    have addresses."""
     calls = [card(number, number, {"name": name}) for number, name in bodies.items()]
     calls += [card(10, 1, {"name": "Desk"}), card(11, 1, [])] if bodies.get(1) == "Desk" else []
     assert names_of(tmp_path / "r.a2a.db", calls, given) == expected

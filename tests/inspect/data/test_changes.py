@@ -25,7 +25,9 @@ def test_only_changed_exchanges_are_returned(tmp_path: Path) -> None:
         first.write([status(1, 1, "late")], changes=changes(exchange(2)))
         assert seen.pop_changed_keys(recording) == {make_key(1, 1), make_key(1, 2)}
         assert seen.pop_changed_keys(recording) == set()
-        second.write([], [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1)], changes())
+        second.write(
+            [], [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1)], changes()
+        )
         first.write([], changes=changes(live(4), exchange(5)))
         assert seen.pop_changed_keys(recording) == {make_key(2, 1), make_key(1, 4), make_key(1, 5)}
         assert seen.pop_changed_keys(recording) == {make_key(1, 4)}

@@ -35,19 +35,27 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
     """The first of it long before the last; in the end all of it, in order."""
     made = writer(tmp_path / "r.db")
     made.write(
-        [request(n, f"word{n % 3}") for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1)))
+        [request(n, f"word{n % 3}") for n in range(1, MANY + 1)],
+        changes=changes(*map(exchange, range(1, MANY + 1))),
     )
     made.close()
     told: list[tuple[int, int, int, bool]] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.reopen_recording, lambda s: told.append((len(s.keys), s.examined, s.total, s.is_done)))
+    finder = Finder(
+        source.reopen_recording,
+        lambda s: told.append((len(s.keys), s.examined, s.total, s.is_done)),
+    )
     search = finder.start(parse_expression("word1"))
     await until(lambda: search.is_done)
     assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1, 3)]
     assert told[0][0] < len(search.keys)
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
-    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.find_index(make_key(1, 5))) == (
+    assert (
+        search.is_match(make_key(1, 4)),
+        search.is_match(make_key(1, 5)),
+        search.find_index(make_key(1, 5)),
+    ) == (
         True,
         False,
         2,
@@ -59,27 +67,40 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
 async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> None:
     """Ordered at any time, each once; the completed part is reported separately."""
     made = writer(tmp_path / "r.db")
-    frames = [frame(n, 1, b"{}", event=EventKind.STATUS, state=2, task_id=f"t{n % 2}") for n in range(1, MANY + 1)]
+    frames = [
+        frame(n, 1, b"{}", event=EventKind.STATUS, state=2, task_id=f"t{n % 2}")
+        for n in range(1, MANY + 1)
+    ]
     made.write(
-        frames, changes=changes(*(exchange(n, task_id="t1" if n > MANY - 2 else "") for n in range(1, MANY + 1)))
+        frames,
+        changes=changes(
+            *(exchange(n, task_id="t1" if n > MANY - 2 else "") for n in range(1, MANY + 1))
+        ),
     )
     made.close()
     told: list[tuple[list[int], int]] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.reopen_recording, lambda s: told.append((list(s.keys), s.searched_until)))
+    finder = Finder(
+        source.reopen_recording, lambda s: told.append((list(s.keys), s.searched_until))
+    )
     search = finder.start(parse_expression("task:t1"))
     await until(lambda: search.is_done)
     late = [make_key(1, n) for n in range(MANY - 1, MANY + 1)]
     assert told[0] == (late, 0)
     assert all(keys == sorted(set(keys)) for keys, _ in told)
-    assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2]
+    assert list(search.keys) == [
+        make_key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2
+    ]
     assert search.searched_until == search.keys[-1]
     finder.close()
     source.close()
 
 
-async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stops in the middle; the next search starts at once, and the first reports nothing more."""
+async def test_a_cancelled_search_stops_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops in the middle; the next search starts at once, and the first reports nothing
+    more."""
     matches, begun, cancelled = payload_tests.matches_pattern, threading.Event(), threading.Event()
 
     def slow_to_match(pattern: str, text: str) -> bool:
@@ -88,7 +109,10 @@ async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(payload_tests, "matches_pattern", slow_to_match)
     made = writer(tmp_path / "r.db")
-    made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
+    made.write(
+        [request(n) for n in range(1, MANY + 1)],
+        changes=changes(*map(exchange, range(1, MANY + 1))),
+    )
     made.close()
     told: list[ExchangeSearch] = []
     source = RecordingSource(tmp_path / "r.db")
@@ -107,7 +131,8 @@ async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_growing_recording_is_searched_on(tmp_path: Path) -> None:
-    """What matches by now is added, what does so no more is taken away; what nothing was stored about is not read."""
+    """What matches by now is added, what does so no more is taken away; what nothing was stored
+    about is not read."""
     path = tmp_path / "r.db"
     source = RecordingSource(path)
     finder = Finder(source.reopen_recording, lambda _: None)
@@ -175,7 +200,8 @@ async def test_the_index_of_an_exchange_counts_all_sessions(tmp_path: Path) -> N
     source = RecordingSource(tmp_path / "r.db")
     await source.poll()
     places = [
-        await source.exchange_index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))
+        await source.exchange_index(make_key(*at))
+        for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))
     ]
     assert places == [0, 127, 128, 299, 300, 429]
     source.close()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.data.finding_counts import FindingCounts, count_by_frame, exchange_lines, find_findings
+from a2a_inspect.data.finding_counts import (
+    FindingCounts,
+    count_by_frame,
+    exchange_lines,
+    find_findings,
+)
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
@@ -19,7 +24,9 @@ GENERATIONS = Path(__file__).resolve().parents[3] / "recordings" / "generations.
 
 def finding(number: int, seq: int, severity: Severity, after: int = 0) -> Finding:
     """So many ms after the exchange began."""
-    return Finding("A2A-SCH-001", severity, STARTED + (number * 1000 + after) * MS, "no `id`", 1, number, seq)
+    return Finding(
+        "A2A-SCH-001", severity, STARTED + (number * 1000 + after) * MS, "no `id`", 1, number, seq
+    )
 
 
 def found(path: Path) -> Path:
@@ -77,7 +84,10 @@ def test_a_replay_shows_only_earlier_findings(tmp_path: Path) -> None:
     with Recording(found(tmp_path / "r.db")) as recording:
         known, row = AsOf(recording), list(recording.read_exchanges())[1]
         began = row.exchange.started
-        shown = [known.read_exchanges(0, began + after * MS)[1].finding_counts for after in (0, 100, 150, 900)]
+        shown = [
+            known.read_exchanges(0, began + after * MS)[1].finding_counts
+            for after in (0, 100, 150, 900)
+        ]
         assert shown == [
             None,
             FindingCounts(1, Severity.WARNING),
@@ -107,14 +117,18 @@ def test_the_sample_with_a_lost_event() -> None:
     """Exchange 1 and its frame 4."""
     with open_recording_or_cassette(GENERATIONS) as recording:
         first, second, *_ = exchange_lines(recording, list(recording.read_exchanges(limit=3)))
-        assert (first.finding_counts, second.finding_counts) == (FindingCounts(1, Severity.ERROR), None)
+        assert (first.finding_counts, second.finding_counts) == (
+            FindingCounts(1, Severity.ERROR),
+            None,
+        )
         assert count_by_frame(recording, list(recording.read_frames(first.key))) == {
             4: FindingCounts(1, Severity.ERROR)
         }
 
 
 async def test_the_screen_shows_counts_and_jumps_to_findings(tmp_path: Path) -> None:
-    """Also later findings; on a small terminal `e` opens the frames, so that the finding is visible."""
+    """Also later findings; on a small terminal `e` opens the frames, so that the finding is
+    visible."""
     path = tmp_path / "r.db"
     made = writer(path)
     made.write([request(1)], changes=changes(live(1)))

@@ -16,18 +16,28 @@ def test_a_large_payload_is_summarized_by_its_size(tmp_path: Path) -> None:
     """It is not read for one line; a small one is."""
     made = writer(tmp_path / "r.db")
     call = exchange(1)
-    made.write([request(1), status(1, 1, "W" * 100_000), status(1, 2, "short")], changes=changes(call))
+    made.write(
+        [request(1), status(1, 1, "W" * 100_000), status(1, 2, "short")], changes=changes(call)
+    )
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.db") as recording:
         (row,) = recording.read_exchanges()
-        said = [summarize_frame(recording, frame, call) for frame in recording.read_frames(row.key, payloads=False)]
+        said = [
+            summarize_frame(recording, frame, call)
+            for frame in recording.read_frames(row.key, payloads=False)
+        ]
     assert said[0] == 'message user "Plan a day"'
     assert said[1].startswith("status working (97.")
     assert said[2] == 'status working "short"'
 
 
 @pytest.mark.parametrize(
-    ("words", "line"), [("a\nb\t c", "a b c"), ('status "line one␊line two␊"', 'status "line one line two"'), ("", "")]
+    ("words", "line"),
+    [
+        ("a\nb\t c", "a b c"),
+        ('status "line one␊line two␊"', 'status "line one line two"'),
+        ("", ""),
+    ],
 )
 def test_line_ends_become_spaces(words: str, line: str) -> None:
     assert flatten_line_ends(words) == line

@@ -66,10 +66,14 @@ def test_only_the_finding_about_a_gap_shows_its_healing() -> None:
     with open_recording_or_cassette(SAMPLE) as recording:
         row = recording.read_exchange(make_key(1, 1))
         assert row is not None
-        (gap,) = (each for each in find_findings(recording, row, 4)[0] if each.rule == "A2A-GEN-001")
+        (gap,) = (
+            each for each in find_findings(recording, row, 4)[0] if each.rule == "A2A-GEN-001"
+        )
         other = msgspec.structs.replace(gap, rule="A2A-ID-015", evidence={})
         lines = finding_lines([gap, other], 4, 2, read_gaps(recording, row))
-        heads = [index for index, line in enumerate(lines) if line.startswith(("error ", "warning "))]
+        heads = [
+            index for index, line in enumerate(lines) if line.startswith(("error ", "warning "))
+        ]
         assert [lines[index + 1].startswith("  ≠ ") for index in heads] == [True, False]
 
 
@@ -81,7 +85,9 @@ def test_a_long_poll_in_the_facts_and_in_the_list() -> None:
 
 def test_an_open_poll_is_no_failure() -> None:
     """On the list of the screen."""
-    row = ExchangeRow(1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5))
+    row = ExchangeRow(
+        1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5)
+    )
     assert states_and_error(row) == "working  for a generation above 5"
     assert outcome_style(row) == "list--live"
     assert is_successful(row)
@@ -95,7 +101,10 @@ def test_ls_and_show_list_gaps(capsys: pytest.CaptureFixture[str]) -> None:
         ls.list_tasks(recording, as_json=True)
         first, *others = map(json.loads, capsys.readouterr().out.splitlines())
         assert first["generations"]["seen"] == [[1, 3], [5, 6]]
-        assert (first["generations"]["missed"][0]["first"], first["generations"]["missed"][0]["healed_by"]) == (4, 2)
+        assert (
+            first["generations"]["missed"][0]["first"],
+            first["generations"]["missed"][0]["healed_by"],
+        ) == (4, 2)
         assert {each["generations"]["support"] for each in others} == {"yes"}
         show.show_conversation(recording, show.ShowSelection(), as_json=False)
         shown = capsys.readouterr().out

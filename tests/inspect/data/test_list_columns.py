@@ -25,7 +25,9 @@ SAMPLES = Path(__file__).resolve().parents[3] / "recordings"
 
 
 def cells(recording: Recording, words: str) -> list[tuple[str, ...]]:
-    return ColumnReader(parse_columns(words)).read_cells(recording, recording.read_exchanges(headers=False))
+    return ColumnReader(parse_columns(words)).read_cells(
+        recording, recording.read_exchanges(headers=False)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,9 @@ def demo() -> Iterator[Recording]:
 def test_names_of_columns() -> None:
     """Titles of the list, fields, headers, paths; a comma in a path is no separator; each once."""
     assert parse_columns("") == parse_columns(" , ") == ()
-    parsed = parse_columns('Time, ttfe,req.header:User-Agent, $.a["b, c"][0] ,ttfe,slow,gap,bookmark, resp.text')
+    parsed = parse_columns(
+        'Time, ttfe,req.header:User-Agent, $.a["b, c"][0] ,ttfe,slow,gap,bookmark, resp.text'
+    )
     assert parsed == (
         UserColumn("time", "time"),
         UserColumn("ttfe", "ttfe"),
@@ -48,7 +52,16 @@ def test_names_of_columns() -> None:
         UserColumn("bookmark", "bookmark"),
         UserColumn("resp.text", "text", "resp"),
     )
-    titles = ["TIME", "TTFE", "req.user-agent", '$.a["b, c"][0]', "SLOW", "GAP", "BOOKMARK", "RESP.TEXT"]
+    titles = [
+        "TIME",
+        "TTFE",
+        "req.user-agent",
+        '$.a["b, c"][0]',
+        "SLOW",
+        "GAP",
+        "BOOKMARK",
+        "RESP.TEXT",
+    ]
     assert [each.title for each in parsed] == titles
     assert [each.is_standard for each in parsed] == [True] + [False] * 7
 
@@ -94,13 +107,26 @@ def test_every_field_of_the_filters_is_a_column(demo: Recording) -> None:
 
 
 def test_cells_of_the_demo(demo: Recording) -> None:
-    """Of each kind of column: fields of exchanges and of frames, headers of both sides, JSON paths."""
-    rows = cells(demo, "op,status,state,ver,dir,part,code,header:content-type,resp.header:CONTENT-TYPE,rec,err,time")
+    """Of each kind of column: fields of exchanges and of frames, headers of both sides, JSON
+    paths."""
+    rows = cells(
+        demo,
+        "op,status,state,ver,dir,part,code,header:content-type,"
+        "resp.header:CONTENT-TYPE,rec,err,time",
+    )
     first, second, *_ = rows
     assert first[:2] == ("GetAgentCard", "200")
     kinds = ("application/json, text/event-stream", "text/event-stream")
     assert second == (
-        *("SendStreamingMessage", "200", "submitted, working, completed", "1.0", "to-agent, to-client", "text", ""),
+        *(
+            "SendStreamingMessage",
+            "200",
+            "submitted, working, completed",
+            "1.0",
+            "to-agent, to-client",
+            "text",
+            "",
+        ),
         *(*kinds, "1", "", ""),
     )
     assert [row[10] for row in rows].count("yes") == 1
@@ -117,26 +143,36 @@ def made(path: Path, *calls: Exchange, **more: Any) -> Path:
 
 
 def test_text_findings_and_notes(tmp_path: Path) -> None:
-    """The first words; the highest severity; the note of the exchange, not of its frames; nothing acts."""
+    """The first words; the highest severity; the note of the exchange, not of its frames; nothing
+    acts."""
     found = [
         Finding("A2A-SCH-001", Severity.WARNING, STARTED, "no `id`", 1, 1, 0),
         Finding("A2A-GEN-001", Severity.ERROR, STARTED, "4 is missing", 1, 1, 1),
     ]
     path = made(
-        tmp_path / "r.db", exchange(1), frames=[request(1, "Plan \x1b\n a day"), status(1, 1, "Done")], findings=found
+        tmp_path / "r.db",
+        exchange(1),
+        frames=[request(1, "Plan \x1b\n a day"), status(1, 1, "Done")],
+        findings=found,
     )
     write_note(path, NotePlace(1, 1), 1, text="why?", bookmark=True)
     write_note(path, NotePlace(1, 1, 1), 1, text="of the frame")
     with Recording(path) as recording:
-        (row,) = cells(recording, "text,resp.text,sev,rule,gap,note,bookmark,$.params.message.parts[*]")
+        (row,) = cells(
+            recording, "text,resp.text,sev,rule,gap,note,bookmark,$.params.message.parts[*]"
+        )
         assert row[:3] == ("Plan \x1b a day", "Done", "error")
         assert row[3:7] == ("A2A-SCH-001, A2A-GEN-001", "yes", "why?", "yes")
         assert json.loads(row[7]) == {"text": "Plan \x1b\n a day"}
 
 
 def test_a_long_exchange_costs_no_more(tmp_path: Path) -> None:
-    """Only its first frames are read, no large payload is decoded, and a cell has a bounded length."""
-    frames = [request(1, "x" * 100_000), *(status(1, n, f"event {n} " + "y" * 300) for n in range(1, 200))]
+    """Only its first frames are read, no large payload is decoded, and a cell has a bounded
+    length."""
+    frames = [
+        request(1, "x" * 100_000),
+        *(status(1, n, f"event {n} " + "y" * 300) for n in range(1, 200)),
+    ]
     with Recording(made(tmp_path / "r.db", exchange(1), frames=frames)) as recording:
         asked: list[str] = []
         recording.db.set_trace_callback(asked.append)
@@ -159,14 +195,21 @@ def test_cells_of_finished_exchanges_are_read_once(tmp_path: Path) -> None:
 
         assert now() == [("", ""), ("", "")]
         found = Finding("A2A-SCH-001", Severity.WARNING, STARTED, "no `id`", 1, 1, 0)
-        recorded.write([status(1, 1, "a"), status(2, 1, "a")], [found], changes(exchange(1), live(2)))
+        recorded.write(
+            [status(1, 1, "a"), status(2, 1, "a")], [found], changes(exchange(1), live(2))
+        )
         assert now() == [("", "A2A-SCH-001"), ("working", "")]
         recorded.close()
     with Recording(tmp_path / "r.db") as again:
-        assert columns.read_cells(again, again.read_exchanges()) == [("working", "A2A-SCH-001"), ("working", "")]
+        assert columns.read_cells(again, again.read_exchanges()) == [
+            ("working", "A2A-SCH-001"),
+            ("working", ""),
+        ]
 
 
 def test_damaged_and_binary_payloads_have_no_value(tmp_path: Path) -> None:
     frames = [frame(1, 0, b"\xff{"), frame(1, 1, b'{"a": [1, {"b": null}]}'), frame(1, 2, b"")]
     with Recording(made(tmp_path / "r.db", exchange(1), frames=frames)) as recording:
-        assert cells(recording, "$.a[*], $.a[1].b, text, meta, mime") == [('1, {"b": null}', "null", "", "", "")]
+        assert cells(recording, "$.a[*], $.a[1].b, text, meta, mime") == [
+            ('1, {"b": null}', "null", "", "", "")
+        ]

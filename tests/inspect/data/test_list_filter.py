@@ -22,7 +22,10 @@ from a2a_proxy.recording.query.parser import parse_expression
     [
         (ListFilter(), ""),
         (ListFilter("err"), "err:yes"),
-        (ListFilter("a OR b", 2, "c 1", "t", True), 'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)'),
+        (
+            ListFilter("a OR b", 2, "c 1", "t", True),
+            'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)',
+        ),
         (ListFilter(context="", task=""), "-ctx=* -task=*"),
     ],
 )
@@ -44,7 +47,13 @@ def test_restrictions_are_removed_step_by_step() -> None:
     while now != ListFilter():
         now = now.without_narrowest()
         steps.append(now.make_expression())
-    assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
+    assert steps == [
+        "rec=1 ctx=c task=t finding:*",
+        "rec=1 ctx=c task=t",
+        "rec=1 ctx=c",
+        "rec=1",
+        "",
+    ]
     assert ListFilter().without_narrowest() == ListFilter()
 
 
@@ -67,12 +76,20 @@ def test_the_history_keeps_each_expression_once() -> None:
     past = FilterHistory()
     for text in ("a", "b", "", "a"):
         past.add(text)
-    assert [past.previous_or_next(-1, "now"), past.previous_or_next(-1, "a"), past.previous_or_next(-1, "b")] == [
+    assert [
+        past.previous_or_next(-1, "now"),
+        past.previous_or_next(-1, "a"),
+        past.previous_or_next(-1, "b"),
+    ] == [
         "a",
         "b",
         "b",
     ]
-    assert [past.previous_or_next(1, "b"), past.previous_or_next(1, "a"), past.previous_or_next(1, "now")] == [
+    assert [
+        past.previous_or_next(1, "b"),
+        past.previous_or_next(1, "a"),
+        past.previous_or_next(1, "now"),
+    ] == [
         "a",
         "now",
         "now",

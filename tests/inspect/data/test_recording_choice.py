@@ -35,7 +35,9 @@ def test_a_terminal_shows_which_recording_was_chosen(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     with open_recording(path if is_named else None):
         pass
-    assert capsys.readouterr().err == (f"recording: {path}\n" if is_terminal and not is_named else "")
+    assert capsys.readouterr().err == (
+        f"recording: {path}\n" if is_terminal and not is_named else ""
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "ls", "show", "stats"])
@@ -50,7 +52,10 @@ def test_a_recording_copied_without_its_log_has_no_session(tmp_path: Path, comma
     assert "r.db is not a whole recording: it has no session" in done.err
     assert HINT in done.err
     shutil.copy(tmp_path / "r.db-wal", tmp_path / "copy")
-    assert "not a whole recording" not in run_here(tmp_path / "state", command, tmp_path / "copy" / "r.db").err
+    assert (
+        "not a whole recording"
+        not in run_here(tmp_path / "state", command, tmp_path / "copy" / "r.db").err
+    )
     made.finish(STARTED)
 
 
@@ -58,7 +63,8 @@ def test_a_recording_copied_without_its_log_has_no_session(tmp_path: Path, comma
 def test_a_recording_without_an_end_and_without_a_log_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
 ) -> None:
-    """What is there is shown. Nothing is said of copies if a recorder works on it, or `recover` will end it."""
+    """What is there is shown. Nothing is said of copies if a recorder works on it, or `recover`
+    will end it."""
     path = tmp_path / "r.db"
     made = writer(path)
     made.write([request(1)], changes=changes(exchange(1)))
@@ -69,7 +75,9 @@ def test_a_recording_without_an_end_and_without_a_log_is_reported(
     assert HINT in done.err
     assert done.out
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
-    journal = file_layout.create_journal(file_layout.SessionFile(str(path), os.getpid(), STARTED, uuid="u"))
+    journal = file_layout.create_journal(
+        file_layout.SessionFile(str(path), os.getpid(), STARTED, uuid="u")
+    )
     assert HINT not in run_here(tmp_path / "state", command, path).err
     journal.release_locks()
     abandoned = run_here(tmp_path / "state", command, path)

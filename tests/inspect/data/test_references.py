@@ -47,7 +47,10 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
     def shown(*words: str) -> list[tuple[int, int, list[int]]]:
         lines = run("show", two, *words, "--json")[1].splitlines()
         told = [json.loads(line) for line in lines]
-        return [(each["session"], each["id"], [frame["seq"] for frame in each["frames"]]) for each in told]
+        return [
+            (each["session"], each["id"], [frame["seq"] for frame in each["frames"]])
+            for each in told
+        ]
 
     assert shown("1:2.5") == [(1, 2, [5])]
     assert shown("1:2.5", "1:2.3", "#1:7.0") == [(1, 2, [3, 5]), (1, 7, [0])]
@@ -70,9 +73,24 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
         ("1:99.1", "two.a2a.db has no exchange 1:99.1; it has #1:1 to #1:7"),
         ("3:", "two.a2a.db has no session 3; it has 1 to 2"),
         ("3:1", "two.a2a.db has no session 3; it has 1 to 2"),
-        ("0", "0 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
-        ("b2", "b2 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
-        ("1:2 nosuch", "nosuch is neither an exchange of two.a2a.db nor the beginning of a task id"),
+        (
+            "0",
+            (
+                "0 is neither an exchange of two.a2a.db nor the "
+                "beginning of a task id (4 characters or more)"
+            ),
+        ),
+        (
+            "b2",
+            (
+                "b2 is neither an exchange of two.a2a.db nor the "
+                "beginning of a task id (4 characters or more)"
+            ),
+        ),
+        (
+            "1:2 nosuch",
+            "nosuch is neither an exchange of two.a2a.db nor the beginning of a task id",
+        ),
         ("1:2 99", "two.a2a.db has no exchange 99; it has #1:1 to #1:7 and #2:1 to #2:27"),
     ],
 )
@@ -86,7 +104,11 @@ def test_an_unknown_reference_is_refused_with_the_existing_ones(
 
 
 def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
-    files = (SAMPLE, OTHER, *(SAMPLE.with_name(f"{name}.a2a.jsonl") for name in ("lossy", "stdio", "three-agents")))
+    files = (
+        SAMPLE,
+        OTHER,
+        *(SAMPLE.with_name(f"{name}.a2a.jsonl") for name in ("lossy", "stdio", "three-agents")),
+    )
     with MultiReader(files) as several:
         merge_sessions(several, tmp_path / "five.a2a.db")
     said = run("show", tmp_path / "five.a2a.db", "99")[2]
@@ -96,7 +118,10 @@ def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
 
 def test_a_folder_is_not_a_place(two: Path, run: Run) -> None:
     code, _, said = run("show", two, two.parent)
-    assert (code, said.splitlines()[0]) == (2, f"a2a-inspect: error: {two.parent} is a folder, not a recording")
+    assert (code, said.splitlines()[0]) == (
+        2,
+        f"a2a-inspect: error: {two.parent} is a folder, not a recording",
+    )
 
 
 def test_segments_of_an_exchange_without_messages(two: Path, run: Run) -> None:
@@ -112,7 +137,9 @@ def test_exchange_0_is_refused(two: Path, run: Run, words: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("words", [("2",), ("2", "3"), ("1:2", "3")])
-def test_diff_requires_the_session_of_an_ambiguous_exchange(two: Path, run: Run, words: tuple[str, ...]) -> None:
+def test_diff_requires_the_session_of_an_ambiguous_exchange(
+    two: Path, run: Run, words: tuple[str, ...]
+) -> None:
     done = run("diff", two, *words)
     assert (done[0], "is in several sessions" in done[2]) == (2, True), done[2]
 
@@ -120,7 +147,10 @@ def test_diff_requires_the_session_of_an_ambiguous_exchange(two: Path, run: Run,
 @pytest.mark.parametrize("words", [("2", "99"), ("3:", "1:"), ("2.99", "2.3"), ("nosuch", "2")])
 def test_diff_of_a_missing_place_is_an_error(run: Run, words: tuple[str, str]) -> None:
     done = run("diff", SAMPLE, *words)
-    assert (done[0], ("demo.a2a.jsonl has no " in done[2]) or ("nosuch is neither" in done[2])) == (2, True), done[2]
+    assert (done[0], ("demo.a2a.jsonl has no " in done[2]) or ("nosuch is neither" in done[2])) == (
+        2,
+        True,
+    ), done[2]
 
 
 @pytest.mark.parametrize("more", [("--json",), ("-f", "err"), ("-p",)])

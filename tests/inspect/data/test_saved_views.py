@@ -15,7 +15,9 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @given(st.dictionaries(names.filter(lambda name: name != "columns"), names, max_size=4))
-def test_views_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, views: dict[str, str]) -> None:
+def test_views_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, views: dict[str, str]
+) -> None:
     """Any name, any expression, in their order; the folder is made."""
     path = tmp_path_factory.mktemp("views") / "new" / "views.toml"
     assert read_views(path) == {}
@@ -43,7 +45,11 @@ def test_columns_and_views_share_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("a = ", "cannot be read"), ("a = 3", "a is not a filter"), ("columns = [3]", "a column is not a text")],
+    [
+        ("a = ", "cannot be read"),
+        ("a = 3", "a is not a filter"),
+        ("columns = [3]", "a column is not a text"),
+    ],
 )
 def test_an_invalid_file_is_one_error_line(tmp_path: Path, text: str, words: str) -> None:
     """One line says so."""

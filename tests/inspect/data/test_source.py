@@ -117,7 +117,8 @@ async def test_pages_cross_sessions(tmp_path: Path) -> None:
 
 
 async def test_rows_of_the_list_are_read_without_headers(tmp_path: Path) -> None:
-    """They lie packed elsewhere, and no column shows them; whoever looks into an exchange has them."""
+    """They lie packed elsewhere, and no column shows them; whoever looks into an exchange has
+    them."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1, request_headers=((b"host", b"agent"),))))
     made.close()
@@ -143,13 +144,19 @@ async def test_numbers_may_have_holes(tmp_path: Path) -> None:
 async def test_frames_are_read_in_pages_with_descriptions(tmp_path: Path) -> None:
     """Also while the exchange grows; another exchange than the chosen one has none."""
     made = writer(tmp_path / "r.db")
-    made.write([request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))], changes=changes(live(1)))
+    made.write(
+        [request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))],
+        changes=changes(live(1)),
+    )
     async with opened(tmp_path / "r.db") as source:
         stream = await source.read_stream(make_key(1, 1))
         assert stream is not None
         assert stream.frames == PAGE + 2
         assert stream.connection is not None
-        assert [line.row.frame.seq for line in await source.read_frames(make_key(1, 1), 1)] == [PAGE, PAGE + 1]
+        assert [line.row.frame.seq for line in await source.read_frames(make_key(1, 1), 1)] == [
+            PAGE,
+            PAGE + 1,
+        ]
         made.write([status(1, PAGE + 2, "and more")])
         stream = await source.read_stream(make_key(1, 1))
         assert stream is not None
@@ -203,7 +210,10 @@ async def test_an_abandoned_query_is_interrupted(tmp_path: Path) -> None:
 
     def endless(recording: Recording) -> int:
         recording.db.create_function("begun", 0, lambda: begun.set() or 1)
-        query = "WITH RECURSIVE n (x) AS (SELECT begun() UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+        query = (
+            "WITH RECURSIVE n (x) AS (SELECT begun() "
+            "UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+        )
         return int(recording.db.execute(query).fetchone()[0])
 
     async with opened(sample(tmp_path / "r.db")) as source:

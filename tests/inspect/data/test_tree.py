@@ -39,19 +39,30 @@ def labels(recording: Recording, of: TreeBranch | None) -> list[str]:
 
 
 def test_from_the_session_down_to_the_frame(path: Path) -> None:
-    """Each level with its number; those of one context or task do not have those of another; nothing acts."""
+    """Each level with its number; those of one context or task do not have those of another;
+    nothing acts."""
     with Recording(path) as recording:
         first, second = read_children(recording, None).branches
-        assert [first.label.split("  ")[0], first.label.split("  ")[2]] == ["session 1", "5 exchanges"]
+        assert [first.label.split("  ")[0], first.label.split("  ")[2]] == [
+            "session 1",
+            "5 exchanges",
+        ]
         contexts = read_children(recording, first).branches
-        assert [each.label for each in contexts] == ["context c1  3", "context c2  1", "no context  1"]
+        assert [each.label for each in contexts] == [
+            "context c1  3",
+            "context c2  1",
+            "no context  1",
+        ]
         assert [each.words for each in contexts] == ["Plan a day", "Plan a day", ""]
         tasks = read_children(recording, contexts[0]).branches
         assert [each.label for each in tasks] == ["task t1  2", "no task  1"]
         assert [each.words for each in tasks] == ["Plan a day", ""]
         assert labels(recording, contexts[1]) == ["task t2␛[2J  1"]
         calls = read_children(recording, tasks[0]).branches
-        assert [each.label for each in calls] == ["#1 SendStreamingMessage ok  2", "#4 SendStreamingMessage ok  2"]
+        assert [each.label for each in calls] == [
+            "#1 SendStreamingMessage ok  2",
+            "#4 SendStreamingMessage ok  2",
+        ]
         assert labels(recording, calls[0]) == ["0 → request", "1 ← status working"]
         assert labels(recording, tasks[1]) == ["#2 SendStreamingMessage ok  0"]
         other = read_children(recording, second).branches[0]
@@ -86,7 +97,10 @@ def test_a_branch_keeps_its_identity_while_it_grows(path: Path) -> None:
     with Recording(path) as recording:
         session = read_children(recording, None).branches[0]
         context = read_children(recording, session).branches[0]
-    assert context.identity == TreeBranch(TreeLevel.CONTEXT, "other", 1, context.context, "c1", exchange=99).identity
+    assert (
+        context.identity
+        == TreeBranch(TreeLevel.CONTEXT, "other", 1, context.context, "c1", exchange=99).identity
+    )
     assert context.identity != session.identity
 
 
@@ -96,7 +110,12 @@ def test_the_frames_of_a_task(path: Path) -> None:
         steps = [(make_key(1, 1), -1)]
         while (place := next_frame_of_task(recording, steps[-1], 1)) is not None:
             steps.append(place)
-        assert steps[1:] == [(make_key(1, 1), 0), (make_key(1, 1), 1), (make_key(1, 4), 0), (make_key(1, 4), 1)]
+        assert steps[1:] == [
+            (make_key(1, 1), 0),
+            (make_key(1, 1), 1),
+            (make_key(1, 4), 0),
+            (make_key(1, 4), 1),
+        ]
         assert next_frame_of_task(recording, (make_key(1, 4), 0), -1) == (make_key(1, 1), 1)
         assert next_frame_of_task(recording, (make_key(1, 1), 0), -1) is None
         assert next_frame_of_task(recording, (make_key(1, 2), -1), 1) is None
@@ -108,10 +127,15 @@ def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:
     with Recording(path) as recording:
         recording.db.set_trace_callback(asked.append)
         assert next_finding(recording, (make_key(1, 1), -1), 1, lambda _: True) is None
-        assert next_finding(recording, (make_key(1, 1), -1), -1, lambda _: True, Severity.ERROR) is None
+        assert (
+            next_finding(recording, (make_key(1, 1), -1), -1, lambda _: True, Severity.ERROR)
+            is None
+        )
         recording.db.set_trace_callback(None)
         plans = [recording.db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in asked]
     assert len(plans) == 2
     for plan in plans:
-        assert [words for *_, words in plan if "finding_place" in words and words.startswith("SEARCH")], plan
+        assert [
+            words for *_, words in plan if "finding_place" in words and words.startswith("SEARCH")
+        ], plan
         assert not [words for *_, words in plan if "TEMP B-TREE" in words]

@@ -10,7 +10,9 @@ from support_inspect import sample
 from support_screen import SMALL, looking
 
 
-async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commands_are_run_by_name_or_prefix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Commands by name or prefix; errors are shown."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path / "config"))
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
@@ -28,7 +30,12 @@ async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: p
         await does("filter dur<1h err")
         await person.lists(2)
         await person.types("colon", *"ex", "enter")
-        await person.sees("SQL query of the filter", "filter  dur<1h err:yes", "SELECT e.id FROM exchange e", "plan")
+        await person.sees(
+            "SQL query of the filter",
+            "filter  dur<1h err:yes",
+            "SELECT e.id FROM exchange e",
+            "plan",
+        )
         await person.types("escape")
         await does("save bad ones")
         await does("filter")

@@ -13,7 +13,11 @@ from a2a_inspect.dialogs.filter_box import error_with_caret
 def test_the_caret_stands_under_what_is_wrong(message: str, at: int, width: int) -> None:
     """Or is left out; nothing is wider than the line."""
     line = error_with_caret(
-        FilterCheck(INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at), 2, width
+        FilterCheck(
+            INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at
+        ),
+        2,
+        width,
     )
     assert "^" not in line or line.index("^") == 2 + at
     if line.isascii():

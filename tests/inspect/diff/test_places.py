@@ -29,7 +29,9 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
         ((DEMO, DEMO), "stat:1", "stat"),
     ],
 )
-def test_invalid_places_are_refused_with_a_hint(words: tuple[object, ...], where: str, said: str) -> None:
+def test_invalid_places_are_refused_with_a_hint(
+    words: tuple[object, ...], where: str, said: str
+) -> None:
     with pytest.raises(UserError) as wrong:
         print_difference(DiffOptions(tuple(map(str, words)), where=where))
 

@@ -1,4 +1,5 @@
-"""The other formats: each has the facts of the selected exchanges, and nothing that was redacted."""
+"""The other formats: each has the facts of the selected exchanges, and nothing that was
+redacted."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
 from a2a_proxy.present import text
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    open_recording_or_cassette,
+    read_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_hostile import evil_texts
@@ -42,7 +47,10 @@ def test_redacted_text_is_in_no_format(form: str, tmp_path: Path) -> None:
     assert said(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
     (tmp_path / f"x{FORMATS[form].suffix}").unlink()
     assert not said(
-        form, exported(tmp_path, form, ExportOptions(DEMO, redaction=RedactionOptions(("regex:Lisb.n",))))
+        form,
+        exported(
+            tmp_path, form, ExportOptions(DEMO, redaction=RedactionOptions(("regex:Lisb.n",)))
+        ),
     ).count(WORD)
 
 
@@ -54,12 +62,18 @@ def said(form: str, data: bytes) -> str:
 
 
 def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
-    """Export, import, export: the same bytes; the recording between has the same facts and payloads."""
+    """Export, import, export: the same bytes; the recording between has the same facts and
+    payloads."""
     first = exported(tmp_path, "jsonl", ExportOptions(LOSSY))
     read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
-    with Recording(tmp_path / "r.a2a.db") as recording, open_recording_or_cassette(LOSSY) as original:
+    with (
+        Recording(tmp_path / "r.a2a.db") as recording,
+        open_recording_or_cassette(LOSSY) as original,
+    ):
         assert list(recording.read_exchanges()) == list(original.read_exchanges())
-        assert [row.frame for row in recording.frames_after(0)] == [row.frame for row in original.frames_after(0)]
+        assert [row.frame for row in recording.frames_after(0)] == [
+            row.frame for row in original.frames_after(0)
+        ]
         assert list(recording.read_tasks()) == list(original.read_tasks())
         assert list(recording.read_findings()) == list(original.read_findings())
         write_cassette(recording, tmp_path / "again.a2a.jsonl")
@@ -100,8 +114,8 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
 
 
 def test_junit_readers_find_every_case(tmp_path: Path) -> None:
-    """What services for CI show: counts, the class and name of each case, message, kind and text of a failure, and of
-    which session this is."""
+    """What services for CI show: counts, the class and name of each case, message, kind and text of
+    a failure, and of which session this is."""
     document = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     (suite,) = document
     with open_recording_or_cassette(LOSSY) as recording:
@@ -124,7 +138,9 @@ def test_junit_readers_find_every_case(tmp_path: Path) -> None:
         "error",
         "#8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5",
     )
-    assert failure.text.startswith("error #8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5 (")
+    assert failure.text.startswith(
+        "error #8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5 ("
+    )
 
 
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
@@ -142,9 +158,13 @@ def test_parquet_has_one_row_per_frame(tmp_path: Path) -> None:
     table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
     with open_recording_or_cassette(DEMO) as recording:
         assert table.num_rows == recording.count_rows().frames
-        assert table.column("payload").to_pylist() == [row.frame.payload for row in recording.frames_after(0)]
+        assert table.column("payload").to_pylist() == [
+            row.frame.payload for row in recording.frames_after(0)
+        ]
     (tmp_path / "x.parquet").unlink()
-    some = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO, "op:SendMessage"))))
+    some = pq.read_table(
+        io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO, "op:SendMessage")))
+    )
     assert set(some.column("operation").to_pylist()) == {"SendMessage"}
 
 

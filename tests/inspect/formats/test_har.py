@@ -56,7 +56,9 @@ def test_har_files_are_valid(path: Path) -> None:
         data = base64.b64decode(text) if content.get("encoding") else text.encode()
         if b"redacted-" not in data:  # a label is as long as it is; the size is that of what passed
             assert content["size"] == len(data), "as readers count it: framing included"
-        assert each["time"] == pytest.approx(sum(took for took in each["timings"].values() if took > 0))
+        assert each["time"] == pytest.approx(
+            sum(took for took in each["timings"].values() if took > 0)
+        )
 
 
 def test_the_schema_refuses_other_json() -> None:
@@ -69,22 +71,40 @@ def test_the_schema_refuses_other_json() -> None:
 
 def test_event_streams_are_text_as_on_the_wire() -> None:
     """With its lines; its times are those of the recording."""
-    stream = next(each for each in entries(sample("demo")) if each["_a2a"]["operation"] == "SendStreamingMessage")
+    stream = next(
+        each
+        for each in entries(sample("demo"))
+        if each["_a2a"]["operation"] == "SendStreamingMessage"
+    )
     assert stream["response"]["content"]["mimeType"].startswith("text/event-stream")
-    events = [line for line in stream["response"]["content"]["text"].splitlines() if line.startswith("data: ")]
+    events = [
+        line
+        for line in stream["response"]["content"]["text"].splitlines()
+        if line.startswith("data: ")
+    ]
     assert len(events) == stream["_a2a"]["events"]
     assert json.loads(events[0].removeprefix("data: "))
     assert json.loads(stream["request"]["postData"]["text"])["method"] == stream["_a2a"]["method"]
     with open_recording_or_cassette(sample("demo")) as recording:
-        exchange = next(row.exchange for row in recording.read_exchanges() if row.exchange.id == stream["_a2a"]["id"])
+        exchange = next(
+            row.exchange
+            for row in recording.read_exchanges()
+            if row.exchange.id == stream["_a2a"]["id"]
+        )
     assert stream["time"] == pytest.approx((exchange.closed - exchange.started) / 1e6)
-    assert stream["timings"]["receive"] == pytest.approx((exchange.closed - exchange.response_started) / 1e6)
+    assert stream["timings"]["receive"] == pytest.approx(
+        (exchange.closed - exchange.response_started) / 1e6
+    )
     assert not any("payload" in frame for frame in stream["_a2a"]["frames"])
 
 
 def test_grpc_is_base64_with_decoded_messages() -> None:
     """Length-prefixed messages; the decoded ones are in `_a2a`."""
-    call = next(each for each in entries(sample("sdk-1.x-grpc")) if each["_a2a"]["operation"] == "SendMessage")
+    call = next(
+        each
+        for each in entries(sample("sdk-1.x-grpc"))
+        if each["_a2a"]["operation"] == "SendMessage"
+    )
     posted, content = call["request"]["postData"], call["response"]["content"]
     assert (posted["_encoding"], content["encoding"]) == ("base64", "base64")
     data = base64.b64decode(posted["text"])

@@ -17,7 +17,8 @@ from support_browser import browsing, until_true
 
 pytestmark = [pytest.mark.soak, pytest.mark.peers]
 SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
-READY = """Promise.all([import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js")])
+READY = """Promise.all([
+    import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js")])
   .then(([network, logs]) => Object.assign(window, {
     panel: network.NetworkPanel.NetworkPanel, log: logs.NetworkLog.NetworkLog,
   })).then(() => true)
@@ -26,8 +27,9 @@ IMPORT = """(async text => {
   log.instance().reset(true);
   await panel.instance().networkLogView.onLoadFromFile(new File([text], "story.har"));
   return Promise.all(log.instance().requests().map(async request => ({
-    url: request.url(), method: request.requestMethod, status: request.statusCode, type: request.resourceType().name(),
-    took: request.duration * 1000, size: request.transferSize, asked: await request.requestFormData(),
+    url: request.url(), method: request.requestMethod, status: request.statusCode,
+    type: request.resourceType().name(), took: request.duration * 1000, size: request.transferSize,
+    asked: await request.requestFormData(),
   })));
 })"""
 EVENTS = "log.instance().requests().map(request => request.eventSourceMessages().length)"
@@ -53,7 +55,9 @@ async def test_the_network_panel_shows_every_call() -> None:
             async def all_there(wanted: list[int] = events) -> bool:
                 return bool(await page.run(EVENTS) == wanted)
 
-            await until_true(all_there, f"{path.name}: the events differ")  # they are read after the rows are there
+            await until_true(
+                all_there, f"{path.name}: the events differ"
+            )  # they are read after the rows are there
 
 
 def exported(path: Path) -> tuple[str, list[int]]:
@@ -72,7 +76,11 @@ def exported(path: Path) -> tuple[str, list[int]]:
 
 def check(row: dict[str, Any], entry: dict[str, Any]) -> None:
     request, response = entry["request"], entry["response"]
-    assert (row["url"], row["method"], row["status"]) == (request["url"], request["method"], response["status"])
+    assert (row["url"], row["method"], row["status"]) == (
+        request["url"],
+        request["method"],
+        response["status"],
+    )
     assert (row["type"], row["size"]) == ("fetch", response["content"]["size"])
     assert row["took"] == pytest.approx(entry["time"], abs=0.01)
     assert (row["asked"] or "") == request.get("postData", {}).get("text", "")

@@ -27,13 +27,45 @@ PROGRAM = ROOT / ".peers" / "mermaid" / "node_modules" / "mermaid" / "dist" / "m
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.peers,
-    pytest.mark.skipif(not PROGRAM.exists(), reason="Mermaid is missing: run `python tests/peers/setup.py mermaid`"),
+    pytest.mark.skipif(
+        not PROGRAM.exists(), reason="Mermaid is missing: run `python tests/peers/setup.py mermaid`"
+    ),
 ]
 SAMPLES = sorted((ROOT / "recordings").glob("*.a2a.jsonl"))
 HOSTILE = (
-    *("end", "loop x", "participant X", "activate L0", "%% comment", "%%{init: {}}%%", "->>", "L0->>L1: x", ": :"),
-    *("a;b", "a#b", "#35;", "&amp;", "$$x$$", "`code`", "\\", "{ }", "@{ a: b }", "[x](y)", "wrap: no", "(nothing)"),
-    *('say "hi"', "it's", "<b>bold</b>", "<br/>", "<script>document.title='owned'</script>", "emoji 😀"),
+    *(
+        "end",
+        "loop x",
+        "participant X",
+        "activate L0",
+        "%% comment",
+        "%%{init: {}}%%",
+        "->>",
+        "L0->>L1: x",
+        ": :",
+    ),
+    *(
+        "a;b",
+        "a#b",
+        "#35;",
+        "&amp;",
+        "$$x$$",
+        "`code`",
+        "\\",
+        "{ }",
+        "@{ a: b }",
+        "[x](y)",
+        "wrap: no",
+        "(nothing)",
+    ),
+    *(
+        'say "hi"',
+        "it's",
+        "<b>bold</b>",
+        "<br/>",
+        "<script>document.title='owned'</script>",
+        "emoji 😀",
+    ),
     *("a\nNote over L0: owned", "\u202eright", "\t\x1b[31m"),
 )
 DRAW = """(async text => {
@@ -72,7 +104,9 @@ async def test_all_samples_are_drawn(tmp_path: Path) -> None:
             with open_recording_or_cassette(path) as recording:
                 write_mermaid(ExportSelection(recording), stream)
             for text in re.findall(r"```mermaid\n(.*?)```", stream.getvalue().decode(), re.DOTALL):
-                assert len(await drawn(page, text)) >= len(re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE))
+                assert len(await drawn(page, text)) >= len(
+                    re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE)
+                )
 
 
 async def test_payload_text_is_not_interpreted(tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ async def test_a_capture_of_all_bindings(tmp_path: Path, monkeypatch: pytest.Mon
         Piece(1000 * number + each.conn, Direction(each.direction), each.at, each.data)
         for number, each in sorted(captured, key=lambda one: one[1].at)
     ]
-    path = write_capture(tmp_path / "demo.pcapng", disturb(make_segments(pieces), 1), CaptureFormat("pcapng-ns"))
+    path = write_capture(
+        tmp_path / "demo.pcapng", disturb(make_segments(pieces), 1), CaptureFormat("pcapng-ns")
+    )
     source = open_import(path)
     write_import(source, tmp_path / "demo.a2a.db", ImportOptions())
     assert source.lacks == ()

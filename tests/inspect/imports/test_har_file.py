@@ -1,4 +1,5 @@
-"""Import of HAR files: our own exports give the recording again, those of other programs what they have."""
+"""Import of HAR files: our own exports give the recording again, those of other programs what they
+have."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from support_import import check_equal
 from support_thin import thin
 
 SAMPLES = sorted(
-    each for each in (Path(__file__).parents[3] / "recordings").rglob("*.a2a.jsonl") if each.name != "stdio.a2a.jsonl"
+    each
+    for each in (Path(__file__).parents[3] / "recordings").rglob("*.a2a.jsonl")
+    if each.name != "stdio.a2a.jsonl"
 )
 MS = 1_000_000
 START = "2026-05-04T10:00:00.000Z"
@@ -51,7 +54,10 @@ def entry(start: str = START, text: str | None = None, **response: Any) -> dict[
             "method": "POST",
             "url": "http://agent.test:8000/rpc?x=1",
             "httpVersion": "http/1.1",
-            "headers": [field("Host", "agent.test:8000"), field("Content-Type", "application/json")],
+            "headers": [
+                field("Host", "agent.test:8000"),
+                field("Content-Type", "application/json"),
+            ],
             "postData": {"mimeType": "application/json", "text": json.dumps(asked)},
         },
         "response": {
@@ -66,7 +72,15 @@ def entry(start: str = START, text: str | None = None, **response: Any) -> dict[
 
 
 def har(path: Path, *entries: dict[str, Any], creator: str = "WebInspector", **log: Any) -> Path:
-    document = {"log": {"version": "1.2", "creator": {"name": creator}, "pages": [], **log, "entries": list(entries)}}
+    document = {
+        "log": {
+            "version": "1.2",
+            "creator": {"name": creator},
+            "pages": [],
+            **log,
+            "entries": list(entries),
+        }
+    }
     path.write_text(json.dumps(document))
     return path
 
@@ -88,9 +102,15 @@ def test_our_own_export_gives_the_recording_again(sample: Path, tmp_path: Path) 
 
 
 def test_calls_of_a_browser_have_their_times_and_bodies(tmp_path: Path) -> None:
-    """The length of the decoded body replaces the recorded one; times are those of the entry's phases."""
+    """The length of the decoded body replaces the recorded one; times are those of the entry's
+    phases."""
     (call,) = imported(har(tmp_path / "a.har", entry()), tmp_path / "a.db")
-    assert (call.operation, call.task_id, call.target, call.status) == ("GetTask", "t-1", "/rpc?x=1", 200)
+    assert (call.operation, call.task_id, call.target, call.status) == (
+        "GetTask",
+        "t-1",
+        "/rpc?x=1",
+        200,
+    )
     took = [at - call.started for at in (call.request_ended, call.response_started, call.closed)]
     assert took == [5_000_000, 15_000_000, 25_000_000]
     assert call.http_version == "1.1"
@@ -108,19 +128,33 @@ def test_overlapping_calls_are_in_order_of_time(tmp_path: Path) -> None:
 
 
 def test_an_event_stream_is_split_into_events(tmp_path: Path) -> None:
-    """Its times are estimated, which is said; `Content-Encoding` is gone, because the body is decoded."""
-    event = {"jsonrpc": "2.0", "id": 1, "result": {"taskId": "t-1", "contextId": "c-1", "final": True}}
+    """Its times are estimated, which is said; `Content-Encoding` is gone, because the body is
+    decoded."""
+    event = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {"taskId": "t-1", "contextId": "c-1", "final": True},
+    }
     text = "".join(f"data: {json.dumps(event)}\n\n" for _ in range(4))
-    heads = [field("content-type", "text/event-stream"), field("content-encoding", "br"), field("vary", "x\r\ny: z")]
+    heads = [
+        field("content-type", "text/event-stream"),
+        field("content-encoding", "br"),
+        field("vary", "x\r\ny: z"),
+    ]
     stream = entry(text=text, headers=heads)
-    stream["request"] |= {"httpVersion": "h2", "headers": [field(":authority", "x"), field("accept", "text/*")]}
+    stream["request"] |= {
+        "httpVersion": "h2",
+        "headers": [field(":authority", "x"), field("accept", "text/*")],
+    }
     source = open_import(har(tmp_path / "a.har", stream))
     write_import(source, tmp_path / "a.db", ImportOptions())
     assert any(each.startswith("times of single events") for each in source.lacks)
     with Recording(tmp_path / "a.db") as recording:
         (row,) = recording.read_exchanges()
         frames = [each.frame for each in recording.read_frames(row.key)]
-        (found,) = (each.finding for each in recording.read_findings() if each.finding.rule == "IMPORT")
+        (found,) = (
+            each.finding for each in recording.read_findings() if each.finding.rule == "IMPORT"
+        )
     assert row.exchange.http_version == "2"
     assert (row.exchange.events, row.exchange.authority) == (4, "agent.test:8000")
     assert len({frame.at for frame in frames}) >= 4
@@ -143,15 +177,22 @@ def chromium_stream(*texts: str, body: str | None) -> dict[str, Any]:
 EVENT = '{"jsonrpc": "2.0", "id": 1, "result": {"taskId": "t-1", "contextId": "c-1", "final": %s}}'
 
 
-@pytest.mark.parametrize("body", [f": hello\n\ndata: {EVENT % 'false'}\n\n: wait\n\ndata: {EVENT % 'true'}\n\n", None])
+@pytest.mark.parametrize(
+    "body", [f": hello\n\ndata: {EVENT % 'false'}\n\n: wait\n\ndata: {EVENT % 'true'}\n\n", None]
+)
 def test_chromium_lists_the_events_of_a_stream(body: str | None, tmp_path: Path) -> None:
-    """With their times, and also where the file has no body: then they are its body, without an end."""
+    """With their times, and also where the file has no body: then they are its body, without an
+    end."""
     path = har(tmp_path / "a.har", chromium_stream(EVENT % "false", EVENT % "true", body=body))
     source = open_import(path)
     write_import(source, tmp_path / "a.db", ImportOptions())
     with Recording(tmp_path / "a.db") as recording:
         (row,) = recording.read_exchanges()
-        frames = [each.frame for each in recording.read_frames(row.key) if each.frame.kind is FrameKind.EVENT]
+        frames = [
+            each.frame
+            for each in recording.read_frames(row.key)
+            if each.frame.kind is FrameKind.EVENT
+        ]
     assert [frame.payload.decode() for frame in frames] == [EVENT % "false", EVENT % "true"]
     assert [round((frame.at - parse_time(START)) / 1e6) for frame in frames] == [40, 80]
     assert row.exchange.how == ("complete" if body else "connection lost")
@@ -165,7 +206,9 @@ def test_events_of_chromium_that_do_not_fit_the_body(tmp_path: Path) -> None:
     assert "times of single events" not in str(HarCall(one, "WebInspector").lacks)
     made = chromium_stream("a\nb", body=None)
     made["_eventSourceMessages"][0] |= {"eventName": "end", "eventId": "7"}
-    assert HarCall(made, "WebInspector")._response_body == b"event: end\nid: 7\ndata: a\ndata: b\n\n"
+    assert (
+        HarCall(made, "WebInspector")._response_body == b"event: end\nid: 7\ndata: a\ndata: b\n\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,26 +233,40 @@ def test_what_a_file_lacks_is_not_a_fault_of_a_peer(
 
 def test_mitmproxy_reads_bodies_of_unknown_charset_as_latin_1(tmp_path: Path) -> None:
     """That is reversed: the payload has the letters of the agent."""
-    text = f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'x': 'Grüße'}}, ensure_ascii=False)}\n\n"
-    call = entry(text=text.encode().decode("latin-1"), headers=[field("content-type", "text/event-stream")])
+    event = {"jsonrpc": "2.0", "id": 1, "result": {"x": "Grüße"}}
+    text = f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
+    call = entry(
+        text=text.encode().decode("latin-1"), headers=[field("content-type", "text/event-stream")]
+    )
     imported(har(tmp_path / "a.har", call, creator="mitmproxy"), tmp_path / "a.db")
     with Recording(tmp_path / "a.db") as recording:
-        payloads = [each.frame.payload for row in recording.read_exchanges() for each in recording.read_frames(row.key)]
+        payloads = [
+            each.frame.payload
+            for row in recording.read_exchanges()
+            for each in recording.read_frames(row.key)
+        ]
     assert any("Grüße".encode() in each for each in payloads)
 
 
 def test_mitmproxy_connects_before_a_request(tmp_path: Path) -> None:
-    """The time of its connection to the server is no part of the call, which would end after the next one has begun."""
+    """The time of its connection to the server is no part of the call, which would end after the
+    next one has begun."""
     first, second = entry(), entry("2026-05-04T10:00:00.026Z")
-    (one, two) = imported(har(tmp_path / "a.har", first, second, creator="mitmproxy"), tmp_path / "a.db")
+    (one, two) = imported(
+        har(tmp_path / "a.har", first, second, creator="mitmproxy"), tmp_path / "a.db"
+    )
     assert one.started == parse_time(START)
     assert one.closed == two.started - MS
 
 
 def test_base64_bodies_and_secrets(tmp_path: Path) -> None:
     """A body in Base64 is decoded; a credential is replaced by a label, as in a live recording."""
-    answer = base64.b64encode(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}').decode()
-    call = entry(content={"size": 9, "mimeType": "application/json", "text": answer, "encoding": "base64"})
+    answer = base64.b64encode(
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}'
+    ).decode()
+    call = entry(
+        content={"size": 9, "mimeType": "application/json", "text": answer, "encoding": "base64"}
+    )
     call["request"]["headers"].append(field("Authorization", "Bearer topsecrettoken12345"))
     (found,) = imported(har(tmp_path / "a.har", call), tmp_path / "a.db")
     assert "TASK_NOT_FOUND" in found.error
@@ -249,7 +306,9 @@ def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: 
     assert "mitmdump" in refused.value.hint
 
 
-@pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize(
+    "start", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"]
+)
 def test_a_time_that_a_recording_cannot_hold_is_refused(start: str, tmp_path: Path) -> None:
     """Of the call, of the sum of its phases, or of one event."""
     late, stream = entry(), chromium_stream(EVENT % "true", body=None)
@@ -276,14 +335,23 @@ def test_traffic_without_a2a_leaves_no_recording(tmp_path: Path) -> None:
 
 
 def test_the_memory_does_not_depend_on_the_size_of_the_file(tmp_path: Path) -> None:
-    """24 MB in entries of 100 kB need less than 12 MB; entries are found at every split of the file."""
+    """24 MB in entries of 100 kB need less than 12 MB; entries are found at every split of the
+    file."""
     filler = {"comment": '\\"]}{[' * 15_000}
     count = 220
-    path = har(tmp_path / "a.har", *({**entry(), **filler} for _ in range(count)), browser={"entries": [{"a": []}]})
+    path = har(
+        tmp_path / "a.har",
+        *({**entry(), **filler} for _ in range(count)),
+        browser={"entries": [{"a": []}]},
+    )
     assert path.stat().st_size > 24_000_000
     tracemalloc.start()
     try:
-        opened = {each.connection for each in open_import(path).read_chunks() if each.kind is ChunkKind.OPEN}
+        opened = {
+            each.connection
+            for each in open_import(path).read_chunks()
+            if each.kind is ChunkKind.OPEN
+        }
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

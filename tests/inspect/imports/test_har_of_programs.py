@@ -1,4 +1,5 @@
-"""HAR files that mitmproxy and Chromium write of a conversation, compared with the recording of the same traffic."""
+"""HAR files that mitmproxy and Chromium write of a conversation, compared with the recording of the
+same traffic."""
 
 from __future__ import annotations
 
@@ -22,17 +23,31 @@ from support_import import check_equal
 from support_proxy import proxy
 
 _MITMDUMP = Path(__file__).parents[3] / ".peers" / "mitmproxy" / "bin" / "mitmdump"
-_MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Plan a day in Lisboa, às 9"}]}
-_STREAM = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": _MESSAGE}}
+_MESSAGE = {
+    "messageId": "m-1",
+    "role": "ROLE_USER",
+    "parts": [{"text": "Plan a day in Lisboa, às 9"}],
+}
+_STREAM = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "SendStreamingMessage",
+    "params": {"message": _MESSAGE},
+}
 _UNKNOWN = {"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": {"id": "no-such-task"}}
-_READY = """Promise.all([import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js"),
+_READY = """Promise.all([
+    import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js"),
     import("/devtools/models/har/har.js")])
-  .then(([network, logs, har]) => Object.assign(window, {log: logs.NetworkLog.NetworkLog, har})).then(() => true)
+  .then(([network, logs, har]) => Object.assign(window, {log: logs.NetworkLog.NetworkLog, har}))
+  .then(() => true)
 """
-_FINISHED = "log.instance().requests().filter(each => each.finished && /rpc|card/.test(each.url())).length"
+_FINISHED = (
+    "log.instance().requests().filter(each => each.finished && /rpc|card/.test(each.url())).length"
+)
 _EXPORT = """(async () => {
   let text = "";
-  const progress = new Proxy({}, {get: (_, name) => name === "canceled" ? false : () => false, set: () => true});
+  const get = (_, name) => name === "canceled" ? false : () => false;
+  const progress = new Proxy({}, {get, set: () => true});
   const stream = {write: async piece => { text += piece; }};
   await har.Writer.Writer.write(stream, log.instance().requests(), {sanitize: false}, progress);
   return text;
@@ -59,7 +74,14 @@ def mitmdump(folder: Path, port: int) -> Iterator[int]:
     """Run mitmdump as a reverse proxy; it writes `folder/mitm.har` at its end."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         own = free.getsockname()[1]
-    words = ["--mode", f"reverse:http://127.0.0.1:{port}", "--listen-host", "127.0.0.1", "-p", str(own)]
+    words = [
+        "--mode",
+        f"reverse:http://127.0.0.1:{port}",
+        "--listen-host",
+        "127.0.0.1",
+        "-p",
+        str(own),
+    ]
     sets = ["--set", f"hardump={folder}/mitm.har", "--set", f"confdir={folder}/conf"]
     with subprocess.Popen([_MITMDUMP, *words, *sets], stdout=subprocess.DEVNULL) as process:
         try:
@@ -77,15 +99,21 @@ def accepts(port: int) -> bool:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not _MITMDUMP.exists(), reason="mitmproxy is missing: run `python tests/benchmarks/setup.py`")
+@pytest.mark.skipif(
+    not _MITMDUMP.exists(), reason="mitmproxy is missing: run `python tests/benchmarks/setup.py`"
+)
 def test_a_har_of_mitmproxy(tmp_path: Path) -> None:
     """A card, an event stream, a response of REST and an error."""
     with (
         demo_agent() as agent,
         mitmdump(tmp_path, agent.http) as between,
-        proxy(tmp_path, f"127.0.0.1:{between}", "", "--rewrite-card", "never", "--keep-host") as recorded,
+        proxy(
+            tmp_path, f"127.0.0.1:{between}", "", "--rewrite-card", "never", "--keep-host"
+        ) as recorded,
     ):
-        with urllib.request.urlopen(f"{recorded.base_url}/.well-known/agent-card.json", timeout=60) as response:
+        with urllib.request.urlopen(
+            f"{recorded.base_url}/.well-known/agent-card.json", timeout=60
+        ) as response:
             response.read()
         post(recorded.base_url, _STREAM)
         post(recorded.base_url, _UNKNOWN)
@@ -102,7 +130,9 @@ async def test_a_har_of_chromium(tmp_path: Path) -> None:
         async with browsing("--remote-allow-origins=*", "--disable-web-security") as browser:
             client = await browser.page()
             target = (await browser.ask("Target.getTargets"))["targetInfos"]
-            looked_at = next(each["targetId"] for each in target if each["type"] == "page" and each["attached"])
+            looked_at = next(
+                each["targetId"] for each in target if each["type"] == "page" and each["attached"]
+            )
             tools = await browser.page()
             front = f"http://{browser.host}/devtools/devtools_app.html"
             await tools.go(f"{front}?ws={browser.host}/devtools/page/{looked_at}&panel=network")
@@ -119,7 +149,8 @@ async def test_a_har_of_chromium(tmp_path: Path) -> None:
                 heads = {"Content-Type": "application/json", "A2A-Version": "1.0"}
                 options = {"method": "POST", "headers": heads, "body": json.dumps(body)}
                 await client.run(
-                    f"fetch('{recorded.base_url}/rpc', {json.dumps(options)}).then(response => response.text())"
+                    f"fetch('{recorded.base_url}/rpc', "
+                    f"{json.dumps(options)}).then(response => response.text())"
                 )
 
             async def all_there() -> bool:

@@ -1,5 +1,5 @@
-"""Packet captures of real conversations: decoded and judged as the recording of the same bytes, also if they are
-damaged, and what they lack is said."""
+"""Packet captures of real conversations: decoded and judged as the recording of the same bytes,
+also if they are damaged, and what they lack is said."""
 
 from __future__ import annotations
 
@@ -46,10 +46,15 @@ NAMES = ("js_grpc", "vendor")
 CARD = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: a\r\n\r\n"
 TASK = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t-1"}}'
 GET_TASK = (
-    b"POST /rpc HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(TASK) + TASK
+    b"POST /rpc HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    % len(TASK)
+    + TASK
 )
 ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task"}}'
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(ERROR) + ERROR
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(ERROR)
+    + ERROR
+)
 LONG_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + b"x" * 900
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40)
 
@@ -73,9 +78,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def talk(*said: bytes, connection: int = 0, ended: bool = True) -> list[Piece]:
-    """Return a conversation: what the client says, then the agent, and so on, 10 ms apart, and both ends."""
+    """Return a conversation: what the client says, then the agent, and so on, 10 ms apart, and both
+    ends."""
     pieces = [
-        Piece(connection, (UP, DOWN)[number % 2], START + number * 10 * MS, data) for number, data in enumerate(said)
+        Piece(connection, (UP, DOWN)[number % 2], START + number * 10 * MS, data)
+        for number, data in enumerate(said)
     ]
     last = START + len(said) * 10 * MS
     return pieces + [Piece(connection, each, last, b"") for each in (UP, DOWN) if ended]
@@ -109,11 +116,14 @@ FORMATS = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("how", FORMATS, ids=lambda how: f"{how.name}-{how.link_type}-{how.version}")
+@pytest.mark.parametrize(
+    "how", FORMATS, ids=lambda how: f"{how.name}-{how.link_type}-{how.version}"
+)
 def test_a_capture_of_real_peers_is_their_recording(
     name: str, how: CaptureFormat, recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """GRPC and event streams: the same exchanges, messages, times and findings; nothing is missing."""
+    """GRPC and event streams: the same exchanges, messages, times and findings; nothing is
+    missing."""
     path = write_capture(tmp_path / "a.pcap", make_segments(read_pieces(name)), how)
     source, _ = load(path)
     assert source.lacks == ()
@@ -123,7 +133,9 @@ def test_a_capture_of_real_peers_is_their_recording(
     for each in (tmp_path / "a.a2a.db", recorded(name)):
         with Recording(each) as recording:
             rows = recording.read_exchanges()
-            times.append([found.frame.at // unit for row in rows for found in recording.read_frames(row.key)])
+            times.append(
+                [found.frame.at // unit for row in rows for found in recording.read_frames(row.key)]
+            )
     assert times[0] == times[1]
 
 
@@ -142,7 +154,8 @@ def test_repeated_and_disordered_segments_change_nothing(
 def test_decrypted_data_that_tshark_exports(
     name: str, version: int, recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """A frame of HTTP/2 that one packet has in part is repeated; no end of a connection is exported."""
+    """A frame of HTTP/2 that one packet has in part is repeated; no end of a connection is
+    exported."""
     packets: list[tuple[int, bytes]] = []
     rest: dict[tuple[int, int], bytes] = {}
     for piece in read_pieces(name):
@@ -166,7 +179,9 @@ def test_exported_packets_without_addresses_are_counted(tmp_path: Path) -> None:
     good = encode_exported(piece, GET_TASK, b"http_tls")
     path = tmp_path / "a.pcap"
     path.write_bytes(
-        encode_capture([(START, each) for each in (good, good[:9], b"\0\0\0\0x")], CaptureFormat(link_type=252))
+        encode_capture(
+            [(START, each) for each in (good, good[:9], b"\0\0\0\0x")], CaptureFormat(link_type=252)
+        )
     )
     source, _ = load(path)
     assert "2 exported packets without addresses" in source.lacks
@@ -176,7 +191,10 @@ def test_a_lost_segment_that_is_sent_again_is_no_gap(tmp_path: Path) -> None:
     """The bytes behind it wait until it is there, which is when the client gets them."""
     segments = make_segments(talk(CARD, ANSWER, GET_TASK, ANSWER))
     lost = next(each for each in segments if each.direction is DOWN and each.payload)
-    begin, end = (msgspec.structs.replace(lost, payload=part) for part in (lost.payload[:50], lost.payload[50:]))
+    begin, end = (
+        msgspec.structs.replace(lost, payload=part)
+        for part in (lost.payload[:50], lost.payload[50:])
+    )
     end = msgspec.structs.replace(end, sequence=lost.sequence + 50)
     later = msgspec.structs.replace(begin, at=lost.at + 5 * MS)
     place = segments.index(lost)
@@ -187,11 +205,17 @@ def test_a_lost_segment_that_is_sent_again_is_no_gap(tmp_path: Path) -> None:
 
 
 def test_missing_bytes_end_the_calls_of_their_connection(tmp_path: Path) -> None:
-    """The receiver has acknowledged them, so only the capture lacks them; calls before them are there."""
-    segments = make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER))
+    """The receiver has acknowledged them, so only the capture lacks them; calls before them are
+    there."""
+    segments = make_segments(
+        talk(GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER)
+    )
     answers = [each for each in segments if each.direction is DOWN and each.payload]
     segments.remove(answers[2])
-    late = [msgspec.structs.replace(each, at=each.at + 2000 * MS * (each.at > answers[2].at)) for each in segments]
+    late = [
+        msgspec.structs.replace(each, at=each.at + 2000 * MS * (each.at > answers[2].at))
+        for each in segments
+    ]
     for found in (segments, late):  # known at the end of the connection, and after a second
         source, exchanges = imported(tmp_path, found)
         assert source.lacks == (f"1 connection with {len(ANSWER)} B missing: its calls end there",)
@@ -222,9 +246,16 @@ def test_a_capture_that_begins_within_a_connection(tmp_path: Path) -> None:
     assert (exchange.operation, exchange.how) == ("GetTask", "complete")
     frames = make_segments(read_pieces("js_grpc"))
     with pytest.raises(UserError, match="no connection begins with a request"):
-        open_import(write_capture(tmp_path / "b.pcap", [each for each in frames if not each.flags & 2][9:]))
-    both = [*segments[:4], *(msgspec.structs.replace(each, connection=each.connection + 50) for each in frames[14:])]
-    source, _ = imported(tmp_path, [each for each in both if each.connection == 0 or not each.flags & 2])
+        open_import(
+            write_capture(tmp_path / "b.pcap", [each for each in frames if not each.flags & 2][9:])
+        )
+    both = [
+        *segments[:4],
+        *(msgspec.structs.replace(each, connection=each.connection + 50) for each in frames[14:]),
+    ]
+    source, _ = imported(
+        tmp_path, [each for each in both if each.connection == 0 or not each.flags & 2]
+    )
     assert any("from before the capture" in each for each in source.lacks)
 
 
@@ -239,7 +270,9 @@ def test_one_packet_of_the_handshake_is_missing(dropped: int, tmp_path: Path) ->
 
 def test_the_capture_ends_before_the_connection(tmp_path: Path) -> None:
     """Its open call is lost, and no bytes are."""
-    source, exchanges = imported(tmp_path, make_segments(talk(GET_TASK, ANSWER, GET_TASK, ended=False)))
+    source, exchanges = imported(
+        tmp_path, make_segments(talk(GET_TASK, ANSWER, GET_TASK, ended=False))
+    )
     assert source.lacks == ("1 connection whose end is not in the capture",)
     assert [each.how for each in exchanges] == ["complete", "connection lost"]
 
@@ -258,9 +291,15 @@ def test_a_reset_is_that_of_its_sender(tmp_path: Path) -> None:
 def test_the_same_ports_are_used_again(tmp_path: Path) -> None:
     """Another SYN is another connection; a repeated one is not."""
     first = make_segments(talk(GET_TASK, ANSWER))
-    again = [msgspec.structs.replace(each, at=each.at + 1000 * MS) for each in make_segments(talk(CARD, ANSWER), 7)]
+    again = [
+        msgspec.structs.replace(each, at=each.at + 1000 * MS)
+        for each in make_segments(talk(CARD, ANSWER), 7)
+    ]
     _, exchanges = imported(tmp_path, [first[0], *first, *again])
-    assert [(each.connection, each.operation) for each in exchanges] == [(1, "GetTask"), (2, "GetAgentCard")]
+    assert [(each.connection, each.operation) for each in exchanges] == [
+        (1, "GetTask"),
+        (2, "GetAgentCard"),
+    ]
     source, exchanges = imported(tmp_path, [*first[:-4], *again])
     assert [each.how for each in exchanges] == ["complete", "complete"]
     assert source.lacks == ("1 connection whose end is not in the capture",)
@@ -270,13 +309,17 @@ def test_encrypted_and_other_connections_are_counted(tmp_path: Path) -> None:
     """A capture with nothing else is refused, with the way to read TLS."""
     other = make_segments(talk(b"\0\0\0\x17hello", b"x", connection=1))
     hidden = make_segments(talk(HELLO, b"x", connection=2))
-    source, (exchange,) = imported(tmp_path, [*make_segments(talk(GET_TASK, ANSWER)), *other, *hidden])
+    source, (exchange,) = imported(
+        tmp_path, [*make_segments(talk(GET_TASK, ANSWER)), *other, *hidden]
+    )
     assert exchange.operation == "GetTask"
     assert source.lacks == (
         f"1 connection encrypted: TLS in captures is not read; {_TLS_HINT}",
         "1 connection not HTTP",
     )
-    with pytest.raises(UserError, match="no HTTP call that can be read: its connections are encrypted") as refused:
+    with pytest.raises(
+        UserError, match="no HTTP call that can be read: its connections are encrypted"
+    ) as refused:
         open_import(write_capture(tmp_path / "b.pcap", hidden))
     assert "a2a-proxy run" in refused.value.hint
     with pytest.raises(UserError, match="no connection begins with a request") as refused:
@@ -286,7 +329,9 @@ def test_encrypted_and_other_connections_are_counted(tmp_path: Path) -> None:
 
 def test_packets_that_were_cut(tmp_path: Path) -> None:
     """By the snap length, within their data and within their headers."""
-    segments = make_segments([*talk(GET_TASK, LONG_ANSWER, connection=1), *talk(CARD, b"HTTP/1.1 204 x\r\n\r\n")])
+    segments = make_segments(
+        [*talk(GET_TASK, LONG_ANSWER, connection=1), *talk(CARD, b"HTTP/1.1 204 x\r\n\r\n")]
+    )
     source, exchanges = imported(tmp_path, segments, CaptureFormat(snap_length=54 + len(GET_TASK)))
     assert [each.how for each in exchanges] == ["connection lost", "complete"]
     assert any("1 packet not captured whole" in each for each in source.lacks)
@@ -317,7 +362,9 @@ def test_a_file_that_is_cut_off_keeps_its_beginning(
     """At any byte: the calls before it are there, and the damage is named."""
     folder = tmp_path_factory.mktemp("cut")
     how = data.draw(st.sampled_from(FORMATS[:4]))
-    path = write_capture(folder / "a.pcap", make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER)), how)
+    path = write_capture(
+        folder / "a.pcap", make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER)), how
+    )
     whole = path.read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(5, len(whole) - 1))])
     try:
@@ -333,11 +380,15 @@ def test_a_file_that_is_cut_off_keeps_its_beginning(
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_damaged_bytes_never_fail_otherwise(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_damaged_bytes_never_fail_otherwise(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Random bytes are replaced, also in lengths: an error with a hint, or records in order."""
     path = tmp_path_factory.mktemp("damaged") / "a.pcap"
     how = data.draw(st.sampled_from(FORMATS))
-    content = bytearray(write_capture(path, make_segments(talk(GET_TASK, ANSWER, HELLO)), how).read_bytes())
+    content = bytearray(
+        write_capture(path, make_segments(talk(GET_TASK, ANSWER, HELLO)), how).read_bytes()
+    )
     for place, value in data.draw(
         st.lists(st.tuples(st.integers(4, len(content) - 1), st.integers(0, 255)), max_size=12)
     ):
@@ -380,7 +431,9 @@ def test_bytes_behind_a_hole_are_bounded(tmp_path: Path) -> None:
 def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = write_capture(tmp_path / "a.pcap", make_segments(talk(GET_TASK, ANSWER)))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="is a packet capture, which needs the extra pcap") as refused:
+    with pytest.raises(
+        UserError, match="is a packet capture, which needs the extra pcap"
+    ) as refused:
         open_import(path)
     assert refused.value.hint == install_hint("pcap")
 
@@ -395,11 +448,16 @@ def test_compressed_files_are_named(begin: bytes, tmp_path: Path) -> None:
 
 def test_several_servers_and_sections(tmp_path: Path) -> None:
     """Two pcapng files behind each other are one with two sections."""
-    one = [(each.at, encode_link(encode_ip(each), 1)) for each in make_segments(talk(GET_TASK, ANSWER))]
-    other = [
-        (each.at, encode_link(encode_ip(each, 6), 101)) for each in make_segments(talk(CARD, ANSWER, connection=3))
+    one = [
+        (each.at, encode_link(encode_ip(each), 1)) for each in make_segments(talk(GET_TASK, ANSWER))
     ]
-    content = encode_capture(one, CaptureFormat("pcapng")) + encode_capture(other, CaptureFormat("pcapng-ns", 101))
+    other = [
+        (each.at, encode_link(encode_ip(each, 6), 101))
+        for each in make_segments(talk(CARD, ANSWER, connection=3))
+    ]
+    content = encode_capture(one, CaptureFormat("pcapng")) + encode_capture(
+        other, CaptureFormat("pcapng-ns", 101)
+    )
     (tmp_path / "a.pcap").write_bytes(content)
     source, exchanges = load(tmp_path / "a.pcap")
     assert [each.operation for each in exchanges] == ["GetTask", "GetAgentCard"]

@@ -21,7 +21,8 @@ from support_screen import LARGE, Person
 
 
 def test_every_key_has_an_id_and_a_description() -> None:
-    """Each binding of each place has an id and words; an id is never the beginning of another: TOML needs that."""
+    """Each binding of each place has an id and words; an id is never the beginning of another: TOML
+    needs that."""
     for place in KEY_SCOPES:
         for binding in own_bindings(place):
             assert binding.id, binding
@@ -55,10 +56,14 @@ def read(folder: Path, text: str) -> dict[str, str]:
 
 
 def test_the_keys_file_rebinds_keys(tmp_path: Path) -> None:
-    """Ids with or without quotes, one key or several, characters as they are; two keys may be swapped."""
+    """Ids with or without quotes, one key or several, characters as they are; two keys may be
+    swapped."""
     assert read_keymap(tmp_path / "none.toml", KEY_SCOPES) == {}
     text = 'frame.next = "f2"\n"list.last" = ["$", "ctrl+?", "+", "ctrl++"]\n'
-    assert read(tmp_path, text) == {"frame.next": "f2", "list.last": "dollar_sign,ctrl+question_mark,plus,ctrl+plus"}
+    assert read(tmp_path, text) == {
+        "frame.next": "f2",
+        "list.last": "dollar_sign,ctrl+question_mark,plus,ctrl+plus",
+    }
     swapped = read(tmp_path, 'list.down = "k"\nlist.up = "j"\n')
     assert swapped == {"list.down": "k", "list.up": "j"}
 

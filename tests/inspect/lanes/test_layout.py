@@ -9,12 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, format_elapsed, lane_head, make_geometry, paint_row
+from a2a_inspect.lanes.layout import (
+    MARGIN,
+    MIN_LANE_WIDTH,
+    format_elapsed,
+    lane_head,
+    make_geometry,
+    paint_row,
+)
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 
-LANES = [PartyLane("client", PartyRole.CLIENT), *(PartyLane(f"agent:{n}", PartyRole.AGENT) for n in range(1, 7))]
+LANES = [
+    PartyLane("client", PartyRole.CLIENT),
+    *(PartyLane(f"agent:{n}", PartyRole.AGENT) for n in range(1, 7)),
+]
 
 
 def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> LaneRow:
@@ -24,7 +34,14 @@ def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> L
         "since_start": 1_500_000_000,
         "since_before": 12_000_000,
     }
-    values |= {"source": source, "target": target, "text": text, "session": 1, "exchange": 1, "seq": 0}
+    values |= {
+        "source": source,
+        "target": target,
+        "text": text,
+        "session": 1,
+        "exchange": 1,
+        "seq": 0,
+    }
     return LaneRow(**{**values, "kind": FrameKind.EVENT, **more})
 
 
@@ -48,7 +65,10 @@ def test_ends_are_faint_and_cuts_do_not_arrive() -> None:
 
 
 def test_long_words_are_cut() -> None:
-    assert drawn(41, 2, row(text="a very long message indeed")) == "├─ a very long me… ─▶│"[:2] + " a very long m… ─▶│"
+    assert (
+        drawn(41, 2, row(text="a very long message indeed"))
+        == "├─ a very long me… ─▶│"[:2] + " a very long m… ─▶│"
+    )
 
 
 def test_long_words_are_cut_before_the_generation() -> None:
@@ -73,12 +93,16 @@ def test_lanes_that_do_not_fit_share_the_last_column() -> None:
 
 def test_marks_are_drawn_between_the_lanes() -> None:
     """With a sign in the margin and on the lane that they are about."""
-    found = row(1, 1, "error  A2A-GEN-001", what=LaneRowKind.FINDING, severity=Severity.ERROR, kind=None)
+    found = row(
+        1, 1, "error  A2A-GEN-001", what=LaneRowKind.FINDING, severity=Severity.ERROR, kind=None
+    )
     painted = paint_row(found, make_geometry(61, LANES[:2]))
     assert ("error  A2A-GEN-001", "list--bad") in painted
     line = "".join(said for said, _ in painted)
     assert line.split() == ["!", "│", "error", "A2A-GEN-001", "!"]
-    assert drawn(61, 2, row(what=LaneRowKind.PAUSE, since_before=4_200_000_000, text="")).split() == [
+    assert drawn(
+        61, 2, row(what=LaneRowKind.PAUSE, since_before=4_200_000_000, text="")
+    ).split() == [
         "┊",
         *["4.2", "s", "of", "silence"],
         "┊",
@@ -105,10 +129,13 @@ def test_the_times_of_a_row() -> None:
 def test_every_row_has_the_same_width(
     what: LaneRowKind, width: int, count: int, ends: tuple[int, int], text: str, kind: FrameKind
 ) -> None:
-    """Whatever it says, in any script, between any lanes; and nothing that could act on a terminal gets through."""
+    """Whatever it says, in any script, between any lanes; and nothing that could act on a terminal
+    gets through."""
     places = make_geometry(width, LANES[:count])
     source, target = (min(end, count - 1) for end in ends)
-    line = "".join(said for said, _ in paint_row(row(source, target, text, what=what, kind=kind), places))
+    line = "".join(
+        said for said, _ in paint_row(row(source, target, text, what=what, kind=kind), places)
+    )
     assert cell_len(line) == places.end
     assert line.isprintable()
 

@@ -1,4 +1,5 @@
-"""Links from a task to the rest of its conversation: equal if queried one by one or read at once."""
+"""Links from a task to the rest of its conversation: equal if queried one by one or read at
+once."""
 
 from __future__ import annotations
 
@@ -27,16 +28,24 @@ def test_task_links_and_session_links_agree(cassette: Path) -> None:
         assert asked.row_keys("segment", tasks) == read.row_keys("segment", tasks)
         assert asked.handoffs == read.handoffs
         for row in recording.read_exchanges(1):
-            one, other = LaneConversation(recording, row.key), LaneConversation(recording, row.key, links=read)
+            one, other = (
+                LaneConversation(recording, row.key),
+                LaneConversation(recording, row.key, links=read),
+            )
             assert one.exchanges == other.exchanges
             assert one.read_rows(0, len(one.order)) == other.read_rows(0, len(other.order))
 
 
 def test_some_of_a_conversation() -> None:
     """Only what was asked for: its lanes, rows and marks."""
-    with open_recording_or_cassette(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
+    with open_recording_or_cassette(
+        next(each for each in SAMPLES if each.name.startswith("lossy"))
+    ) as recording:
         first, last = (row.key for row in recording.read_exchanges() if row.exchange.id in (8, 9))
-        whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only_keys={last})
+        whole, part = (
+            LaneConversation(recording, last),
+            LaneConversation(recording, last, only_keys={last}),
+        )
         assert whole.exchanges == {8, 9}
         assert part.exchanges == {9}
         assert {row.exchange for row in part.read_rows(0, len(part.order))} == {9}

@@ -24,7 +24,9 @@ def call(exchange: int, **more: Any) -> ExchangeParties:
 
 
 def handoff(kind: str, to_agent: str, to_task: str, to_exchange: int) -> Handoff:
-    return Handoff(1, kind, "context", "desk:1", "t", "c", 1, to_agent, to_task, to_exchange, 1, 1, 10)
+    return Handoff(
+        1, kind, "context", "desk:1", "t", "c", 1, to_agent, to_task, to_exchange, 1, 1, 10
+    )
 
 
 def said(start: int, author: str) -> Segment:
@@ -71,7 +73,8 @@ def test_a_delegating_agent_is_the_client_of_the_other() -> None:
 
 
 def test_an_author_within_a_task_has_a_lane() -> None:
-    """What it says comes from there, as long as it is the author; the client still asks the agent."""
+    """What it says comes from there, as long as it is the author; the client still asks the
+    agent."""
     segments = [said(100, "billing"), said(200, "desk"), said(10, "desk")]
     parties = Parties([call(1)], [handoff("transfer", "billing", "t", 1)], segments)
     assert [(lane.name, lane.role) for lane in parties.lanes][2:] == [("billing", PartyRole.AUTHOR)]
@@ -86,5 +89,7 @@ def test_an_author_within_a_task_has_a_lane() -> None:
 
 
 def test_a_push_goes_from_the_agent_to_its_client() -> None:
-    parties = Parties([call(1), call(2, binding="webhook", agent="hook:9", client="10.0.0.9:1")], [])
+    parties = Parties(
+        [call(1), call(2, binding="webhook", agent="hook:9", client="10.0.0.9:1")], []
+    )
     assert ways(parties, 2, OUT) == ("desk:1", "client 10.0.0.9")

@@ -1,4 +1,5 @@
-"""Conversations read from recordings: `a2a-inspect lanes`, and that its rows agree with the recording."""
+"""Conversations read from recordings: `a2a-inspect lanes`, and that its rows agree with the
+recording."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from support_inspect import MS, TASK, exchange, request, sample, status, writer
 from support_recording import STARTED
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
-every = pytest.mark.parametrize("cassette", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+every = pytest.mark.parametrize(
+    "cassette", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl")
+)
 
 
 def lanes(folder: Path, *words: object) -> Ran:
@@ -37,7 +40,8 @@ def named(stem: str) -> Path:
 
 @every
 def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
-    """Of each exchange of every sample: all its frames, in order of time, and all findings about it."""
+    """Of each exchange of every sample: all its frames, in order of time, and all findings about
+    it."""
     with open_recording_or_cassette(cassette) as recording:
         seen: set[int] = set()
         for row in recording.read_exchanges():
@@ -55,10 +59,14 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
             found = sum(
-                1 for n in conversation.exchanges for _ in recording.read_findings(exchange=make_key(row.session, n))
+                1
+                for n in conversation.exchanges
+                for _ in recording.read_findings(exchange=make_key(row.session, n))
             )
             assert sum(each.what is LaneRowKind.FINDING for each in rows) == found
-            assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
+            assert all(
+                0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows
+            )
         assert len(seen) == recording.count_rows().exchanges
 
 
@@ -93,7 +101,13 @@ def two_agents(path: Path) -> Path:
     exchanges = [exchange(1), exchange(2, **second), exchange(3)]
     late = request(3, "And?")
     tasks = [
-        Task("desk:8000", TASK, states=(), exchanges=(1, 3), missed=(MissedGenerations(4, 5, STARTED + 1100 * MS, 1),)),
+        Task(
+            "desk:8000",
+            TASK,
+            states=(),
+            exchanges=(1, 3),
+            missed=(MissedGenerations(4, 5, STARTED + 1100 * MS, 1),),
+        ),
         Task("clerk:8000", "clerk-task", exchanges=(2,)),
     ]
     begun = STARTED + 1000 * MS
@@ -104,9 +118,28 @@ def two_agents(path: Path) -> Path:
     ]
     broken = Interruption(1, "desk:8000", TASK, "", "message", 2, 3, 0, late.at, outcome="yielded")
     handed = Handoff(
-        1, "delegation", "context", "desk:8000", TASK, "", 2, "clerk:8000", "clerk-task", 2, 2, 0, STARTED + 2000 * MS
+        1,
+        "delegation",
+        "context",
+        "desk:8000",
+        TASK,
+        "",
+        2,
+        "clerk:8000",
+        "clerk-task",
+        2,
+        2,
+        0,
+        STARTED + 2000 * MS,
     )
-    frames = [request(1), status(1, 1, "Asking"), request(2), status(2, 1, "27 euros"), status(1, 2, "27 euros"), late]
+    frames = [
+        request(1),
+        status(1, 1, "Asking"),
+        request(2),
+        status(2, 1, "27 euros"),
+        status(1, 2, "27 euros"),
+        late,
+    ]
     found = [Finding("A2A-X-001", Severity.WARNING, begun, "no\x1b[31m", 1, 1, 1)]
     made.write(frames, found, Changes(connections, exchanges, tasks, segments, [broken], [handed]))
     made.finish(STARTED + 9000 * MS)
@@ -114,7 +147,8 @@ def two_agents(path: Path) -> Path:
 
 
 def test_two_agents_are_drawn_in_one_diagram(tmp_path: Path) -> None:
-    """From either end of a hand-off: three lanes, the hand-off, the interruption, the turn, the finding, the gap."""
+    """From either end of a hand-off: three lanes, the hand-off, the interruption, the turn, the
+    finding, the gap."""
     path = two_agents(tmp_path / "r.db")
     told = [json.loads(line) for line in lanes(tmp_path, path, "clerk", "--json").lines]
     assert told == [json.loads(line) for line in lanes(tmp_path, path, "#1", "--json").lines]
@@ -140,8 +174,11 @@ def test_two_agents_are_drawn_in_one_diagram(tmp_path: Path) -> None:
 
 
 def test_a_chain_of_three_agents(tmp_path: Path) -> None:
-    """It is one conversation, so it needs no name; each agent asks the next, who is handed over to."""
-    head, *rows = [json.loads(line) for line in lanes(tmp_path, named("three-agents"), "--json").lines]
+    """It is one conversation, so it needs no name; each agent asks the next, who is handed over
+    to."""
+    head, *rows = [
+        json.loads(line) for line in lanes(tmp_path, named("three-agents"), "--json").lines
+    ]
     client, concierge, planner, railway = [lane["name"] for lane in head["lanes"]]
     assert [(row["from"], row["to"]) for row in rows if row["text"].startswith("message user")] == [
         (client, concierge),
@@ -149,7 +186,9 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
         (planner, railway),
     ]
     assert [
-        (row["about"], f"hand-off to {row['about']} " in row["text"]) for row in rows if row["what"] == "handoff"
+        (row["about"], f"hand-off to {row['about']} " in row["text"])
+        for row in rows
+        if row["what"] == "handoff"
     ] == [
         (planner, True),
         (railway, True),
@@ -157,7 +196,8 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
 
 
 def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
-    """Without a reference the newest task is drawn; missing and ambiguous references are errors with a hint."""
+    """Without a reference the newest task is drawn; missing and ambiguous references are errors
+    with a hint."""
     path = sample(tmp_path / "r.db")
     assert lanes(tmp_path, path, "2").code == 0
     assert lanes(tmp_path, path, "1:2").code == 0
@@ -185,7 +225,8 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
         assert [row.seq for row in rows] == list(range(2 * PAGE, 3 * PAGE))
         assert len(asked) == PAGE
         assert (
-            conversation.read_rows(len(conversation.order) - 1, PAGE)[0].text == f'status working "step {4 * PAGE - 1}"'
+            conversation.read_rows(len(conversation.order) - 1, PAGE)[0].text
+            == f'status working "step {4 * PAGE - 1}"'
         )
 
 

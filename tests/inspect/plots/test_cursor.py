@@ -12,13 +12,16 @@ SPAN = TimeScale(1_000_000, 1000, 10)
 
 
 def test_choosing_and_zooming() -> None:
-    """Shift goes on choosing, a move begins anew; a zoom is what was chosen, and can be taken back."""
+    """Shift goes on choosing, a move begins anew; a zoom is what was chosen, and can be taken
+    back."""
     cursor = PlotCursor().move_by(3, SPAN).move_by(-2, SPAN, extend=True)
     assert cursor.selected == (1, 3)
     assert cursor.move_by(1, SPAN).selected == (2, 2)
     inner = cursor.zoom_in(SPAN)
     assert inner.visible_range == (1_001_000, 1_003_999)
-    assert inner.zoom_in(TimeScale(1_001_000, 100, 30)).zoom_out().visible_range == inner.visible_range
+    assert (
+        inner.zoom_in(TimeScale(1_001_000, 100, 30)).zoom_out().visible_range == inner.visible_range
+    )
     assert inner.zoom_out().zoom_out().visible_range is None
 
 

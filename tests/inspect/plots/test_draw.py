@@ -25,8 +25,11 @@ def test_columns_and_bars() -> None:
 
 
 @given(VALUES, st.integers(1, 6), st.booleans())
-def test_every_value_above_zero_is_visible_and_zero_is_not(values: list[int], height: int, plain: bool) -> None:
-    """Whatever the others are; nothing shows nothing; a higher value is never lower; all lines are as wide."""
+def test_every_value_above_zero_is_visible_and_zero_is_not(
+    values: list[int], height: int, plain: bool
+) -> None:
+    """Whatever the others are; nothing shows nothing; a higher value is never lower; all lines are
+    as wide."""
     lines = draw_columns(values, height, plain=plain)
     assert {len(line) for line in lines} == {len(values)}
     signs = " .:|" if plain else " ▁▂▃▄▅▆▇█"

@@ -14,12 +14,19 @@ from a2a_inspect.plots.sums import CallStatistics, DurationRanks, RecordingTotal
 from a2a_proxy.model.finding import Severity
 
 MS = 1_000_000
-BUCKETS = [Bucket(1, 100, 1), Bucket(0, 0), Bucket(4, 2000, 0, {Severity.INFO: 2, Severity.ERROR: 1})]
+BUCKETS = [
+    Bucket(1, 100, 1),
+    Bucket(0, 0),
+    Bucket(4, 2000, 0, {Severity.INFO: 2, Severity.ERROR: 1}),
+]
 SHOWN = Histogram(TimeScale(1_795_300_256_000 * MS, 1000 * MS, 3), BUCKETS)
 
 
 def drawn(width: int, cursor: PlotCursor, *, plain: bool = False) -> list[str]:
-    return ["".join(said for said, _ in line).rstrip() for line in plot_lines(SHOWN, cursor, (width, 8), plain=plain)]
+    return [
+        "".join(said for said, _ in line).rstrip()
+        for line in plot_lines(SHOWN, cursor, (width, 8), plain=plain)
+    ]
 
 
 def test_a_plot() -> None:
@@ -42,7 +49,9 @@ def test_the_selected_step_is_described() -> None:
     assert words.endswith("5 frames  2.1 KiB  1 exchange began  findings: 1 error, 2 info")
 
 
-@given(st.integers(10, 120), st.integers(7, 30), st.integers(0, 2), st.integers(0, 2), st.booleans())
+@given(
+    st.integers(10, 120), st.integers(7, 30), st.integers(0, 2), st.integers(0, 2), st.booleans()
+)
 def test_every_line_fits(width: int, lines: int, at: int, anchor: int, plain: bool) -> None:
     """Exactly so many lines, none wider than the screen."""
     told = list(plot_lines(SHOWN, PlotCursor(at, anchor), (width, lines), plain=plain))
@@ -57,7 +66,9 @@ def test_the_table_always_has_binding_and_distribution(width: int, there: str) -
     bins[10] = 3
     calls = CallStatistics({"ok": 3}, took=DurationRanks(MS, 2 * MS, 3 * MS, 3 * MS), bins=bins)
     known = RecordingTotals(9, {("SendMessage", "jsonrpc", "1.0"): calls}, [], [])
-    head, row = ("".join(said for said, _ in line) for line in table_lines(known, width, plain=False))
+    head, row = (
+        "".join(said for said, _ in line) for line in table_lines(known, width, plain=False)
+    )
     assert there in head
     assert "1ms      1s    100s" in head
     assert row.split()[:3] == ["SendMessage", "jsonrpc", "1.0"]

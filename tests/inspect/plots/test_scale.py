@@ -13,7 +13,8 @@ NS = st.integers(0, 2**62)
 
 @given(NS, NS, st.integers(1, 300))
 def test_a_span_covers_its_ends_in_few_even_steps(one: int, other: int, most: int) -> None:
-    """From the first moment to the last, never more steps than asked for, beginning at round times."""
+    """From the first moment to the last, never more steps than asked for, beginning at round
+    times."""
     first, last = sorted((one, other))
     over = fit_scale(first, last, most)
     assert over.start <= first <= last < over.end
@@ -24,7 +25,8 @@ def test_a_span_covers_its_ends_in_few_even_steps(one: int, other: int, most: in
 
 
 def test_steps_are_round_durations() -> None:
-    """The shortest that is long enough: no finer than the filter language, each a part of the next but few."""
+    """The shortest that is long enough: no finer than the filter language, each a part of the next
+    but few."""
     assert list(STEP_LENGTHS) == sorted(set(STEP_LENGTHS))
     assert STEP_LENGTHS[0] == 1000
     assert fit_scale(0, 10_000_000_000, 10).step == 2_000_000_000

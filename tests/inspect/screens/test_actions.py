@@ -17,7 +17,8 @@ from support_screen import SMALL, looking
 
 
 async def test_notes_and_bookmarks(tmp_path: Path) -> None:
-    """A sign in the row, the words in the title, all of it in the recording; an empty note is deleted."""
+    """A sign in the row, the words in the title, all of it in the recording; an empty note is
+    deleted."""
     path = sample(tmp_path / "r.db")
     async with looking(path, SMALL) as person:
         await person.sees("OPERATION")
@@ -31,7 +32,8 @@ async def test_notes_and_bookmarks(tmp_path: Path) -> None:
         await person.sees("note: why?")
         with Recording(path) as recording:
             noted = {
-                (row.note.exchange, row.note.seq): (row.note.text, row.note.bookmark) for row in recording.read_notes()
+                (row.note.exchange, row.note.seq): (row.note.text, row.note.bookmark)
+                for row in recording.read_notes()
             }
         assert noted == {(1, -1): ("", True), (1, 1): ("why?", False)}
         await person.types("semicolon")
@@ -56,7 +58,8 @@ async def test_read_only_sources_refuse_notes(tmp_path: Path) -> None:
 
 
 async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The menu names missing forms; the chosen form is in the clipboard, and the method is reported."""
+    """The menu names missing forms; the chosen form is in the clipboard, and the method is
+    reported."""
     monkeypatch.setenv("SSH_TTY", "1")
     monkeypatch.delenv("TMUX", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -78,7 +81,8 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is marked, what matches, everything; to a new file in the current folder, whose name is told."""
+    """What is marked, what matches, everything; to a new file in the current folder, whose name is
+    told."""
     monkeypatch.chdir(tmp_path)
     async with looking(sample(tmp_path / "r.db")) as person:
         await person.sees("OPERATION")
@@ -119,5 +123,8 @@ def test_unused_file_names_are_numbered(tmp_path: Path) -> None:
     first = unused_path(tmp_path, Path("/x/run.a2a.db"), "all", ".a2a.jsonl")
     assert first == tmp_path / "run-all.a2a.jsonl"
     first.touch()
-    assert unused_path(tmp_path, Path("run.a2a.jsonl"), "all", ".a2a.jsonl").name == "run-all-2.a2a.jsonl"
+    assert (
+        unused_path(tmp_path, Path("run.a2a.jsonl"), "all", ".a2a.jsonl").name
+        == "run-all-2.a2a.jsonl"
+    )
     assert unused_path(tmp_path, Path("plain"), "all", ".jsonl").name == "plain-all.jsonl"

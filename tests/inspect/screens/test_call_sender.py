@@ -51,7 +51,11 @@ def sent_requests(folder: Path) -> list[Any]:
     (path,) = (folder / "state" / "recordings").glob("*.a2a.db")
     with Recording(path) as recording:
         (row,) = recording.read_exchanges()
-        frames = [each.frame for each in recording.read_frames(row.key) if each.frame.direction.name == "TO_AGENT"]
+        frames = [
+            each.frame
+            for each in recording.read_frames(row.key)
+            if each.frame.direction.name == "TO_AGENT"
+        ]
         return [decode_payload(frame.payload, frame.schema) for frame in frames if frame.payload]
 
 
@@ -64,7 +68,9 @@ async def choose_agent(person: Person, address: str) -> None:
     await person.sees(f"to {address}")
 
 
-async def test_a_call_is_sent_after_a_confirmation_that_names_the_agent(tmp_path: Path, agent: Ports) -> None:
+async def test_a_call_is_sent_after_a_confirmation_that_names_the_agent(
+    tmp_path: Path, agent: Ports
+) -> None:
     """Nothing is sent before; the answer is shown, and compared with the recorded one."""
     path = recorded(tmp_path)
     address = f"127.0.0.1:{agent.http}"
@@ -74,7 +80,10 @@ async def test_a_call_is_sent_after_a_confirmation_that_names_the_agent(tmp_path
         with Recording(path) as recording:
             upstream = next(recording.read_connections()).connection.upstream
         await person.sees(
-            "Send again", "#3 SendMessage  rest 1.0", f"send it as it was to {upstream}", "books the table"
+            "Send again",
+            "#3 SendMessage  rest 1.0",
+            f"send it as it was to {upstream}",
+            "books the table",
         )
         await person.types("escape")
         assert not list((tmp_path / "state").rglob("*.a2a.db"))
@@ -82,7 +91,9 @@ async def test_a_call_is_sent_after_a_confirmation_that_names_the_agent(tmp_path
         await person.sees("Send again")
         await choose_agent(person, address)
         await person.types("s")
-        await person.sees(f"to {address}", "<-- message 1, ", '"state": "TASK_STATE_INPUT_REQUIRED"', "answered")
+        await person.sees(
+            f"to {address}", "<-- message 1, ", '"state": "TASK_STATE_INPUT_REQUIRED"', "answered"
+        )
         await person.sees("show it: a2a-inspect show")
         assert isinstance(person.app.screen, SendScreen)
         await person.types("D")
@@ -100,10 +111,13 @@ async def test_messages_of_a_stream_are_shown_as_they_come(tmp_path: Path) -> No
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        )
         for state in ("WORKING", "COMPLETED"):
             task = {"id": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}}
-            writer.write(f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'task': task}})}\n\n".encode())
+            event = {"jsonrpc": "2.0", "id": 1, "result": {"task": task}}
+            writer.write(f"data: {json.dumps(event)}\n\n".encode())
             await writer.drain()
             await released.wait()
         writer.close()
@@ -143,7 +157,9 @@ async def send_with(person: Person, monkeypatch: pytest.MonkeyPatch, script: str
     return person.app.screen
 
 
-async def test_the_end_of_a_long_answer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_a_long_answer_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The newest lines, and the newest line of any length; the number of dropped ones is shown."""
     monkeypatch.setattr(send_screen, "_MAX_LINES", 50)
     monkeypatch.setattr(send_screen, "_MAX_CHARACTERS", 3000)
@@ -161,7 +177,9 @@ async def test_the_end_of_a_long_answer_is_kept(tmp_path: Path, monkeypatch: pyt
         assert list(screen._lines) == ["x" * 4000]
 
 
-async def test_the_output_of_the_command_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_output_of_the_command_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is said on the screen, and the command ends."""
 
     async def break_off(_stream: asyncio.StreamReader) -> AsyncIterator[str]:
@@ -187,8 +205,11 @@ async def test_a_huge_line_is_read_in_linear_time() -> None:
     assert time.process_time() - started < 3
 
 
-async def test_the_request_is_edited(tmp_path: Path, agent: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the user's editor; an edit that is not valid is refused by the command, and kept for the next attempt."""
+async def test_the_request_is_edited(
+    tmp_path: Path, agent: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the user's editor; an edit that is not valid is refused by the command, and kept for the
+    next attempt."""
     script = tmp_path / "editor.py"
     monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
     edit = (
@@ -203,8 +224,13 @@ async def test_the_request_is_edited(tmp_path: Path, agent: Ports, monkeypatch: 
         await person.sees("OPERATION")
         await person.types("g", "g", "j", "j", "S")
         await choose_agent(person, f"127.0.0.1:{agent.http}")
-        for text, outcome in (("3", "is not valid"), ("value['message']['parts'][0]['text'] + 39", "answered")):
-            script.write_text(edit.format(text=text if outcome == "is not valid" else f"str({text})"))
+        for text, outcome in (
+            ("3", "is not valid"),
+            ("value['message']['parts'][0]['text'] + 39", "answered"),
+        ):
+            script.write_text(
+                edit.format(text=text if outcome == "is not valid" else f"str({text})")
+            )
             await person.types("e")
             await person.sees("send the edited request to", "edit the request again")
             await person.types("s")
@@ -277,7 +303,9 @@ def test_calls_that_cannot_be_sent(tmp_path: Path) -> None:
         assert found == "#1 SendStreamingMessage cannot be sent: a webhook, which the agent sends"
         assert read_sendable_call(recording, 10**9) == "the call is no longer in the recording"
     with open_recording_or_cassette(SAMPLES / "demo.a2a.jsonl") as recording:
-        card = next(row for row in recording.read_exchanges() if row.exchange.operation == "GetAgentCard")
+        card = next(
+            row for row in recording.read_exchanges() if row.exchange.operation == "GetAgentCard"
+        )
         fetched = read_sendable_call(recording, card.key)
     assert not isinstance(fetched, str)
     assert fetched.request == ""
@@ -290,9 +318,22 @@ def test_the_command_of_a_stdio_agent() -> None:
         call = read_sendable_call(recording, row.key)
     assert not isinstance(call, str)
     assert (call.is_stdio, json.loads(call.request) is not None) == (True, True)
-    words = make_send_command(Path("/r.db"), call, "python 'my agent.py'", Path("/new.db"), Path("/q.json"))
+    words = make_send_command(
+        Path("/r.db"), call, "python 'my agent.py'", Path("/new.db"), Path("/q.json")
+    )
     assert words[4:] == [
-        *("send", "--record", "/new.db", "--request", "/q.json", "/r.db", "1:2", "--", "python", "my agent.py")
+        *(
+            "send",
+            "--record",
+            "/new.db",
+            "--request",
+            "/q.json",
+            "/r.db",
+            "1:2",
+            "--",
+            "python",
+            "my agent.py",
+        )
     ]
     with pytest.raises(ValueError, match="No closing quotation"):
         make_send_command(Path("/r.db"), call, "python 'my", Path("/new.db"), None)

@@ -18,8 +18,11 @@ def views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])
-async def test_columns_are_chosen_and_kept(tmp_path: Path, views: Path, size: tuple[int, int]) -> None:
-    """The list shows them at once and the next time; a slip is named; without a name the standard ones are back."""
+async def test_columns_are_chosen_and_kept(
+    tmp_path: Path, views: Path, size: tuple[int, int]
+) -> None:
+    """The list shows them at once and the next time; a slip is named; without a name the standard
+    ones are back."""
     path = sample(tmp_path / "r.db")
     async with looking(path, size) as person:
         await person.sees("3 exchanges", "STATES, ERROR")
@@ -29,11 +32,17 @@ async def test_columns_are_chosen_and_kept(tmp_path: Path, views: Path, size: tu
         await person.sees('ttfee is not a column: unknown field "ttfee"; did you mean')
         await person.types("enter")
         await person.sees("Columns")
-        await person.writes("outcome, ttfe, req.header:content-type, $.params.message.parts[0].text")
+        await person.writes(
+            "outcome, ttfe, req.header:content-type, $.params.message.parts[0].text"
+        )
         await person.types("enter")
-        await person.sees("OUTCOME", "TTFE", "2.0 ms", "req.content-type", "application/json", "Question 3")
+        await person.sees(
+            "OUTCOME", "TTFE", "2.0 ms", "req.content-type", "application/json", "Question 3"
+        )
         assert person.misses("OPERATION", "STATES")
-    kept = 'columns = ["outcome", "ttfe", "req.header:content-type", "$.params.message.parts[0].text"]'
+    kept = (
+        'columns = ["outcome", "ttfe", "req.header:content-type", "$.params.message.parts[0].text"]'
+    )
     assert views.read_text() == f"{kept}\n"
     async with looking(path, size) as person:
         await person.sees("TTFE", "2.0 ms", "Question 3")
@@ -62,7 +71,9 @@ async def test_standard_columns_in_another_order(tmp_path: Path, views: Path) ->
         await person.sees("submitted > working > completed", "TASK_NOT_FOUND")
         assert views.exists()
         await person.types("c")
-        await person.writes("time, outcome, operation, binding, task, found, events, took, states, error")
+        await person.writes(
+            "time, outcome, operation, binding, task, found, events, took, states, error"
+        )
         await person.types("enter")
         await person.sees("STATES, ERROR")
         assert views.read_text() == ""
@@ -76,7 +87,9 @@ async def test_cells_follow_a_growing_recording(tmp_path: Path, views: Path) -> 
     recorded.write([request(1)], changes=changes(live(1)))
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("Plan a day")
-        recorded.write([status(1, 1, "a"), request(2, "Another")], changes=changes(exchange(1), live(2)))
+        recorded.write(
+            [status(1, 1, "a"), request(2, "Another")], changes=changes(exchange(1), live(2))
+        )
         await person.sees("working", "Another")
     recorded.close()
 

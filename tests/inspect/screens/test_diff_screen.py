@@ -17,14 +17,22 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_a_call_is_compared_with_the_previous_one(tmp_path: Path, size: tuple[int, int]) -> None:
-    """`D` on the last of three calls; the second ended in an error. n and N go from one to the next, s swaps the sides,
-    a shows what does not count, q goes back."""
+async def test_a_call_is_compared_with_the_previous_one(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """`D` on the last of three calls; the second ended in an error. n and N go from one to the
+    next, s swaps the sides, a shows what does not count, q goes back."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("3 exchanges")
         await person.types("D")
         await person.sees(
-            "r.db", "#2  |  #3", "different: 3 differences", "- of 3", "TASK_NOT_FOUND", "Question [2]", "Question [3]"
+            "r.db",
+            "#2  |  #3",
+            "different: 3 differences",
+            "- of 3",
+            "TASK_NOT_FOUND",
+            "Question [2]",
+            "Question [3]",
         )
         sides = any("Question [2]" in line and "Question [3]" in line for line in person.lines)
         assert sides == (size == LARGE)
@@ -41,7 +49,8 @@ async def test_a_call_is_compared_with_the_previous_one(tmp_path: Path, size: tu
 
 
 async def test_marks(tmp_path: Path) -> None:
-    """The marked call and the one under the cursor; two frames, of which only payloads are compared."""
+    """The marked call and the one under the cursor; two frames, of which only payloads are
+    compared."""
     async with looking(sample(tmp_path / "r.db")) as person:
         await person.sees("3 exchanges")
         await person.types("g", "g", "m", "G", "D")
@@ -63,7 +72,9 @@ async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
     """Recordings of the same folder are offered; other files are refused."""
     sample(tmp_path / "r.db")
     sample(tmp_path / "other.db", 4)
-    (tmp_path / "none.db").write_text("this is no database, and is quite a bit longer than one line " * 20)
+    (tmp_path / "none.db").write_text(
+        "this is no database, and is quite a bit longer than one line " * 20
+    )
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("ctrl+p", *"compare")
@@ -91,6 +102,9 @@ def test_recordings_of_a_folder(tmp_path: Path) -> None:
     for name in ("a.db", "b.a2a.jsonl", "c.txt"):
         (tmp_path / name).write_text("")
 
-    assert sorted(path.name for path, _ in recordings_beside(tmp_path / "x")) == ["a.db", "b.a2a.jsonl"]
+    assert sorted(path.name for path, _ in recordings_beside(tmp_path / "x")) == [
+        "a.db",
+        "b.a2a.jsonl",
+    ]
     assert [path.name for path, _ in recordings_beside(tmp_path / "a.db")] == ["b.a2a.jsonl"]
     assert recordings_beside(tmp_path / "none" / "x") == []

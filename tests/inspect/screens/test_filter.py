@@ -22,7 +22,11 @@ from support_screen import LARGE, PATIENCE, SMALL, Person, looking
 def shown(person: Person) -> list[int]:
     """Numbers of the exchanges in the list, once their rows are there."""
     rows = person.exchanges
-    return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
+    return [
+        row.exchange.id
+        for index in range(rows.total)
+        if (row := rows._pages.get_row(index)) is not None
+    ]
 
 
 async def test_filters_are_checked_completed_and_applied(tmp_path: Path) -> None:
@@ -55,7 +59,9 @@ async def test_filters_are_checked_completed_and_applied(tmp_path: Path) -> None
         assert person.misses("only")
 
 
-async def test_enter_cancels_the_query_for_suggestions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_enter_cancels_the_query_for_suggestions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The rows that are wanted now would have to wait for it."""
     asked, given_up = asyncio.Event(), asyncio.Event()
 
@@ -103,7 +109,10 @@ async def test_following_continues_under_a_filter(tmp_path: Path) -> None:
         await person.sees("following  2 of 4")
         await person.until(lambda: shown(person) == [1, 4])
         await person.until(
-            lambda: person.exchanges.current_row is not None and person.exchanges.current_row.exchange.id == 4
+            lambda: (
+                person.exchanges.current_row is not None
+                and person.exchanges.current_row.exchange.id == 4
+            )
         )
         await person.types("g", "g")
         await person.until(lambda: not person.exchanges.follow)
@@ -121,7 +130,9 @@ async def test_a_pause_delays_matches(tmp_path: Path) -> None:
         await person.types("p", "o")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
-        await person.until(lambda: screen.filter.search is not None and screen.filter.search.is_done)
+        await person.until(
+            lambda: screen.filter.search is not None and screen.filter.search.is_done
+        )
         assert person.exchanges.total == 0
         await person.types("p")
         await person.until(lambda: shown(person) == [1, 2, 3])
@@ -133,7 +144,9 @@ async def test_keys_filter_by_task_context_or_findings(tmp_path: Path) -> None:
     found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 3, task_id="other")]
     plain = exchange(4, task_id="")
     made.write(
-        [request(3)], found, changes(exchange(1), exchange(2, context_id="c"), exchange(3, task_id="other"), plain)
+        [request(3)],
+        found,
+        changes(exchange(1), exchange(2, context_id="c"), exchange(3, task_id="other"), plain),
     )
     made.close()
     async with looking(tmp_path / "r.db") as person:
@@ -158,9 +171,14 @@ async def test_keys_filter_by_task_context_or_findings(tmp_path: Path) -> None:
 
 
 async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -> None:
-    """Nothing is hidden; the frame is chosen, not only its exchange; after the last comes the first."""
+    """Nothing is hidden; the frame is chosen, not only its exchange; after the last comes the
+    first."""
     made = writer(tmp_path / "r.db")
-    frames = [request(n) for n in range(1, 6)] + [status(2, 1, "a"), status(2, 2, "needle"), status(4, 1, "needle")]
+    frames = [request(n) for n in range(1, 6)] + [
+        status(2, 1, "a"),
+        status(2, 2, "needle"),
+        status(4, 1, "needle"),
+    ]
     found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, n, 1) for n in (2, 4)]
     made.write(frames, found, changes(*map(exchange, range(1, 6))))
     made.close()
@@ -170,7 +188,10 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
         async def at(number: int, seq: int) -> None:
             def there() -> bool:
                 line = person.frames.current_row
-                return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (number, seq)
+                return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (
+                    number,
+                    seq,
+                )
 
             await person.until(there, (number, seq))
 
@@ -194,7 +215,8 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
 
 
 async def test_from_error_to_error(tmp_path: Path) -> None:
-    """`!` goes to findings of severity error and to failed calls, and past warnings; a filter leaves out the others."""
+    """`!` goes to findings of severity error and to failed calls, and past warnings; a filter
+    leaves out the others."""
     made = writer(tmp_path / "r.db")
     frames = [request(n) for n in range(1, 7)] + [status(n, 1, "a") for n in (2, 3)]
     failed = frame(4, 1, b"{}", kind=FrameKind.ERROR, error_code=-32001)
@@ -202,8 +224,13 @@ async def test_from_error_to_error(tmp_path: Path) -> None:
         Finding("A2A-SCH-001", Severity.WARNING, STARTED, "no `id`", 1, 2, 1),
         Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 3, 1),
     ]
-    wrong: dict[int, dict[str, Any]] = {4: {"error": "TASK_NOT_FOUND -32001"}, 6: {"how": "client went away"}}
-    made.write([*frames, failed], found, changes(*(exchange(n, **wrong.get(n, {})) for n in range(1, 7))))
+    wrong: dict[int, dict[str, Any]] = {
+        4: {"error": "TASK_NOT_FOUND -32001"},
+        6: {"how": "client went away"},
+    }
+    made.write(
+        [*frames, failed], found, changes(*(exchange(n, **wrong.get(n, {})) for n in range(1, 7)))
+    )
     made.close()
     async with looking(tmp_path / "r.db", LARGE) as person:
         await person.sees("6 exchanges", "following  6")
@@ -211,7 +238,10 @@ async def test_from_error_to_error(tmp_path: Path) -> None:
         async def at(number: int, seq: int) -> None:
             def there() -> bool:
                 line = person.frames.current_row
-                return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (number, seq)
+                return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (
+                    number,
+                    seq,
+                )
 
             await person.until(there, (number, seq))
 
@@ -267,7 +297,8 @@ async def test_a_pruned_session_leaves_a_filtered_list(tmp_path: Path) -> None:
 
 
 async def test_the_line_of_what_narrows_the_list_is_edited_in_place(tmp_path: Path) -> None:
-    """All its parts, in the line that shows them. Enter applies, Esc restores, a slip is named below it."""
+    """All its parts, in the line that shows them. Enter applies, Esc restores, a slip is named
+    below it."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("3 exchanges")
         await person.types("o", "slash", *"op:SendStreamingMessage", "enter")
@@ -295,11 +326,15 @@ async def test_the_line_of_what_narrows_the_list_is_edited_in_place(tmp_path: Pa
         await person.lists(2)
         await person.sees("only err:yes", "1 of 3")
         await person.types("escape", "slash")
-        await person.until(lambda: any(text.startswith("/ ") for text in person.lines[-4:]), "the box below")
+        await person.until(
+            lambda: any(text.startswith("/ ") for text in person.lines[-4:]), "the box below"
+        )
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40)])
-async def test_the_line_is_edited_where_nothing_narrows_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_line_is_edited_where_nothing_narrows_the_list(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     """Also where it is hidden: an empty line opens above the lists."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("3 exchanges")

@@ -14,7 +14,8 @@ from support_screen import LARGE, SMALL, looking
 
 
 def made(path: Path) -> Path:
-    """Three calls, the second with a warning, the third with an error at its frame 1, and one about the connection."""
+    """Three calls, the second with a warning, the third with an error at its frame 1, and one about
+    the connection."""
     recorded = writer(path)
     found = [
         Finding("A2A-SCH-001", Severity.WARNING, STARTED, "no `id`", 1, 2, 0),
@@ -29,14 +30,20 @@ def made(path: Path) -> Path:
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), LARGE])
 async def test_enter_goes_to_the_place(tmp_path: Path, size: tuple[int, int]) -> None:
-    """The most severe rule first; the list shows the exchange also if a filter hides it, and the tab its finding."""
+    """The most severe rule first; the list shows the exchange also if a filter hides it, and the
+    tab its finding."""
     async with looking(made(tmp_path / "r.db"), size) as person:
         await person.sees("3 exchanges")
         await person.types("slash", *"sev=warning", "enter")
         await person.lists(2)
         await person.types("r")
-        await person.sees("3 findings by rule", "▶ error      1  A2A-GEN-001", "▶ warning    1  A2A-SCH-001")
-        at = [next(y for y, line in enumerate(person.lines) if word in line) for word in ("GEN-001", "SCH-001")]
+        await person.sees(
+            "3 findings by rule", "▶ error      1  A2A-GEN-001", "▶ warning    1  A2A-SCH-001"
+        )
+        at = [
+            next(y for y, line in enumerate(person.lines) if word in line)
+            for word in ("GEN-001", "SCH-001")
+        ]
         assert at == sorted(at)
         await person.types("enter")
         await person.sees("▼ error", "#3.1  4 is missing")

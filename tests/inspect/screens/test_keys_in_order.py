@@ -62,7 +62,8 @@ async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
 
 
 async def test_a_key_waits_for_the_first_rows(tmp_path: Path) -> None:
-    """It is about the row under the cursor, which has not been read when the program has just begun."""
+    """It is about the row under the cursor, which has not been read when the program has just
+    begun."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         at_once(person, "m")
         await person.until(lambda: len(person.app.screen.widgets.marks.marked_rows()) == 1)
@@ -73,7 +74,9 @@ async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", "following  3")
         at_once(person, "/ok\ngg")
-        await person.until(lambda: person.exchanges.cursor == 0 and person.app.focused is person.exchanges)
+        await person.until(
+            lambda: person.exchanges.cursor == 0 and person.app.focused is person.exchanges
+        )
         assert person.app.screen.filter.current.text == "ok"
 
 
@@ -82,7 +85,9 @@ async def test_a_closing_menu_holds_no_keys_back(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         at_once(person, "y\x1b/a b")
-        await person.until(lambda: any(box.value == "a b" for box in person.app.screen.query(Input)))
+        await person.until(
+            lambda: any(box.value == "a b" for box in person.app.screen.query(Input))
+        )
 
 
 async def test_a_note_typed_at_once(tmp_path: Path) -> None:
@@ -117,8 +122,8 @@ async def test_a_key_applies_to_the_row_chosen_by_the_previous_key(tmp_path: Pat
 
 
 async def test_a_key_in_a_pane_waits_for_its_rows(tmp_path: Path) -> None:
-    """Frames of the previous exchange stay until those of the selected one have been read; the key does not apply to
-    them."""
+    """Frames of the previous exchange stay until those of the selected one have been read; the key
+    does not apply to them."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')
         with nothing_is_read(person):
@@ -128,13 +133,18 @@ async def test_a_key_in_a_pane_waits_for_its_rows(tmp_path: Path) -> None:
         await person.until(lambda: person.app.screen.widgets.marks.marked_rows())
         frame = person.frames.current_row
         assert (frame.row.frame.exchange, frame.row.frame.seq) == (1, 1)
-        assert [each.frame for each in person.app.screen.widgets.marks.marked_rows()] == [frame.row.id]
+        assert [each.frame for each in person.app.screen.widgets.marks.marked_rows()] == [
+            frame.row.id
+        ]
 
 
 async def test_a_key_for_a_row_waits_for_its_frames(tmp_path: Path) -> None:
     """The task is that of the row; below, frames of another are shown still."""
     made = writer(tmp_path / "r.db")
-    made.write([request(1), request(2)], changes=changes(exchange(1, task_id="first"), exchange(2, task_id="second")))
+    made.write(
+        [request(1), request(2)],
+        changes=changes(exchange(1, task_id="first"), exchange(2, task_id="second")),
+    )
     made.close()
     async with looking(tmp_path / "r.db", LARGE) as person:
         await person.sees("OPERATION", '"text": "Plan a day"')
@@ -166,7 +176,9 @@ async def test_tab_completes_the_text_typed_before_it(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         at_once(person, "/stat\tfail\tX")
-        await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "state:failedX")
+        await person.until(
+            lambda: person.app.screen.query_one("FilterBox Input", Input).value == "state:failedX"
+        )
 
 
 async def test_a_new_key_does_not_overtake_held_keys(tmp_path: Path) -> None:
@@ -179,7 +191,9 @@ async def test_a_new_key_does_not_overtake_held_keys(tmp_path: Path) -> None:
         await person.until(lambda: len(person.app._waiting_keys) == 1)
         at_once(person, "ok")
         person.app.release_keys()  # the application hears of it after those
-        await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok")
+        await person.until(
+            lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok"
+        )
 
 
 async def test_a_key_at_the_end_of_the_program_is_dropped(tmp_path: Path) -> None:

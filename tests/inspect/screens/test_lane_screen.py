@@ -13,14 +13,20 @@ GENERATIONS = Path(__file__).resolve().parents[3] / "recordings" / "generations.
 
 
 async def test_a_lost_event_is_reached_from_its_call(tmp_path: Path) -> None:
-    """`s` draws the task, `e` jumps to the finding, its full text is below, Enter opens its frame."""
+    """`s` draws the task, `e` jumps to the finding, its full text is below, Enter opens its
+    frame."""
     read_cassette(GENERATIONS, tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("OPERATION")
         await person.types("g", "g", "s")
-        await person.sees("Swimlane › task 3f7b1bdf", "SECONDS", "client", "├─ message user", "9 frames")
+        await person.sees(
+            "Swimlane › task 3f7b1bdf", "SECONDS", "client", "├─ message user", "9 frames"
+        )
         await person.types("e")
-        await person.sees("#1.4  127.0.0.1:44771", "error  A2A-GEN-001 generation 4 is missing: 3 is followed by 5")
+        await person.sees(
+            "#1.4  127.0.0.1:44771",
+            "error  A2A-GEN-001 generation 4 is missing: 3 is followed by 5",
+        )
         await person.types("e", "e")  # the second one finds none
         await person.sees("#1  127.0.0.1:44771", "generation 4 missed")
         await person.types("E", "enter")

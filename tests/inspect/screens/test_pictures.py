@@ -1,6 +1,7 @@
 """Every screen matches its picture, in several sizes and two themes, and is readable in both.
 
-The pictures are in `pictures/`; `tests/pictures` draws them anew. Look at what changed before you keep it.
+The pictures are in `pictures/`; `tests/pictures` draws them anew. Look at what changed before you
+keep it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from support_scenes import PICTURES, THEMES, WALKS, Walk, pictures
 from support_screen import SMALL, Person
 
 IN_CI = {(0, "small", "night"), (2, "medium", "night"), (2, "wide", "night")}
-"""All walks, sizes and themes by `tests/run -m "soak or not soak" tests/inspect/screens/test_pictures.py`."""
+"""All walks, sizes and themes by `tests/run -m "soak or not soak"
+tests/inspect/screens/test_pictures.py`."""
 LOOKS = [
     pytest.param(
         walk,
@@ -50,7 +52,9 @@ def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("walk", "size", "theme"), LOOKS)
-async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, tmp_path: Path) -> None:
+async def test_a_screen_looks_as_its_picture(
+    walk: Walk, size: str, theme: str, tmp_path: Path
+) -> None:
     """And every text of it has enough contrast."""
     changed: list[str] = []
     weak: dict[str, dict[str, float]] = {}
@@ -60,9 +64,13 @@ async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, 
         if os.environ.get(RENEW):
             kept.write_text(drawn, "utf-8")
         before = kept.read_text("utf-8") if kept.exists() else ""
-        changed += unified_diff(before.splitlines(), drawn.splitlines(), str(kept), "now", lineterm="", n=0)
+        changed += unified_diff(
+            before.splitlines(), drawn.splitlines(), str(kept), "now", lineterm="", n=0
+        )
     assert not weak
-    assert not changed, "\n".join([*changed[:40], "... draw them anew with tests/pictures, and look at them"])
+    assert not changed, "\n".join(
+        [*changed[:40], "... draw them anew with tests/pictures, and look at them"]
+    )
 
 
 def test_every_picture_has_a_scene() -> None:
@@ -79,7 +87,9 @@ def test_every_picture_has_a_scene() -> None:
 
 def test_the_picture_in_the_manual_is_current() -> None:
     """The picture of the README."""
-    shown = Path(__file__).resolve().parents[3] / "proxy" / "a2a_proxy" / "manual" / "lost-event.svg"
+    shown = (
+        Path(__file__).resolve().parents[3] / "proxy" / "a2a_proxy" / "manual" / "lost-event.svg"
+    )
     assert shown.read_text("utf-8") == (PICTURES / "swimlane-small-night.svg").read_text("utf-8")
 
 
@@ -91,12 +101,21 @@ def test_contrast_is_computed_as_in_wcag() -> None:
 
 
 async def test_sixteen_colours_and_no_more(tmp_path: Path) -> None:
-    """The theme of the terminal sets only what such a terminal has; the row of the cursor is reversed."""
+    """The theme of the terminal sets only what such a terminal has; the row of the cursor is
+    reversed."""
     app = InspectApp(RecordingSource(sample(tmp_path / "r.db")), theme=SIXTEEN.name)
     async with app.run_test(size=SMALL) as pilot:
         await Person(app, pilot).sees("SendStreamingMessage")
-        styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip]
-        colours = [each for style in styles if style for each in (style.color, style.bgcolor) if each is not None]
+        styles = [
+            segment.style for strip in app.screen._compositor.render_strips() for segment in strip
+        ]
+        colours = [
+            each
+            for style in styles
+            if style
+            for each in (style.color, style.bgcolor)
+            if each is not None
+        ]
         assert all(each.is_default or each.is_system_defined for each in colours)
         assert any(style and style.reverse and "bold" in str(style) for style in styles)
 
@@ -110,7 +129,11 @@ async def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             await Person(app, pilot).sees("SendStreamingMessage")
             strips = app.screen._compositor.render_strips()
             styles = [segment.style for strip in strips for segment in strip if segment.style]
-            assert all(each is None or each.is_default for style in styles for each in (style.color, style.bgcolor))
+            assert all(
+                each is None or each.is_default
+                for style in styles
+                for each in (style.color, style.bgcolor)
+            )
             assert any(style.reverse for style in styles)
             assert any("▸" in strip.text for strip in strips)
 
@@ -127,7 +150,9 @@ async def test_a_theme_is_chosen_by_a_key_and_remembered(tmp_path: Path) -> None
             seen.append(app.theme)
             await person.types("T")
             seen.append(app.theme)
-            await person.until(lambda app=app: file.exists() and file.read_text() == f"{app.theme}\n")  # type: ignore[misc]
+            await person.until(
+                lambda app=app: file.exists() and file.read_text() == f"{app.theme}\n"
+            )  # type: ignore[misc]
     assert seen == [NIGHT.name, DAY.name, DAY.name, SIXTEEN.name]
 
 

@@ -16,14 +16,18 @@ async def test_a_time_range_is_chosen(tmp_path: Path) -> None:
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("OPERATION")
         await person.types("L")
-        await person.sees("Plots", "34 frames", "FRAMES  at most", "BYTES", "▲", "P95", "SendStreaming", "100s")
+        await person.sees(
+            "Plots", "34 frames", "FRAMES  at most", "BYTES", "▲", "P95", "SendStreaming", "100s"
+        )
         await person.types("z")
         await person.sees("zoomed")
         await person.types("u")
         await person.until(lambda: person.misses("zoomed"), "all of it")
         await person.types("end", "shift+left")
         await person.sees("exchange began")
-        await person.types("home", "enter")  # the first step is the agent card's and the first stream's
+        await person.types(
+            "home", "enter"
+        )  # the first step is the agent card's and the first stream's
         await person.sees("OUTCOME", "GetAgentCard", "2 of 7", "only t>=2026-11-21T20:28:13")
         await person.types("L")
         await person.sees("Plots of t>=", "GetAgentCard")

@@ -11,7 +11,8 @@ from support_screen import SMALL, looking
 
 
 async def test_a_replay_plays_steps_and_ends(tmp_path: Path) -> None:
-    """Space starts it; later frames are hidden; single steps forwards and back; a jump; Esc ends it."""
+    """Space starts it; later frames are hidden; single steps forwards and back; a jump; Esc ends
+    it."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("space")
@@ -53,5 +54,7 @@ async def test_the_swimlane_of_a_moment(tmp_path: Path) -> None:
         await person.sees("Swimlane", "2 frames", "Thinking")
         assert person.misses("Nearly")
         await person.types("q", "space", "s")
-        await person.sees("Swimlane", "Nearly")  # how many frames have passed by then depends on when one looks
+        await person.sees(
+            "Swimlane", "Nearly"
+        )  # how many frames have passed by then depends on when one looks
         assert person.misses("2 frames")

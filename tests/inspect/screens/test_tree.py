@@ -29,15 +29,22 @@ async def listed(person: Person, *numbers: int) -> None:
     rows = person.exchanges
 
     def shown() -> list[int]:
-        return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
+        return [
+            row.exchange.id
+            for index in range(rows.total)
+            if (row := rows._pages.get_row(index)) is not None
+        ]
 
     await person.until(lambda: shown() == list(numbers), numbers)
 
 
 async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
-    """Beside the lists where there is room; down to a frame, which is then chosen; Esc in the list widens."""
+    """Beside the lists where there is room; down to a frame, which is then chosen; Esc in the list
+    widens."""
     async with looking(made(tmp_path / "r.db"), WIDE) as person:
-        await person.sees("Tree", "session 1", "context c0  1  Plan a day", "context c1  2  Plan a day")
+        await person.sees(
+            "Tree", "session 1", "context c0  1  Plan a day", "context c1  2  Plan a day"
+        )
         await person.types("t", "j", "j", "l")
         await person.sees("task t1  2")
         await person.types("enter")
@@ -52,7 +59,10 @@ async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
 
         def chosen() -> bool:
             line = person.frames.current_row
-            return line is not None and (line.row.exchange_key, line.row.frame.seq) == (make_key(1, 3), 2)
+            return line is not None and (line.row.exchange_key, line.row.frame.seq) == (
+                make_key(1, 3),
+                2,
+            )
 
         await person.until(chosen, "the frame")
         await person.types("h", "h")
@@ -62,12 +72,15 @@ async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
 
 
 async def test_the_first_words_are_beside_the_ids(tmp_path: Path) -> None:
-    """Of contexts and tasks; cut to the width of the tree, so that the sign at the cursor stays visible."""
+    """Of contexts and tasks; cut to the width of the tree, so that the sign at the cursor stays
+    visible."""
     path = tmp_path / "r.db"
     recorded = writer(path)
     words = ["Plan a day", "A question that is far too long for the tree"]
     frames = [request(n, text) for n, text in enumerate(words, 1)]
-    recorded.write(frames, changes=changes(*(exchange(n, context_id=f"c{n}", task_id=f"t{n}") for n in (1, 2))))
+    recorded.write(
+        frames, changes=changes(*(exchange(n, context_id=f"c{n}", task_id=f"t{n}") for n in (1, 2)))
+    )
     recorded.close()
     async with looking(path, WIDE) as person:
         await person.sees("context c1  1  Plan a day", "context c2  1  A question that ")
@@ -103,7 +116,11 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
         await person.types("minus")
         await person.until(lambda: person.misses("Tree"))
         await person.types("minus")
-        await person.until(lambda: any("OPERATION" in line and "+SECONDS" in line for line in screen_lines(person.app)))
+        await person.until(
+            lambda: any(
+                "OPERATION" in line and "+SECONDS" in line for line in screen_lines(person.app)
+            )
+        )
         await person.types("z")
         await person.until(lambda: person.misses("+SECONDS"))
         await person.sees("OPERATION")
@@ -117,8 +134,11 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
         await person.sees("Tree", "OPERATION", "+SECONDS")
 
 
-async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New branches appear and numbers change, open branches stay open; a long branch is extended on request."""
+async def test_the_tree_grows_with_the_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New branches appear and numbers change, open branches stay open; a long branch is extended on
+    request."""
     monkeypatch.setattr(tree, "CHILDREN_PER_PAGE", 3)
     recorded = writer(tmp_path / "r.db")
     recorded.write([], changes=changes(exchange(1, context_id="c1", task_id="t")))
@@ -126,7 +146,12 @@ async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: py
         await person.sees("context c1  1")
         await person.types("t", "j", "l")
         await person.sees("task t  1")
-        recorded.write([], changes=changes(exchange(2, context_id="c1", task_id="t"), exchange(3, context_id="c2")))
+        recorded.write(
+            [],
+            changes=changes(
+                exchange(2, context_id="c1", task_id="t"), exchange(3, context_id="c2")
+            ),
+        )
         await person.sees("context c1  2", "task t  2", "context c2  1", "session 1")
         recorded.write([], changes=changes(*(exchange(n, context_id=f"c{n}") for n in range(4, 9))))
         await person.sees("… more", "8 exchanges")
@@ -150,12 +175,18 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
         await person.types("tab", "left_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 0, "the first call")
         await person.until(
-            lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 1
+            lambda: (
+                person.frames.current_row is not None
+                and person.frames.current_row.row.frame.exchange == 1
+            )
         )
         await person.types("right_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 2, "the third call")
         await person.until(
-            lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 3
+            lambda: (
+                person.frames.current_row is not None
+                and person.frames.current_row.row.frame.exchange == 3
+            )
         )
         await person.types("right_curly_bracket")
         await person.told("no more frames of this task")

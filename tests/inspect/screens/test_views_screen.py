@@ -10,7 +10,9 @@ from support_inspect import sample
 from support_screen import SMALL, looking
 
 
-async def test_a_view_is_saved_used_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_view_is_saved_used_and_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the list is narrowed to, under a name, for this recording and others."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path / "config"))
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:

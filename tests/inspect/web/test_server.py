@@ -65,7 +65,9 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 async def serving(*run: str) -> AsyncIterator[Served]:
     listener = open_listener(0)
     port = listener.getsockname()[1]
-    server = WebServer("a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN)
+    server = WebServer(
+        "a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN
+    )
     runner = web.AppRunner(server.make_application(), access_log=None)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -87,7 +89,8 @@ async def until_received(socket: aiohttp.ClientWebSocketResponse, words: bytes) 
 
 
 async def test_the_own_page_is_accepted() -> None:
-    """Page, terminal files and websocket, with nothing that comes from elsewhere and nothing that is kept."""
+    """Page, terminal files and websocket, with nothing that comes from elsewhere and nothing that
+    is kept."""
     async with serving() as served:
         status, text = await served.get()
         assert status == 200
@@ -98,7 +101,11 @@ async def test_the_own_page_is_accepted() -> None:
             async with served.client.get(f"{served.own}/{TOKEN}/{name}") as answer:
                 assert answer.status == 200
                 assert answer.headers["Cache-Control"] == "no-store"
-        for other in ("static/js/other.js", "static/%2e%2e/server.py", "static/js/..%2f..%2fserver.py"):
+        for other in (
+            "static/js/other.js",
+            "static/%2e%2e/server.py",
+            "static/js/..%2f..%2fserver.py",
+        ):
             assert (await served.get(f"/{TOKEN}/{other}"))[0] == 404
         async with await served.open() as socket:
             await socket.send_str('["stdin", "j"]')
@@ -110,7 +117,10 @@ async def test_headers_forbid_foreign_content() -> None:
     async with serving() as served:
         for path in (f"/{TOKEN}/", "/"):
             async with served.client.get(served.own + path) as answer:
-                policy = dict(part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; "))
+                policy = dict(
+                    part.split(" ", 1)
+                    for part in answer.headers["Content-Security-Policy"].split("; ")
+                )
                 assert policy["default-src"] == "'none'"
                 assert policy["script-src"] == "'self'"
                 assert policy["connect-src"] == f"'self' ws://127.0.0.1:{served.port}"
@@ -131,7 +141,11 @@ async def test_headers_forbid_foreign_content() -> None:
         ("/%C3%A9/", {}, "lacks the secret"),
         (f"/{TOKEN}/", {"Host": "evil.example"}, "accepts only requests to 127.0.0.1"),
         (f"/{TOKEN}/", {"Host": "evil.example:{port}"}, "accepts only requests to 127.0.0.1"),
-        (f"/{TOKEN}/", {"Host": "127.0.0.1.evil.example:{port}"}, "accepts only requests to 127.0.0.1"),
+        (
+            f"/{TOKEN}/",
+            {"Host": "127.0.0.1.evil.example:{port}"},
+            "accepts only requests to 127.0.0.1",
+        ),
         (f"/{TOKEN}/", {"Host": "127.0.0.1:1"}, "accepts only requests to 127.0.0.1"),
         (f"/{TOKEN}/", {"Host": ""}, "accepts only requests to 127.0.0.1"),
         (f"/{TOKEN}/", {"Origin": "http://evil.example"}, "another origin"),
@@ -172,7 +186,9 @@ def test_a_browser_leaves_the_port_of_http_away() -> None:
     """Then as well it is our name."""
     gate = RequestGate(TOKEN, 80)
     for host in ("127.0.0.1", "localhost:80"):
-        assert not gate.refusal_reason({"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True)
+        assert not gate.refusal_reason(
+            {"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True
+        )
 
 
 def test_every_run_has_its_own_secret() -> None:
@@ -206,9 +222,15 @@ async def _once_there_is_room(served: Served) -> aiohttp.ClientWebSocketResponse
     ("message", "sent"),
     [
         ('["stdin", "\\u00e4"]', b"D\0\0\0\2\xc3\xa4"),
-        ('["resize", {"width": 100, "height": 30}]', b'M\0\0\0){"type":"resize","width":100,"height":30}'),
+        (
+            '["resize", {"width": 100, "height": 30}]',
+            b'M\0\0\0){"type":"resize","width":100,"height":30}',
+        ),
         ('["resize", {"width": 1e9, "height": 30}]', b""),
-        ('["resize", {"width": 1000000, "height": -1}]', b'M\0\0\0){"type":"resize","width":1000,"height":1}'),
+        (
+            '["resize", {"width": 1000000, "height": -1}]',
+            b'M\0\0\0){"type":"resize","width":1000,"height":1}',
+        ),
         ('["focus"]', b'M\0\0\0\x10{"type":"focus"}'),
         ('["quit"]', b""),
         ('["deliver_chunk_request", {"key": "x"}]', b""),
@@ -235,7 +257,8 @@ async def test_a_tab_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_tab_shows_the_recording_and_ends_with_its_application(tmp_path: Path) -> None:
-    """The real application: its first picture comes, keys reach it, `q` ends it and with it the websocket."""
+    """The real application: its first picture comes, keys reach it, `q` ends it and with it the
+    websocket."""
     command = tab.tab_command(str(sample(tmp_path / "r.db")), write=False)
     async with serving(*command) as served, await served.open() as socket:
         await until_received(socket, b"SendStreamingMessage")
@@ -249,7 +272,10 @@ def test_a_tab_ends_with_its_server(tmp_path: Path) -> None:
     """The end of its input is enough."""
     command = tab.tab_command(str(sample(tmp_path / "r.db")), write=False)
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment(tmp_path / "state")
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment(tmp_path / "state"),
     )
     assert process.stdin is not None
     process.stdin.close()
@@ -259,7 +285,9 @@ def test_a_tab_ends_with_its_server(tmp_path: Path) -> None:
 def test_the_command_serves_and_ends_with_its_tabs(tmp_path: Path) -> None:
     """It says where, answers there, and on Ctrl-C nothing of it is left."""
     words = [program("a2a-inspect"), str(sample(tmp_path / "r.db")), "--web"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "state"))
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "state")
+    )
     assert process.stdout is not None
     address = process.stdout.readline().split()[-1]
     child = asyncio.run(_open_a_tab(address, process.pid))

@@ -60,7 +60,8 @@ def test_a_payload_without_framing() -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 90))
 def test_only_the_beginning_of_a_large_payload_is_shown(payload: bytes, limit: int) -> None:
-    """What is shown is the beginning of all of it, and no more of the payload than was asked for."""
+    """What is shown is the beginning of all of it, and no more of the payload than was asked
+    for."""
     one = frame(1, 1, payload, framing="data: \0\n\n")
     whole, part = wire_bytes(one, 1000), wire_bytes(one, limit)
     assert whole.data == b"data: " + payload + b"\n\n"
@@ -72,7 +73,10 @@ def test_a_truncated_payload_has_no_end_bracket() -> None:
     """Neither has one whose lines do not fit what is said of its framing."""
     cut = frame(1, 1, b"half", framing="data: \0\n\n", truncated=True, size=70_000)
     assert wire_bytes(cut, FIRST_BYTES).data == b"half"
-    assert byte_range_words(cut, wire_bytes(cut, FIRST_BYTES)) == "bytes 0 to 4 to the client, 4 B of 68.4 KiB"
+    assert (
+        byte_range_words(cut, wire_bytes(cut, FIRST_BYTES))
+        == "bytes 0 to 4 to the client, 4 B of 68.4 KiB"
+    )
     assert wire_bytes(frame(1, 1, b"a", framing=SSE), FIRST_BYTES).data == b"a"
 
 
@@ -90,19 +94,24 @@ def test_brackets_are_between_bytes(offset: int, width: int) -> None:
         assert "67]0a" in marked
 
 
-@pytest.mark.parametrize("name", ["stdio", "sdk-0.3-rest", "live-2153", "generations", "dialect-vendor"])
+@pytest.mark.parametrize(
+    "name", ["stdio", "sdk-0.3-rest", "live-2153", "generations", "dialect-vendor"]
+)
 def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         for row in recording.read_exchanges():
             stream = ExchangeStream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
-            lines += [*artifact_lines(recording, row.key, 1), *finding_lines(find_findings(recording, row, 1)[0], 1)]
+            lines += [
+                *artifact_lines(recording, row.key, 1),
+                *finding_lines(find_findings(recording, row, 1)[0], 1),
+            ]
             for each in recording.read_frames(row.key):
                 raw = wire_bytes(each.frame, FIRST_BYTES)
-                assert b"".join(raw.data[a:b] for a, b in raw.payload_ranges).replace(b"\n", b"") == (
-                    each.frame.payload.replace(b"\n", b"")
-                )
+                assert b"".join(raw.data[a:b] for a, b in raw.payload_ranges).replace(
+                    b"\n", b""
+                ) == (each.frame.payload.replace(b"\n", b""))
                 lines += trace_lines(stream, each.frame, [])
             assert lines
             assert all(line.isprintable() for line in lines)
@@ -118,8 +127,14 @@ def test_an_artifact_at_an_earlier_time() -> None:
         assert lines[2].endswith(", not complete")
         assert not [line for line in lines if "Evening" in line]
         passed = [each for each in frames if each.at <= second.at]
-        assert len(timing_lines(recording, make_key(1, 2), None, second.at)) == 1 + len(passed) < 1 + len(frames)
-        assert artifact_lines(recording, make_key(1, 2), None, frames[0].at) == ["(its task has no artifacts)"]
+        assert (
+            len(timing_lines(recording, make_key(1, 2), None, second.at))
+            == 1 + len(passed)
+            < 1 + len(frames)
+        )
+        assert artifact_lines(recording, make_key(1, 2), None, frames[0].at) == [
+            "(its task has no artifacts)"
+        ]
 
 
 def test_an_artifact_lists_its_chunks() -> None:
@@ -127,11 +142,17 @@ def test_an_artifact_lists_its_chunks() -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         lines = artifact_lines(recording, make_key(1, 2), 4)
         chunks = [line for line in lines if "chunk " in line and "  1 part  " in line]
-        frames = [each.frame for each in recording.read_frames(make_key(1, 2)) if each.frame.artifact_id == "plan"]
+        frames = [
+            each.frame
+            for each in recording.read_frames(make_key(1, 2))
+            if each.frame.artifact_id == "plan"
+        ]
         assert artifact_lines(recording, make_key(1, 1), None) == ["(this exchange has no task)"]
     assert lines[:2] == ["ARTIFACT", "name              plan"]
     assert lines[2].endswith(", complete")
-    assert [f"#2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [True] * 3
+    assert [f"#2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [
+        True
+    ] * 3
     assert [line.startswith("▸ chunk") for line in chunks] == [each.seq == 4 for each in frames]
     content = [line.strip().split(":")[0] for line in lines if line.startswith("  ")]
     assert content == ["Morning", "Afternoon", "Evening"]
@@ -139,10 +160,15 @@ def test_an_artifact_lists_its_chunks() -> None:
 
 def test_trace_and_latencies() -> None:
     """Counted from the end of the request; unknown times are left out."""
-    ids = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "task_id": "t-1"}
+    ids = {
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "task_id": "t-1",
+    }
     headers = ((b"TraceState", b"vendor=1"),)
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS, request_headers=headers, **ids)
-    lines = trace_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}", task_id="t-2"), ["FRAMES"])
+    lines = trace_lines(
+        ExchangeStream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}", task_id="t-2"), ["FRAMES"]
+    )
     for line in (
         "trace id          4bf92f3577b34da6a3ce929d0e0e4736",
         "parent span       00f067aa0ba902b7",
@@ -172,7 +198,8 @@ def test_an_early_answer_has_no_latency() -> None:
 
 
 def test_a_forwarded_trace_is_shown() -> None:
-    """What the client sent, what the agent got, and the trace that both are in, or the one that began here."""
+    """What the client sent, what the agent got, and the trace that both are in, or the one that
+    began here."""
     sent = f"00-{'a' * 32}-{'b' * 16}-01"
     for came in ("", f"00-{'a' * 32}-{'c' * 16}-01"):
         call = exchange(1, traceparent=came, sent_traceparent=sent)
@@ -231,10 +258,13 @@ def test_a_large_payload_is_read_by_pages() -> None:
 
 
 def test_a_line_of_tabs_at_any_width() -> None:
-    """All names where they fit 80 cells; then abbreviations, then numbers; the chosen name is always in full."""
+    """All names where they fit 80 cells; then abbreviations, then numbers; the chosen name is
+    always in full."""
     assert len("".join(tab_titles(0, 80))) <= 80
     assert all(name in "".join(tab_titles(3, 80)) for name in TABS)
-    assert "".join(tab_titles(3, 60)) == " 1 Dec  2 Raw  3 Head [4 Findings] 5 Art  6 Trace  7 Facts "
+    assert (
+        "".join(tab_titles(3, 60)) == " 1 Dec  2 Raw  3 Head [4 Findings] 5 Art  6 Trace  7 Facts "
+    )
     assert "".join(tab_titles(3, 58)) == " 1  2  3 [4 Findings] 5  6  7 "
     for width in range(30, 100):
         assert all(len("".join(tab_titles(tab, width))) <= width for tab in range(len(TABS)))
@@ -243,12 +273,16 @@ def test_a_line_of_tabs_at_any_width() -> None:
 async def test_the_tabs_have_names_beside_the_lists(tmp_path: Path) -> None:
     """On a terminal of 120 columns, in each tab; a click on an abbreviation opens its tab."""
     async with looking(sample(tmp_path / "r.db"), (120, 40)) as person:
-        await person.sees("3 exchanges", "[1 Decoded] 2 Raw  3 Head  4 Find  5 Art  6 Trace  7 Facts")
+        await person.sees(
+            "3 exchanges", "[1 Decoded] 2 Raw  3 Head  4 Find  5 Art  6 Trace  7 Facts"
+        )
         for tab in range(len(TABS)):
             await person.types(str(tab + 1))
             await person.sees(f"[{tab + 1} {TABS[tab]}]", "1 Dec", "7 Facts")
         line = person.app.screen.query_one(TabLine)
-        await person.pilot.click(line, offset=(len("".join(tab_titles(6, line.size.width)[:2])) + 2, 0))
+        await person.pilot.click(
+            line, offset=(len("".join(tab_titles(6, line.size.width)[:2])) + 2, 0)
+        )
         await person.sees("[3 Headers]")
 
 
@@ -256,4 +290,7 @@ def test_findings_are_painted_by_severity_and_rule() -> None:
     """Severity and rule are painted differently from the summary."""
     line = "warning A2A-GEN-001 frame 3: generations 4 to 5 were left out"
     cuts = [at for at, _ in paint_findings(line)]
-    assert [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], None], strict=True)][:2] == ["warning", "A2A-GEN-001"]
+    assert [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], None], strict=True)][:2] == [
+        "warning",
+        "A2A-GEN-001",
+    ]

@@ -36,7 +36,9 @@ async def test_hints_of_each_screen_are_complete(tmp_path: Path, width: int) -> 
         await person.sees("OPERATION")
         for way in ((), ("enter",), ("enter",), ("s",), ("escape", "L"), ("escape", "space")):
             await person.types(*way)
-            await person.until(lambda: "? Keys" in person.lines[-1] and person.lines[-1].endswith("▏ ^p Commands "))
+            await person.until(
+                lambda: "? Keys" in person.lines[-1] and person.lines[-1].endswith("▏ ^p Commands ")
+            )
         await person.until(lambda: person.lines[-1].startswith(" space Play  . Next  , Previous "))
 
 

@@ -59,7 +59,8 @@ async def test_changes_during_a_page_read_are_read_again() -> None:
 
 
 async def test_the_scroll_bar_stays_until_the_row_count_is_known() -> None:
-    """Each change of the scroll bar lays out the whole screen again. The size may change meanwhile."""
+    """Each change of the scroll bar lays out the whole screen again. The size may change
+    meanwhile."""
     async with Lists().run_test(size=(80, 24)) as pilot:
         rows = pilot.app.query_one(Asked)
         rows.update_total(1000)
@@ -72,8 +73,11 @@ async def test_the_scroll_bar_stays_until_the_row_count_is_known() -> None:
         await until(pilot, lambda: not rows.show_vertical_scrollbar)
 
 
-async def test_a_list_without_a_resize_event_lays_itself_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Textual tells it only where a layout finds news, and not where it was asked in between what stands where."""
+async def test_a_list_without_a_resize_event_lays_itself_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Textual tells it only where a layout finds news, and not where it was asked in between what
+    stands where."""
     reflow = Compositor.reflow
 
     def asked_before(self: Compositor, parent: Widget, size: Size) -> ReflowResult:

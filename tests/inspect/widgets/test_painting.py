@@ -26,7 +26,9 @@ texts = st.text(max_size=40) | st.text(alphabet="ab 漢é\x1b\u202e\u0301", max_
 
 
 @given(texts, st.integers(0, 30), st.booleans(), st.booleans())
-def test_a_cell_has_its_width_and_no_control_character(text: str, width: int, right: bool, tail: bool) -> None:
+def test_a_cell_has_its_width_and_no_control_character(
+    text: str, width: int, right: bool, tail: bool
+) -> None:
     """Whatever a peer sends: wide, combining, control."""
     cell = fit_text(text, width, right=right, tail=tail)
     assert cell_len(cell) == width
@@ -54,7 +56,11 @@ def test_columns_are_dropped_by_rank_and_share_the_width() -> None:
         ("c", 7),
         ("d", 11),
     ]
-    assert [(c.title, width) for c, width in columns_for_width(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
+    assert [(c.title, width) for c, width in columns_for_width(columns, 20)] == [
+        ("a", 5),
+        ("b", 5),
+        ("d", 6),
+    ]
     assert [c.title for c, _ in columns_for_width(columns, 3)] == ["a", "d"]
 
 
@@ -70,7 +76,10 @@ def test_wrapping_loses_nothing(line: str, width: int) -> None:
 @pytest.mark.parametrize(
     ("line", "runs"),
     [
-        ('  "name": "text",', [("  ", ""), ('"name"', "name"), (": ", ""), ('"text"', "string"), (",", "")]),
+        (
+            '  "name": "text",',
+            [("  ", ""), ('"name"', "name"), (": ", ""), ('"text"', "string"), (",", "")],
+        ),
         ('"size": -3,', [('"size"', "name"), (": ", ""), ("-3", "number"), (",", "")]),
         ("  true", [("  ", ""), ("true", "word")]),
         ('    "a: \\"b",', [("    ", ""), ('"a: \\"b"', "string"), (",", "")]),
@@ -87,8 +96,17 @@ def test_json_is_painted(line: str, runs: list[tuple[str, str]]) -> None:
 
 def test_trailers_are_shown_as_fields() -> None:
     """Not as the JSON that they are stored as; what cannot be read has a word about it."""
-    end = frame(1, 1, b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]', kind=FrameKind.END, schema="trailers")
-    assert _decode_payload_lines(end, live(1), FIRST_BYTES) == ["grpc-status: 5", "grpc-message: ␛[2J"]
+    end = frame(
+        1,
+        1,
+        b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]',
+        kind=FrameKind.END,
+        schema="trailers",
+    )
+    assert _decode_payload_lines(end, live(1), FIRST_BYTES) == [
+        "grpc-status: 5",
+        "grpc-message: ␛[2J",
+    ]
     broken = frame(1, 1, b'[["grpc-st', kind=FrameKind.END, schema="trailers")
     assert "cannot be decoded" in _decode_payload_lines(broken, live(1), FIRST_BYTES)[0]
 
@@ -113,11 +131,19 @@ def test_unknown_facts_are_left_out() -> None:
 def test_headers_of_an_open_exchange() -> None:
     """What has not come is said to be missing yet; bytes that are no UTF-8 are escaped."""
     waiting = live(1, status=0, response_headers=(), request_headers=((b"X", b"\xff\x07"),))
-    assert header_lines(waiting) == ["REQUEST", "POST /rpc HTTP/1.1", r"X: \xff␇", "", "RESPONSE", "none yet"]
+    assert header_lines(waiting) == [
+        "REQUEST",
+        "POST /rpc HTTP/1.1",
+        r"X: \xff␇",
+        "",
+        "RESPONSE",
+        "none yet",
+    ]
 
 
 def test_facts_show_both_time_origins() -> None:
-    """A frame of the agent counts from the exchange's first byte and from the end of its request."""
+    """A frame of the agent counts from the exchange's first byte and from the end of its
+    request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
     process = ClientProcess(71, "planner\x1b", (8001, 8002))
     tls = ConnectionTls(TlsFacts("TLSv1.3", "AES", "h2", "other\x1b"))
@@ -129,12 +155,15 @@ def test_facts_show_both_time_origins() -> None:
     assert "client's process  planner␛ (pid 71), listens on 8001, 8002" in lines
     assert "client's TLS      TLSv1.3, AES, h2; server name other␛" in lines
     assert not [
-        each for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each
+        each
+        for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1))
+        if "after the" in each
     ]
 
 
 def test_facts_of_a_live_stream() -> None:
-    """Which payload it carries and who ended first; its answer has no request's end to count from."""
+    """Which payload it carries and who ended first; its answer has no request's end to count
+    from."""
     call = exchange(1, request_ended=STARTED + 1030 * MS, live_payload="bidi", half_close="client")
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}"))
     assert "live payload      bidi" in lines
@@ -145,7 +174,10 @@ def test_facts_of_a_live_stream() -> None:
 def test_a_rule_is_explained_once() -> None:
     """Every finding has its own evidence; those of the frame come first."""
     places = ({"path": "id"}, {"path": "id", "value": "null"})
-    found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each) for each in places]
+    found = [
+        Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each)
+        for each in places
+    ]
     found.append(Finding("A2A-SCH-001", Severity.ERROR, STARTED, "of this frame", 1, 1, seq=2))
     lines = [line.strip() for line in finding_lines(found, 2)]
     assert lines[0] == "ABOUT THIS FRAME"
@@ -154,15 +186,25 @@ def test_a_rule_is_explained_once() -> None:
     assert lines[3] == f"{rule.title} ({rule.section})"
     assert lines[4].startswith(rule.description[:40])
     rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
-    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; found: null"]
+    assert rest == [
+        "error A2A-SCH-001 no `id`",
+        "at id",
+        "error A2A-SCH-001 no `id`",
+        "at id; found: null",
+    ]
     assert finding_lines([], None) == ["(no findings about this exchange)"]
 
 
 def test_artifact_text_is_not_painted_as_a_name() -> None:
-    """Only the facts have a name that stands back; a chunk more than are told is none of the text."""
+    """Only the facts have a name that stands back; a chunk more than are told is none of the
+    text."""
     text = "  Morning: the castle before the crowds"
     assert paint_artifact(text) == [(0, "")]
     assert paint_artifact("  ALL OF IT") == [(0, "")]
     for line in ("ARTIFACT", "name              plan", "                  and 3 more chunks"):
         assert paint_artifact(line) == paint_facts(line)
-    assert paint_artifact("name              plan") != paint_artifact("ARTIFACT") != paint_artifact(text)
+    assert (
+        paint_artifact("name              plan")
+        != paint_artifact("ARTIFACT")
+        != paint_artifact(text)
+    )

@@ -31,7 +31,8 @@ ASKED = "submitted > working > input-required > working > completed"
     ],
 )
 def test_states_are_abbreviated_to_fit(text: str, width: int, fitted: str) -> None:
-    """Earlier states first; the words after the states are kept; the list cuts what is still too long at its end."""
+    """Earlier states first; the words after the states are kept; the list cuts what is still too
+    long at its end."""
     assert abbreviate_states(text, width) == fitted
 
 
@@ -41,4 +42,6 @@ def test_each_state_has_an_abbreviation_of_its_own() -> None:
     assert names == set(SHORT_STATES)
     short = set(SHORT_STATES.values())
     assert len(short) == len(names)
-    assert not [(one, other) for one in short for other in short if one != other and other.startswith(one)]
+    assert not [
+        (one, other) for one in short for other in short if one != other and other.startswith(one)
+    ]

@@ -40,7 +40,8 @@ def test_a_piece_is_cut_where_the_word_begins_and_ends(line: str, begin: int, en
 
 
 async def test_a_word_is_searched_in_a_frame(tmp_path: Path) -> None:
-    """`/` in the frame pane searches there, n and N continue; in a list and over bytes it is the filter."""
+    """`/` in the frame pane searches there, n and N continue; in a list and over bytes it is the
+    filter."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')
         await person.types("enter", "enter", "slash")

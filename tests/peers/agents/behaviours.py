@@ -1,6 +1,8 @@
-"""What every agent does for which text: one table of steps that each dialect's agent plays in its own words.
+"""What every agent does for which text: one table of steps that each dialect's agent plays in its
+own words.
 
-Standard library only, so that every interpreter can import it. Deterministic, except for the ids and times of an SDK.
+Standard library only, so that every interpreter can import it. Deterministic, except for the ids
+and times of an SDK.
 """
 
 from __future__ import annotations
@@ -13,20 +15,23 @@ from typing import NamedTuple
 
 UNIT = "A2A carries agents' work. "
 UNICODE = 'größe \U0001f916 "quoted" \\ slash\nnew line'
-# Line ends to Python's splitlines and so to httpx, but not to SSE: the 1.x client breaks on them, a decoder must not.
+# Line ends to Python's splitlines and so to httpx, but not to SSE: the 1.x client breaks on them, a
+# decoder must not.
 TRICKY = 'line one\nline two \u2028 separator \u0085 next-line \U0001f916 ünïcödé "quoted" \\ slash'
 QUESTION = "Which colour?"
 
 
 class State(NamedTuple):
-    """The task takes `state`, in the lower-case words of 0.2; `text` is the status message, None for none."""
+    """The task takes `state`, in the lower-case words of 0.2; `text` is the status message, None
+    for none."""
 
     state: str
     text: str | None = None
 
 
 class Chunk(NamedTuple):
-    """A piece of artifact `artifact`: `kind` says how `body` is carried (text, raw bytes, url or data)."""
+    """A piece of artifact `artifact`: `kind` says how `body` is carried (text, raw bytes, url or
+    data)."""
 
     artifact: str
     body: object
@@ -47,7 +52,8 @@ class Hold(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Open the gate of the task whose id is `task`; the SDK agents wait until somebody has subscribed to it."""
+    """Open the gate of the task whose id is `task`; the SDK agents wait until somebody has
+    subscribed to it."""
 
     task: str
 
@@ -71,7 +77,9 @@ def chunks(artifact: str, pieces: int, gap: float = 0.0) -> list[Step]:
     for n in range(pieces):
         if gap:
             steps.append(Pause(gap))
-        steps.append(Chunk(artifact, f"piece {n + 1} of {pieces}; ", append=n > 0, last=n == pieces - 1))
+        steps.append(
+            Chunk(artifact, f"piece {n + 1} of {pieces}; ", append=n > 0, last=n == pieces - 1)
+        )
     return steps
 
 
@@ -79,7 +87,13 @@ WORK, DONE = State("working", "on it"), State("completed", "done")
 
 TABLE: dict[str, list[Step]] = {
     "unary": [WORK, Chunk("answer", "forty-two"), DONE],
-    "stream": [WORK, *chunks("report", 4), State("working", UNICODE), Chunk("notes", UNICODE), DONE],
+    "stream": [
+        WORK,
+        *chunks("report", 4),
+        State("working", UNICODE),
+        Chunk("notes", UNICODE),
+        DONE,
+    ],
     "tricky": [WORK, State("working", TRICKY), Chunk("notes", TRICKY), DONE],
     "parts": [
         WORK,
@@ -102,9 +116,11 @@ TABLE: dict[str, list[Step]] = {
 
 
 def steps_for(text: str, following_up: bool) -> list[Step]:
-    """The steps for a message with this text; `following_up` says that it continues a task that waits for input.
+    """The steps for a message with this text; `following_up` says that it continues a task that
+    waits for input.
 
-    `open:<task id>` opens the gate of another task. A text that is not in the table is answered by a message saying so.
+    `open:<task id>` opens the gate of another task. A text that is not in the table is answered by
+    a message saying so.
     """
     if following_up:
         return [WORK, Chunk("answer", f"you said {text}"), DONE]
@@ -116,16 +132,23 @@ def steps_for(text: str, following_up: bool) -> list[Step]:
 def options(description: str) -> argparse.ArgumentParser:
     """The command line that all agents share: what their card says about where they are."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--advertise-http", metavar="URL", help="base URL in the card instead of the agent's own")
     parser.add_argument(
-        "--advertise-grpc", metavar="HOST:PORT", help="gRPC target in the card instead of the agent's own"
+        "--advertise-http", metavar="URL", help="base URL in the card instead of the agent's own"
     )
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that holds stdin")
+    parser.add_argument(
+        "--advertise-grpc",
+        metavar="HOST:PORT",
+        help="gRPC target in the card instead of the agent's own",
+    )
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="end with the process that holds stdin"
+    )
     return parser
 
 
 def watch_stdin(args: argparse.Namespace) -> None:
-    """With --until-stdin-closes, end this process when stdin does, so that no agent outlives a killed test run."""
+    """With --until-stdin-closes, end this process when stdin does, so that no agent outlives a
+    killed test run."""
 
     def readable() -> None:
         if not os.read(sys.stdin.fileno(), 4096):

@@ -1,8 +1,9 @@
-"""Two agents of a2a-sdk 1.x, mounted at `/a2a/alpha` and `/a2a/beta` of one server, each with a card of its own. Only
-alpha streams.
+"""Two agents of a2a-sdk 1.x, mounted at `/a2a/alpha` and `/a2a/beta` of one server, each with a
+card of its own. Only alpha streams.
 
-Runs in the `sdk1` environment. `ask URL` makes an agent send `hello` to the agent whose card is below URL, in the same
-context, and answer with what it got. Prints `{"http": port}` when it listens.
+Runs in the `sdk1` environment. `ask URL` makes an agent send `hello` to the agent whose card is
+below URL, in the same context, and answer with what it got. Prints `{"http": port}` when it
+listens.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from starlette.routing import Mount
 
 
 class Answering(AgentExecutor):
-    """Answers each message with one artifact, after it has asked another agent if the message says so."""
+    """Answers each message with one artifact, after it has asked another agent if the message says
+    so."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,7 +53,9 @@ class Answering(AgentExecutor):
         text = context.get_user_input()
         if text.startswith("ask "):
             text = await ask(text.removeprefix("ask "), context.context_id)
-        await updater.add_artifact([Part(text=f"{self.name} says {text}")], "answer", last_chunk=True)
+        await updater.add_artifact(
+            [Part(text=f"{self.name} says {text}")], "answer", last_chunk=True
+        )
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -65,7 +69,9 @@ async def ask(url: str, context_id: str) -> str:
         card = await A2ACardResolver(http, url).get_agent_card()
         client = ClientFactory(ClientConfig(streaming=True, httpx_client=http)).create(card)
         text = ""
-        made = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text="hello")])
+        made = Message(
+            message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text="hello")]
+        )
         made.context_id = context_id
         async for event in client.send_message(SendMessageRequest(message=made)):
             if event.HasField("artifact_update"):
@@ -84,12 +90,18 @@ def mount(name: str, base_url: str) -> Mount:
         default_output_modes=["text/plain"],
         capabilities=AgentCapabilities(streaming=name == "alpha"),
         supported_interfaces=[
-            AgentInterface(protocol_binding="JSONRPC", protocol_version="1.0", url=f"{base_url}{path}/"),
-            AgentInterface(protocol_binding="HTTP+JSON", protocol_version="1.0", url=f"{base_url}{path}/rest"),
+            AgentInterface(
+                protocol_binding="JSONRPC", protocol_version="1.0", url=f"{base_url}{path}/"
+            ),
+            AgentInterface(
+                protocol_binding="HTTP+JSON", protocol_version="1.0", url=f"{base_url}{path}/rest"
+            ),
         ],
         skills=[AgentSkill(id=name, name=name, description="answers", tags=["test"])],
     )
-    handler = DefaultRequestHandler(agent_executor=Answering(name), task_store=InMemoryTaskStore(), agent_card=card)
+    handler = DefaultRequestHandler(
+        agent_executor=Answering(name), task_store=InMemoryTaskStore(), agent_card=card
+    )
     routes = [
         *create_agent_card_routes(card, cache_control="max-age=3600"),
         *create_jsonrpc_routes(handler, "/"),
@@ -106,7 +118,9 @@ async def main() -> None:
     base_url = f"http://127.0.0.1:{port}"
     print(json.dumps({"http": port}), flush=True)
     routes = [mount(name, base_url) for name in ("alpha", "beta")]
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1
+    )
     await uvicorn.Server(config).serve(sockets=[listener])
 
 

@@ -1,4 +1,5 @@
-"""An agent of a2a-sdk 0.3.x that plays the shared behaviours over JSON-RPC (at /), REST (at /v1) and gRPC of A2A 0.3.
+"""An agent of a2a-sdk 0.3.x that plays the shared behaviours over JSON-RPC (at /), REST (at /v1)
+and gRPC of A2A 0.3.
 
 Runs in the `sdk03` environment. Prints `{"http": port, "grpc": port}` when both listen.
 """
@@ -39,14 +40,29 @@ from a2a.types import (
     TransportProtocol,
 )
 from a2a.utils import new_agent_text_message, new_task
-from behaviours import Answer, Chunk, Crash, Hold, Open, Pause, State, options, steps_for, watch_stdin
+from behaviours import (
+    Answer,
+    Chunk,
+    Crash,
+    Hold,
+    Open,
+    Pause,
+    State,
+    options,
+    steps_for,
+    watch_stdin,
+)
 
 
 def part_of(chunk: Chunk) -> Part:
     """The chunk's body as a 0.3 part."""
     if chunk.kind == "raw":
         encoded = base64.b64encode(chunk.body).decode()
-        return Part(root=FilePart(file=FileWithBytes(bytes=encoded, mime_type=chunk.media, name="bytes.bin")))
+        return Part(
+            root=FilePart(
+                file=FileWithBytes(bytes=encoded, mime_type=chunk.media, name="bytes.bin")
+            )
+        )
     if chunk.kind == "url":
         return Part(root=FilePart(file=FileWithUri(uri=chunk.body, mime_type=chunk.media)))
     if chunk.kind == "data":
@@ -55,7 +71,8 @@ def part_of(chunk: Chunk) -> Part:
 
 
 class Queues(InMemoryQueueManager):
-    """Knows when somebody has joined a running task; a 0.3 client does not, for it is told nothing on joining."""
+    """Knows when somebody has joined a running task; a 0.3 client does not, for it is told nothing
+    on joining."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,8 +82,9 @@ class Queues(InMemoryQueueManager):
         """Join, and say so."""
         queue = await super().tap(task_id)
         if queue is not None:
-            # The first listener that reads the last event throws away what the others have not read: who misses the
-            # end is chance. Joined queues keep theirs, so that two runs can be compared.
+            # The first listener that reads the last event throws away what the others have not
+            # read: who misses the end is chance. Joined queues keep theirs, so that two runs can be
+            # compared.
             queue.close = lambda immediate=False: EventQueue.close(queue)
             queue.clear_events = lambda clear_child_queues=True: asyncio.sleep(0)
         self.joined.setdefault(task_id, asyncio.Event()).set()
@@ -97,12 +115,18 @@ class Player(AgentExecutor):
         """Play one step."""
         match step:
             case State(state, text):
-                message = updater.new_agent_message([Part(root=TextPart(text=text))]) if text else None
+                message = (
+                    updater.new_agent_message([Part(root=TextPart(text=text))]) if text else None
+                )
                 final = state in ("completed", "failed", "rejected", "input-required")
                 await updater.update_status(TaskState(state), message, final=final)
             case Chunk():
                 await updater.add_artifact(
-                    [part_of(step)], step.artifact, f"the {step.artifact}", append=step.append, last_chunk=step.last
+                    [part_of(step)],
+                    step.artifact,
+                    f"the {step.artifact}",
+                    append=step.append,
+                    last_chunk=step.last,
                 )
             case Pause(seconds):
                 await asyncio.sleep(seconds)
@@ -112,7 +136,9 @@ class Player(AgentExecutor):
                 await self.queues.wait(task)
                 self.gates.setdefault(task, asyncio.Event()).set()
             case Answer(text):
-                await queue.enqueue_event(new_agent_text_message(text, context_id=updater.context_id))
+                await queue.enqueue_event(
+                    new_agent_text_message(text, context_id=updater.context_id)
+                )
             case Crash():
                 raise RuntimeError("the agent's code broke")
 
@@ -150,8 +176,14 @@ async def main() -> None:
     http_port = listener.getsockname()[1]
     server = grpc.aio.server()
     grpc_port = server.add_insecure_port("127.0.0.1:0")
-    places = (args.advertise_http or f"http://127.0.0.1:{http_port}", args.advertise_grpc or f"127.0.0.1:{grpc_port}")
-    card, extended = card_for(*places, "plays behaviours"), card_for(*places, "plays behaviours, extended")
+    places = (
+        args.advertise_http or f"http://127.0.0.1:{http_port}",
+        args.advertise_grpc or f"127.0.0.1:{grpc_port}",
+    )
+    card, extended = (
+        card_for(*places, "plays behaviours"),
+        card_for(*places, "plays behaviours, extended"),
+    )
     push = InMemoryPushNotificationConfigStore()
     queues = Queues()
     handler = DefaultRequestHandler(

@@ -1,4 +1,5 @@
-"""An agent of a2a-sdk 1.x that plays the shared behaviours over JSON-RPC, REST and gRPC of A2A 1.0 (--compat: and 0.3).
+"""An agent of a2a-sdk 1.x that plays the shared behaviours over JSON-RPC, REST and gRPC of A2A 1.0
+(--compat: and 0.3).
 
 Runs in the `sdk1` environment. Prints `{"http": port, "grpc": port}` when both listen.
 """
@@ -29,7 +30,18 @@ from a2a.types.a2a_pb2 import (
     SubscribeToTaskRequest,
     TaskState,
 )
-from behaviours import Answer, Chunk, Crash, Hold, Open, Pause, State, options, steps_for, watch_stdin
+from behaviours import (
+    Answer,
+    Chunk,
+    Crash,
+    Hold,
+    Open,
+    Pause,
+    State,
+    options,
+    steps_for,
+    watch_stdin,
+)
 from google.protobuf.json_format import ParseDict
 from serving import Made, serve
 
@@ -64,7 +76,9 @@ class Handler(DefaultRequestHandler):
         super().__init__(**parts)
         self.joined = joined
 
-    async def on_subscribe_to_task(self, params: SubscribeToTaskRequest, context: ServerCallContext) -> Any:
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> Any:
         """Subscribe, and tell."""
         async for event in super().on_subscribe_to_task(params, context):
             self.joined.event(params.id).set()
@@ -96,7 +110,11 @@ class Player(AgentExecutor):
                 await updater.update_status(TaskState.Value(name), message)
             case Chunk():
                 await updater.add_artifact(
-                    [part_of(step)], step.artifact, f"the {step.artifact}", append=step.append, last_chunk=step.last
+                    [part_of(step)],
+                    step.artifact,
+                    f"the {step.artifact}",
+                    append=step.append,
+                    last_chunk=step.last,
                 )
             case Pause(seconds):
                 await asyncio.sleep(seconds)
@@ -115,9 +133,16 @@ class Player(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def card_for(name: str, http: str, target: str, compat: bool, first: str, description: str) -> AgentCard:
-    """The card: three 1.0 interfaces, that of the binding `first` first, and the same of 0.3 with `compat`."""
-    places = [("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target)]
+def card_for(
+    name: str, http: str, target: str, compat: bool, first: str, description: str
+) -> AgentCard:
+    """The card: three 1.0 interfaces, that of the binding `first` first, and the same of 0.3 with
+    `compat`."""
+    places = [
+        ("JSONRPC", f"{http}/a2a/jsonrpc"),
+        ("HTTP+JSON", f"{http}/a2a/rest"),
+        ("GRPC", target),
+    ]
     places.sort(key=lambda place: place[0] != first)
     versions = ("1.0", "0.3") if compat else ("1.0",)
     return AgentCard(
@@ -126,7 +151,9 @@ def card_for(name: str, http: str, target: str, compat: bool, first: str, descri
         version="1.2.3",
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
-        capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
+        capabilities=AgentCapabilities(
+            streaming=True, push_notifications=True, extended_agent_card=True
+        ),
         supported_interfaces=[
             AgentInterface(protocol_binding=binding, protocol_version=version, url=url)
             for version in versions
@@ -139,8 +166,12 @@ def card_for(name: str, http: str, target: str, compat: bool, first: str, descri
 async def main() -> None:
     """Serve until killed."""
     parser = options(__doc__)
-    parser.add_argument("--compat", action="store_true", help="speak A2A 0.3 as well, on the same ports")
-    parser.add_argument("--first", default="JSONRPC", metavar="BINDING", help="the binding that the card prefers")
+    parser.add_argument(
+        "--compat", action="store_true", help="speak A2A 0.3 as well, on the same ports"
+    )
+    parser.add_argument(
+        "--first", default="JSONRPC", metavar="BINDING", help="the binding that the card prefers"
+    )
     parser.add_argument("--name", default="sdk1 agent", help="the name in its card")
     args = parser.parse_args()
     watch_stdin(args)
@@ -157,7 +188,9 @@ async def main() -> None:
             agent_card=card,
             push_config_store=push,
             push_sender=BasePushNotificationSender(httpx.AsyncClient(), push),
-            extended_agent_card=card_for(args.name, *where, args.compat, args.first, "plays behaviours, extended"),
+            extended_agent_card=card_for(
+                args.name, *where, args.compat, args.first, "plays behaviours, extended"
+            ),
         )
         return card, handler
 

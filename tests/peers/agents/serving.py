@@ -39,6 +39,8 @@ async def serve(make: Callable[[str, str], Made], *, compat: bool = False) -> No
         *create_rest_routes(handler, enable_v0_3_compat=compat, path_prefix="/a2a/rest"),
     ]
     print(json.dumps({"http": http_port, "grpc": grpc_port}), flush=True)
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1
+    )
     await uvicorn.Server(config).serve(sockets=[listener])
     await server.stop(0)

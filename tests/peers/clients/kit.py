@@ -1,15 +1,22 @@
-"""What the Python clients share: the command line, the transcript they write, and how scenarios run.
+"""What the Python clients share: the command line, the transcript they write, and how scenarios
+run.
 
-Standard library only, so that every interpreter can import it. A transcript is JSON lines on stdout,
-`{"scenario", "stream", "at", "event"}`: `at` is the receive time in ns since the epoch, `event` an object with a kind:
+Standard library only, so that every interpreter can import it. A transcript is JSON lines on
+stdout, `{"scenario", "stream", "at", "event"}`: `at` is the receive time in ns since the epoch,
+`event` an object with a kind:
 
-    card, push, pushes, tasks, http, ok, webhook                           as the scenario says
-    task      task, context, state, text, artifacts, history (how many)    message   task, context, role, parts
-    status    task, context, state, text, final (0.x only)                 error     type, code, message
-    artifact  task, context, artifact, name, parts, append, last           end       the stream closed cleanly
-    left      the client gave up a stream that stayed open                 broken    the scenario raised or hung
+    card, push, pushes, tasks, http, ok, webhook    as the scenario says
+    task      task, context, state, text, artifacts, history (how many)
+    message   task, context, role, parts
+    status    task, context, state, text, final (0.x only)
+    error     type, code, message
+    artifact  task, context, artifact, name, parts, append, last
+    end       the stream closed cleanly
+    left      the client gave up a stream that stayed open
+    broken    the scenario raised or hung
 
-States are the lower-case words of 0.2; a text over 200 characters is given by its length and SHA-256.
+States are the lower-case words of 0.2; a text over 200 characters is given by its length and
+SHA-256.
 """
 
 from __future__ import annotations
@@ -38,10 +45,18 @@ def arguments(description: str, bindings: tuple[str, ...]) -> argparse.Namespace
     """The command line that all clients share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--binding", choices=bindings, default=bindings[0])
-    parser.add_argument("--base-url", required=True, help="where HTTP goes; the path of the card's interface is kept")
+    parser.add_argument(
+        "--base-url",
+        required=True,
+        help="where HTTP goes; the path of the card's interface is kept",
+    )
     parser.add_argument("--grpc", default="", metavar="HOST:PORT", help="where gRPC goes")
-    parser.add_argument("--follow-card", action="store_true", help="use the URLs of the card as they are")
-    parser.add_argument("--scenarios", required=True, help="names, separated by commas; they run in this order")
+    parser.add_argument(
+        "--follow-card", action="store_true", help="use the URLs of the card as they are"
+    )
+    parser.add_argument(
+        "--scenarios", required=True, help="names, separated by commas; they run in this order"
+    )
     return parser.parse_args()
 
 
@@ -115,7 +130,8 @@ def working(event: Event) -> bool:
 
 
 async def run_scenarios(client: Any, names: str) -> None:
-    """Run `client.scenario_<name>(transcript)` one after the other; one that raises or hangs is written as broken."""
+    """Run `client.scenario_<name>(transcript)` one after the other; one that raises or hangs is
+    written as broken."""
     for name in names.split(","):
         transcript = Transcript(name)
         try:
@@ -126,7 +142,8 @@ async def run_scenarios(client: Any, names: str) -> None:
 
 
 class Webhook:
-    """A small HTTP/1.1 server on loopback that answers every POST with 200 and keeps what it was sent."""
+    """A small HTTP/1.1 server on loopback that answers every POST with 200 and keeps what it was
+    sent."""
 
     def __init__(self) -> None:
         self.posts: asyncio.Queue[Event] = asyncio.Queue()
@@ -163,12 +180,15 @@ class Webhook:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 headers = {
-                    k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)
+                    k.strip().lower(): v.strip()
+                    for k, _, v in (line.partition(":") for line in head[1:] if line)
                 }
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 kept = ("content-type", "x-a2a-notification-token", "authorization")
                 shown = {name: headers[name] for name in kept if name in headers}
-                await self.posts.put({"kind": "webhook", "headers": shown, "body": json.loads(body)})
+                await self.posts.put(
+                    {"kind": "webhook", "headers": shown, "body": json.loads(body)}
+                )
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -1,8 +1,8 @@
 """A client of a2a-sdk 0.3.x that runs scenarios over one binding and writes what the SDK gave it.
 
-Runs in the `sdk03` environment. The card is fetched from the base URL; its interfaces keep their paths and get the
-authorities of the command line, unless --follow-card. What the SDK has no method for (listing and deleting push
-configurations) is asked for by hand.
+Runs in the `sdk03` environment. The card is fetched from the base URL; its interfaces keep their
+paths and get the authorities of the command line, unless --follow-card. What the SDK has no method
+for (listing and deleting push configurations) is asked for by hand.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ from a2a.types import (
 )
 from kit import Event, First, Transcript, Webhook, arguments, run_scenarios, text_of, working
 
-BINDINGS = {"jsonrpc": TransportProtocol.jsonrpc, "rest": TransportProtocol.http_json, "grpc": TransportProtocol.grpc}
+BINDINGS = {
+    "jsonrpc": TransportProtocol.jsonrpc,
+    "rest": TransportProtocol.http_json,
+    "grpc": TransportProtocol.grpc,
+}
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
@@ -67,14 +71,28 @@ def artifact(one: Artifact) -> Event:
 def task(one: Task) -> Event:
     """A task snapshot."""
     shown = {"kind": "task", "task": one.id, "context": one.context_id, **state(one.status)}
-    return {**shown, "artifacts": [artifact(a) for a in one.artifacts or ()], "history": len(one.history or ())}
+    return {
+        **shown,
+        "artifacts": [artifact(a) for a in one.artifacts or ()],
+        "history": len(one.history or ()),
+    }
 
 
 def streamed(one: Any) -> Event:
-    """What `send_message` and `resubscribe` yield: a message, or the task so far and its newest update."""
+    """What `send_message` and `resubscribe` yield: a message, or the task so far and its newest
+    update."""
     if isinstance(one, Message):
-        ids = {"task": one.task_id or "", "context": one.context_id or "", "message": one.message_id}
-        return {"kind": "message", **ids, "role": one.role.value, "parts": [part(p) for p in one.parts]}
+        ids = {
+            "task": one.task_id or "",
+            "context": one.context_id or "",
+            "message": one.message_id,
+        }
+        return {
+            "kind": "message",
+            **ids,
+            "role": one.role.value,
+            "parts": [part(p) for p in one.parts],
+        }
     whole, update = one
     if update is None:
         return task(whole)
@@ -88,20 +106,41 @@ def streamed(one: Any) -> Event:
 def push(one: TaskPushNotificationConfig) -> Event:
     """A push configuration."""
     config, auth = one.push_notification_config, one.push_notification_config.authentication
-    shown = {"kind": "push", "task": one.task_id, "id": config.id, "url": config.url, "token": config.token}
-    return {**shown, "scheme": auth and ",".join(auth.schemes), "credentials": auth and auth.credentials}
+    shown = {
+        "kind": "push",
+        "task": one.task_id,
+        "id": config.id,
+        "url": config.url,
+        "token": config.token,
+    }
+    return {
+        **shown,
+        "scheme": auth and ",".join(auth.schemes),
+        "credentials": auth and auth.credentials,
+    }
 
 
 def card(one: AgentCard) -> Event:
     """A card: who, and where."""
     where = [[i.transport, one.protocol_version, i.url] for i in one.additional_interfaces or ()]
-    return {"kind": "card", "name": one.name, "description": one.description, "url": one.url, "interfaces": where}
+    return {
+        "kind": "card",
+        "name": one.name,
+        "description": one.description,
+        "url": one.url,
+        "interfaces": where,
+    }
 
 
 def error(why: Exception) -> Event:
     """What the SDK raised: an HTTP error, a JSON-RPC error, or grpcio's own."""
     if isinstance(why, grpc.aio.AioRpcError):
-        return {"kind": "error", "type": "AioRpcError", "code": why.code().name, "message": why.details()}
+        return {
+            "kind": "error",
+            "type": "AioRpcError",
+            "code": why.code().name,
+            "message": why.details(),
+        }
     code = getattr(why, "status_code", None) or getattr(getattr(why, "error", None), "code", None)
     code = str(code) if code is not None else None
     return {"kind": "error", "type": type(why).__name__, "code": code, "message": str(why)}
@@ -115,7 +154,9 @@ def http(answer: httpx.Response) -> Event:
 
 def said(text: str, **ids: str) -> Message:
     """A message with this text."""
-    return Message(message_id=str(uuid.uuid4()), role=Role.user, parts=[Part(root=TextPart(text=text))], **ids)
+    return Message(
+        message_id=str(uuid.uuid4()), role=Role.user, parts=[Part(root=TextPart(text=text))], **ids
+    )
 
 
 class Scenarios:
@@ -140,7 +181,9 @@ class Scenarios:
         if self.args.binding == "grpc":
             tls = self.args.base_url.startswith("https:")
             secure, insecure = grpc.aio.secure_channel, grpc.aio.insecure_channel
-            self.channel = secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
+            self.channel = (
+                secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
+            )
         self.client, self.unary = self.make(True), self.make(False)
 
     def place(self, transport: str, url: str) -> str:
@@ -160,7 +203,9 @@ class Scenarios:
         )
         return ClientFactory(config).create(self.card)
 
-    async def play(self, log: Transcript, text: str, stream: str = "main", **ids: str) -> list[Event]:
+    async def play(
+        self, log: Transcript, text: str, stream: str = "main", **ids: str
+    ) -> list[Event]:
         """Stream the answer to this text into the transcript."""
         return await log.drain(self.client.send_message(said(text, **ids)), streamed, error, stream)
 
@@ -176,7 +221,9 @@ class Scenarios:
     async def scenario_unary(self, log: Transcript) -> None:
         """Send and get, each answered once."""
         (event,) = await self.once(log, "unary")
-        await log.call(self.client.get_task(TaskQueryParams(id=event["task"], history_length=10)), task, error)
+        await log.call(
+            self.client.get_task(TaskQueryParams(id=event["task"], history_length=10)), task, error
+        )
 
     async def scenario_streaming(self, log: Transcript) -> None:
         """States, artifacts in chunks, and awkward text."""
@@ -209,7 +256,9 @@ class Scenarios:
     async def begin(self, log: Transcript, text: str) -> tuple[Event, asyncio.Task[list[Event]]]:
         """Start a stream, and wait until its agent works."""
         begun = First(working)
-        running = asyncio.create_task(log.drain(self.client.send_message(said(text)), streamed, error, "first", begun))
+        running = asyncio.create_task(
+            log.drain(self.client.send_message(said(text)), streamed, error, "first", begun)
+        )
         return await begun.found, running
 
     async def scenario_subscribe(self, log: Transcript) -> None:
@@ -217,7 +266,9 @@ class Scenarios:
         event, first = await self.begin(log, "gate")
         events: AsyncIterator[Any] = self.client.resubscribe(TaskIdParams(id=event["task"]))
         second = asyncio.create_task(log.drain(events, streamed, error, "second"))
-        await log.drain(self.unary.send_message(said("open:" + event["task"])), streamed, error, "opener")
+        await log.drain(
+            self.unary.send_message(said("open:" + event["task"])), streamed, error, "opener"
+        )
         await asyncio.gather(first, second)
 
     async def scenario_cancel(self, log: Transcript) -> None:
@@ -225,7 +276,8 @@ class Scenarios:
         event, first = await self.begin(log, "long")
         for _ in range(2):
             await log.call(self.client.cancel_task(TaskIdParams(id=event["task"])), task, error)
-        # A 0.3 agent tells the canceling call only: the task's own stream falls silent and stays open.
+        # A 0.3 agent tells the canceling call only: the task's own stream falls silent and stays
+        # open.
         try:
             await asyncio.wait_for(first, 1)
         except TimeoutError:
@@ -234,13 +286,17 @@ class Scenarios:
     async def scenario_push(self, log: Transcript) -> None:
         """Create, get, list and delete a push configuration."""
         (event,) = await self.once(log, "input")
-        auth = PushNotificationAuthenticationInfo(schemes=["Bearer"], credentials="push-credentials-1")
+        auth = PushNotificationAuthenticationInfo(
+            schemes=["Bearer"], credentials="push-credentials-1"
+        )
         config = PushNotificationConfig(
             id="hook-1", url="http://127.0.0.1:9/hook", token="push-token-1", authentication=auth
         )
         made = TaskPushNotificationConfig(task_id=event["task"], push_notification_config=config)
         await log.call(self.client.set_task_callback(made), push, error)
-        get = GetTaskPushNotificationConfigParams(id=event["task"], push_notification_config_id="hook-1")
+        get = GetTaskPushNotificationConfigParams(
+            id=event["task"], push_notification_config_id="hook-1"
+        )
         await log.call(self.client.get_task_callback(get), push, error)
         if self.args.binding == "grpc":
             return await self.push_by_grpc(log, event["task"])
@@ -252,9 +308,15 @@ class Scenarios:
         parent = f"tasks/{task_id}"
         listing = a2a_pb2.ListTaskPushNotificationConfigRequest(parent=parent)
         listed = stub.ListTaskPushNotificationConfig(listing)
-        await log.call(listed, lambda page: {"kind": "pushes", "names": [c.name for c in page.configs]}, error)
-        deleting = a2a_pb2.DeleteTaskPushNotificationConfigRequest(name=parent + "/pushNotificationConfigs/hook-1")
-        await log.call(stub.DeleteTaskPushNotificationConfig(deleting), lambda _: {"kind": "ok"}, error)
+        await log.call(
+            listed, lambda page: {"kind": "pushes", "names": [c.name for c in page.configs]}, error
+        )
+        deleting = a2a_pb2.DeleteTaskPushNotificationConfigRequest(
+            name=parent + "/pushNotificationConfigs/hook-1"
+        )
+        await log.call(
+            stub.DeleteTaskPushNotificationConfig(deleting), lambda _: {"kind": "ok"}, error
+        )
 
     async def push_by_http(self, log: Transcript, task_id: str) -> None:
         """List and delete, by requests made by hand."""
@@ -264,7 +326,10 @@ class Scenarios:
             await log.call(self.http.delete(url + "/hook-1"), http, error)
             return
         for number, (method, params) in enumerate(
-            (("list", {"id": task_id}), ("delete", {"id": task_id, "pushNotificationConfigId": "hook-1"}))
+            (
+                ("list", {"id": task_id}),
+                ("delete", {"id": task_id, "pushNotificationConfigId": "hook-1"}),
+            )
         ):
             name = f"tasks/pushNotificationConfig/{method}"
             call = {"jsonrpc": "2.0", "id": f"by-hand-{number}", "method": name, "params": params}
@@ -273,7 +338,9 @@ class Scenarios:
     async def scenario_webhook(self, log: Transcript) -> None:
         """The agent posts the task to a webhook that came with the message, at each event."""
         async with Webhook() as hook:
-            client = self.make(True, PushNotificationConfig(id="hook-2", url=hook.url, token="push-token-2"))
+            client = self.make(
+                True, PushNotificationConfig(id="hook-2", url=hook.url, token="push-token-2")
+            )
             await log.drain(client.send_message(said("unary")), streamed, error)
             await hook.until_completed(log)
 
@@ -289,7 +356,9 @@ class Scenarios:
         await self.once(log, "unary", task_id=finished)
         await self.play(log, "unary", task_id=finished)
         await self.play(log, "unary", task_id=UNKNOWN)
-        unknown = GetTaskPushNotificationConfigParams(id=finished, push_notification_config_id="none")
+        unknown = GetTaskPushNotificationConfigParams(
+            id=finished, push_notification_config_id="none"
+        )
         await log.call(client.get_task_callback(unknown), push, error)
 
     async def scenario_malformed(self, log: Transcript) -> None:
@@ -297,11 +366,17 @@ class Scenarios:
         if self.args.binding == "grpc":
             for method, body in (("NoSuchMethod", b""), ("GetTask", b"\xff\xff\xff\xff")):
                 call = self.channel.unary_unary(f"/a2a.v1.A2AService/{method}")
-                await log.call(call(body), lambda answer: {"kind": "bytes", "size": len(answer)}, error)
+                await log.call(
+                    call(body), lambda answer: {"kind": "bytes", "size": len(answer)}, error
+                )
             return
         headers = {"Content-Type": "application/json"}
         if self.args.binding == "rest":
-            await log.call(self.http.post(self.url + "/v1/message:send", content=b"{", headers=headers), http, error)
+            await log.call(
+                self.http.post(self.url + "/v1/message:send", content=b"{", headers=headers),
+                http,
+                error,
+            )
             await log.call(self.http.get(self.url + "/v1/no/such/path"), http, error)
             return
         for body in (b"{", b'{"jsonrpc":"2.0","id":"r-1","method":"no/such"}', b"[]"):

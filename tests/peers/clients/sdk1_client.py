@@ -1,7 +1,7 @@
 """A client of a2a-sdk 1.x that runs scenarios over one binding and writes what the SDK gave it.
 
-Runs in the `sdk1` environment. The card is fetched from the base URL; its interfaces keep their paths and get the
-authorities of the command line, unless --follow-card.
+Runs in the `sdk1` environment. The card is fetched from the base URL; its interfaces keep their
+paths and get the authorities of the command line, unless --follow-card.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ def part(one: Part) -> Event:
         case "text":
             return text_of(one.text)
         case "raw":
-            return {"raw": base64.b64encode(one.raw).decode(), "media": one.media_type, "name": one.filename}
+            return {
+                "raw": base64.b64encode(one.raw).decode(),
+                "media": one.media_type,
+                "name": one.filename,
+            }
         case "url":
             return {"url": one.url, "media": one.media_type}
         case other:
@@ -86,11 +90,21 @@ def streamed(one: Any) -> Event:
             return message(one.message)
         case "status_update":
             update = one.status_update
-            return {"kind": "status", "task": update.task_id, "context": update.context_id, **state(update.status)}
+            return {
+                "kind": "status",
+                "task": update.task_id,
+                "context": update.context_id,
+                **state(update.status),
+            }
         case "artifact_update":
             update = one.artifact_update
             ids = {"kind": "artifact", "task": update.task_id, "context": update.context_id}
-            return {**ids, **artifact(update.artifact), "append": update.append, "last": update.last_chunk}
+            return {
+                **ids,
+                **artifact(update.artifact),
+                "append": update.append,
+                "last": update.last_chunk,
+            }
         case other:
             return {"kind": "other", "which": str(other)}
 
@@ -98,7 +112,11 @@ def streamed(one: Any) -> Event:
 def push(one: TaskPushNotificationConfig) -> Event:
     """A push configuration."""
     shown = {"kind": "push", "task": one.task_id, "id": one.id, "url": one.url, "token": one.token}
-    return {**shown, "scheme": one.authentication.scheme, "credentials": one.authentication.credentials}
+    return {
+        **shown,
+        "scheme": one.authentication.scheme,
+        "credentials": one.authentication.credentials,
+    }
 
 
 def card(one: AgentCard) -> Event:
@@ -111,7 +129,12 @@ def error(why: Exception) -> Event:
     """What the SDK raised."""
     code = getattr(why, "code", None)
     if isinstance(why, grpc.aio.AioRpcError):
-        return {"kind": "error", "type": "AioRpcError", "code": why.code().name, "message": why.details()}
+        return {
+            "kind": "error",
+            "type": "AioRpcError",
+            "code": why.code().name,
+            "message": why.details(),
+        }
     code = str(code) if code is not None else None
     return {"kind": "error", "type": type(why).__name__, "code": code, "message": str(why)}
 
@@ -124,7 +147,9 @@ def http(answer: httpx.Response) -> Event:
 
 def said(text: str, **ids: str) -> SendMessageRequest:
     """A request to send this text."""
-    made = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)], **ids)
+    made = Message(
+        message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)], **ids
+    )
     return SendMessageRequest(message=made)
 
 
@@ -144,14 +169,22 @@ class Scenarios:
         if not self.args.follow_card:
             for one in self.card.supported_interfaces:
                 path = urlsplit(one.url).path
-                one.url = self.args.grpc if one.protocol_binding == "GRPC" else self.args.base_url.rstrip("/") + path
+                one.url = (
+                    self.args.grpc
+                    if one.protocol_binding == "GRPC"
+                    else self.args.base_url.rstrip("/") + path
+                )
         self.url = next(
-            i.url for i in self.card.supported_interfaces if i.protocol_binding == BINDINGS[self.args.binding]
+            i.url
+            for i in self.card.supported_interfaces
+            if i.protocol_binding == BINDINGS[self.args.binding]
         )
         if self.args.binding == "grpc":
             tls = self.args.base_url.startswith("https:")
             secure, insecure = grpc.aio.secure_channel, grpc.aio.insecure_channel
-            self.channel = secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
+            self.channel = (
+                secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
+            )
         self.client, self.unary = self.make(True), self.make(False)
 
     def make(self, streaming: bool) -> Any:
@@ -168,7 +201,9 @@ class Scenarios:
         """A stream of the answer to this text."""
         return self.client.send_message(said(text, **ids))
 
-    async def play(self, log: Transcript, text: str, stream: str = "main", **ids: str) -> list[Event]:
+    async def play(
+        self, log: Transcript, text: str, stream: str = "main", **ids: str
+    ) -> list[Event]:
         """Stream the answer to this text into the transcript."""
         return await log.drain(self.send(text, **ids), streamed, error, stream)
 
@@ -179,14 +214,20 @@ class Scenarios:
     async def scenario_card(self, log: Transcript) -> None:
         """The public card, then the extended one."""
         log.add(card(self.fetched))
-        await log.call(self.client.get_extended_agent_card(GetExtendedAgentCardRequest()), card, error)
+        await log.call(
+            self.client.get_extended_agent_card(GetExtendedAgentCardRequest()), card, error
+        )
 
     async def scenario_unary(self, log: Transcript) -> None:
         """Send, get and list, each answered once."""
         (event,) = await self.once(log, "unary")
-        await log.call(self.client.get_task(GetTaskRequest(id=event["task"], history_length=10)), task, error)
+        await log.call(
+            self.client.get_task(GetTaskRequest(id=event["task"], history_length=10)), task, error
+        )
         listed = self.client.list_tasks(ListTasksRequest(context_id=event["context"], page_size=5))
-        await log.call(listed, lambda page: {"kind": "tasks", "tasks": [task(t) for t in page.tasks]}, error)
+        await log.call(
+            listed, lambda page: {"kind": "tasks", "tasks": [task(t) for t in page.tasks]}, error
+        )
 
     async def scenario_streaming(self, log: Transcript) -> None:
         """States, artifacts in chunks, and awkward text."""
@@ -227,14 +268,18 @@ class Scenarios:
         event, first = await self.begin(log, "gate")
         rest = self.client.subscribe(SubscribeToTaskRequest(id=event["task"]))
         second = asyncio.create_task(log.drain(rest, streamed, error, "second"))
-        await log.drain(self.unary.send_message(said("open:" + event["task"])), streamed, error, "opener")
+        await log.drain(
+            self.unary.send_message(said("open:" + event["task"])), streamed, error, "opener"
+        )
         await asyncio.gather(first, second)
 
     async def scenario_cancel(self, log: Transcript) -> None:
         """Cancel a running task while a stream watches it, then cancel it again."""
         event, first = await self.begin(log, "long")
         for _ in range(2):
-            await log.call(self.client.cancel_task(CancelTaskRequest(id=event["task"])), task, error)
+            await log.call(
+                self.client.cancel_task(CancelTaskRequest(id=event["task"])), task, error
+            )
         await first
 
     async def scenario_push(self, log: Transcript) -> None:
@@ -254,8 +299,14 @@ class Scenarios:
         await log.call(client.get_task_push_notification_config(get), push, error)
         for _ in range(2):
             listed = client.list_task_push_notification_configs(listing)
-            await log.call(listed, lambda page: {"kind": "pushes", "configs": [push(c) for c in page.configs]}, error)
-            gone = client.delete_task_push_notification_config(DeleteTaskPushNotificationConfigRequest(**ids))
+            await log.call(
+                listed,
+                lambda page: {"kind": "pushes", "configs": [push(c) for c in page.configs]},
+                error,
+            )
+            gone = client.delete_task_push_notification_config(
+                DeleteTaskPushNotificationConfigRequest(**ids)
+            )
             await log.call(gone, lambda _: {"kind": "ok"}, error)
 
     async def scenario_webhook(self, log: Transcript) -> None:
@@ -288,18 +339,32 @@ class Scenarios:
         if self.args.binding == "grpc":
             for method, body in (("NoSuchMethod", b""), ("GetTask", b"\xff\xff\xff\xff")):
                 call = self.channel.unary_unary(f"/lf.a2a.v1.A2AService/{method}")
-                await log.call(call(body), lambda answer: {"kind": "bytes", "size": len(answer)}, error)
+                await log.call(
+                    call(body), lambda answer: {"kind": "bytes", "size": len(answer)}, error
+                )
             return
         version = {"A2A-Version": "1.0", "Content-Type": "application/json"}
         if self.args.binding == "rest":
-            await log.call(self.http.post(self.url + "/message:send", content=b"{", headers=version), http, error)
-            await log.call(self.http.post(self.url + "/message:stream", content=b"{}", headers=version), http, error)
+            await log.call(
+                self.http.post(self.url + "/message:send", content=b"{", headers=version),
+                http,
+                error,
+            )
+            await log.call(
+                self.http.post(self.url + "/message:stream", content=b"{}", headers=version),
+                http,
+                error,
+            )
             await log.call(self.http.get(self.url + "/no/such/path", headers=version), http, error)
             return
         for body in (b"{", b'{"jsonrpc":"2.0","id":"r-1","method":"NoSuchMethod"}', b"[]"):
             await log.call(self.http.post(self.url, content=body, headers=version), http, error)
         get = b'{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"x"}}'
-        await log.call(self.http.post(self.url, content=get, headers={**version, "A2A-Version": ""}), http, error)
+        await log.call(
+            self.http.post(self.url, content=get, headers={**version, "A2A-Version": ""}),
+            http,
+            error,
+        )
 
     async def scenario_failures(self, log: Transcript) -> None:
         """Tasks that end badly: failed, rejected, and an agent whose code breaks in mid-stream."""

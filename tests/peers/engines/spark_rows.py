@@ -10,7 +10,11 @@ from pyspark.sql import SparkSession
 
 def main() -> None:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
-    session = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", 1).getOrCreate()
+    session = (
+        builder.config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", 1)
+        .getOrCreate()
+    )
     told = [session.sql(query).collect() for query in json.load(sys.stdin)]
     print(json.dumps([[list(row) for row in rows] for rows in told]))
 

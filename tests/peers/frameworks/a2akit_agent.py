@@ -1,4 +1,5 @@
-"""An agent of a2akit; `--rest` names the REST binding in its card instead of JSON-RPC, both are served."""
+"""An agent of a2akit; `--rest` names the REST binding in its card instead of JSON-RPC, both are
+served."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ class Answering(Worker):
             case text:
                 await ctx.send_status("on it")
                 await ctx.emit_text_artifact("you said ", artifact_id="answer")
-                await asyncio.sleep(0.05)  # an event that is not yet written would get the next chunk as well
-                await ctx.emit_text_artifact(text, artifact_id="answer", append=True, last_chunk=True)
+                await asyncio.sleep(
+                    0.05
+                )  # an event that is not yet written would get the next chunk as well
+                await ctx.emit_text_artifact(
+                    text, artifact_id="answer", append=True, last_chunk=True
+                )
                 await ctx.complete()
 
 

@@ -14,13 +14,17 @@ async def talk(log: Log, base_url: str) -> None:
         task = log.first("stream").task_id
         await log.call("get", client.get_task(task))
         await log.call("cancel a finished task", client.cancel(task))
-        await log.call("set", client.set_push_config(task, url="http://127.0.0.1:9/hook", config_id="hook-1"))
+        await log.call(
+            "set", client.set_push_config(task, url="http://127.0.0.1:9/hook", config_id="hook-1")
+        )
         await log.call("get hook", client.get_push_config(task, "hook-1"))
         await log.call("list hooks", client.list_push_configs(task))
         await log.call("delete hook", client.delete_push_config(task, "hook-1"))
         await log.call("send", client.send("fail"))
         asked = await log.call("ask", client.send("ask"))
-        await log.call("answer", client.send("blue", task_id=asked.task_id, context_id=asked.context_id))
+        await log.call(
+            "answer", client.send("blue", task_id=asked.task_id, context_id=asked.context_id)
+        )
 
         async def cancel(event: StreamEvent) -> None:
             if event.text == "on it":

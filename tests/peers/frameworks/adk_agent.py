@@ -1,4 +1,5 @@
-"""An agent of Google's ADK, served by `to_a2a`: each run yields one event; `--legacy` takes the older executor."""
+"""An agent of Google's ADK, served by `to_a2a`: each run yields one event; `--legacy` takes the
+older executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The API server of Google's ADK with two apps, `alpha` and `beta`, at `/a2a/alpha` and `/a2a/beta`."""
+"""The API server of Google's ADK with two apps, `alpha` and `beta`, at `/a2a/alpha` and
+`/a2a/beta`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ root_agent = Answering(name=NAME)
 
 
 def make(port: int) -> FastAPI:
-    """The server's application, for a folder of two apps that this process leaves in its temporary folder."""
+    """The server's application, for a folder of two apps that this process leaves in its temporary
+    folder."""
     folder = Path(tempfile.mkdtemp())
     for name in ("alpha", "beta"):
         (folder / name).mkdir()
@@ -46,7 +48,11 @@ def _card(name: str, port: int) -> dict[str, object]:
         "defaultOutputModes": ["text/plain"],
         "skills": [{"id": name, "name": name, "description": "answers", "tags": ["test"]}],
         "supportedInterfaces": [
-            {"url": f"http://127.0.0.1:{port}/a2a/{name}", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            {
+                "url": f"http://127.0.0.1:{port}/a2a/{name}",
+                "protocolBinding": "JSONRPC",
+                "protocolVersion": "1.0",
+            }
         ],
     }
 

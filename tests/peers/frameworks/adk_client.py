@@ -19,7 +19,9 @@ async def said(runner: InMemoryRunner, session: str, text: str) -> AsyncIterator
     """The events that follow this text, without their own times."""
     content = Content(role="user", parts=[Part(text=text)])
     async for event in runner.run_async(user_id="user", session_id=session, new_message=content):
-        yield event.model_dump(mode="json", exclude_none=True, exclude={"timestamp", "id", "invocation_id"})
+        yield event.model_dump(
+            mode="json", exclude_none=True, exclude={"timestamp", "id", "invocation_id"}
+        )
 
 
 async def talk(log: Log, base_url: str) -> None:

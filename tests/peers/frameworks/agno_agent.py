@@ -33,7 +33,9 @@ class Answering(Model):
         for word in self.answer(messages).split():
             yield ModelResponse(content=f"{word} ")
 
-    async def ainvoke_stream(self, messages: list[Any], **more: Any) -> AsyncIterator[ModelResponse]:
+    async def ainvoke_stream(
+        self, messages: list[Any], **more: Any
+    ) -> AsyncIterator[ModelResponse]:
         for each in self.invoke_stream(messages):
             yield each
 

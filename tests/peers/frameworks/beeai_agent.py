@@ -1,4 +1,5 @@
-"""A runnable of BeeAI behind its A2A server: gRPC of 0.3 with the card on a port of its own, or `--jsonrpc`."""
+"""A runnable of BeeAI behind its A2A server: gRPC of 0.3 with the card on a port of its own, or
+`--jsonrpc`."""
 
 from __future__ import annotations
 
@@ -49,11 +50,15 @@ def main() -> None:
         config = A2AServerConfig(host="127.0.0.1", port=http, protocol="jsonrpc")
     else:
         ports = {"http": http, "grpc": free_port()}
-        config = A2AServerConfig(host="127.0.0.1", port=ports["grpc"], protocol="grpc", agent_card_port=http)
+        config = A2AServerConfig(
+            host="127.0.0.1", port=ports["grpc"], protocol="grpc", agent_card_port=http
+        )
     stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # it logs to stdout
     threading.Thread(target=announce, args=(ports, stdout), daemon=True).start()
-    A2AServer(config=config).register(Answering(), name="beeai agent", description="answers each message").serve()
+    A2AServer(config=config).register(
+        Answering(), name="beeai agent", description="answers each message"
+    ).serve()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ async def answer(agent: A2AAgent, text: str, **options: Any) -> dict[str, Any]:
 
 
 async def talk(log: Log, base_url: str) -> None:
-    """Ask by a stream and without; go on with a task that the agent does not keep; and have the agent fail."""
+    """Ask by a stream and without; go on with a task that the agent does not keep; and have the
+    agent fail."""
     agent = A2AAgent(url=base_url, memory=UnconstrainedMemory())
     await log.call("stream", answer(agent, "hello", streaming=True))
     await log.call("send", answer(agent, "again", streaming=False, clear_context=True))

@@ -14,7 +14,8 @@ from starlette.applications import Starlette
 
 
 class LateBroker(InMemoryBroker):
-    """Waits before a task is worked on, so that the answer to a message always says that it is submitted."""
+    """Waits before a task is worked on, so that the answer to a message always says that it is
+    submitted."""
 
     async def receive_task_operations(self) -> AsyncIterator[TaskOperation]:
         async for operation in super().receive_task_operations():
@@ -26,7 +27,9 @@ def make(port: int) -> Starlette:
     """The application; a message with a data part makes its worker fail."""
     agent = Agent(TestModel(custom_output_text="forty two it is"), name="fasta2a agent")
     url = f"http://127.0.0.1:{port}"
-    return agent_to_a2a(agent, broker=LateBroker(), url=url, description="answers each message alike")
+    return agent_to_a2a(
+        agent, broker=LateBroker(), url=url, description="answers each message alike"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The client of fasta2a: it reads the card, sends, streams and gets, and writes what it was given."""
+"""The client of fasta2a: it reads the card, sends, streams and gets, and writes what it was
+given."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command line of a2a-handler, which calls an agent over the binding that its card names first.
 
-Every command is run as from a shell, but in this process. With `--push-url` the only call is a message that registers
-this webhook.
+Every command is run as from a shell, but in this process. With `--push-url` the only call is a
+message that registers this webhook.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Handler:
         self._base_url = base_url
 
     async def run(self, name: str, command: str, *words: str) -> list[Any]:
-        """Write what the command prints, and return its JSON lines; an error is a JSON line on stderr."""
+        """Write what the command prints, and return its JSON lines; an error is a JSON line on
+        stderr."""
         line = ["--output", "ndjson", *command.split(), "--url", self._base_url, *words]
         result = await asyncio.to_thread(CliRunner().invoke, cli, line)
         lines = [json.loads(each) for each in result.stdout.splitlines()]
@@ -52,7 +53,16 @@ async def talk(log: Log, base_url: str) -> None:
     handler = Handler(log, base_url)
     if "--push-url" in sys.argv:
         url = sys.argv[sys.argv.index("--push-url") + 1]
-        await handler.run("notified", "message stream", "--text", "stream", "--push-url", url, "--push-token", "secret")
+        await handler.run(
+            "notified",
+            "message stream",
+            "--text",
+            "stream",
+            "--push-url",
+            url,
+            "--push-token",
+            "secret",
+        )
         return
     await handler.run("card", "card get")
     await handler.run("extended card", "card get", "--extended")

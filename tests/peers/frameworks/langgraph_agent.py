@@ -24,7 +24,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory() as folder:
         graphs = {"answering": f"{HERE / 'langgraph_graph.py'}:graph"}
-        Path(folder, "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+        Path(folder, "langgraph.json").write_text(
+            json.dumps({"dependencies": ["."], "graphs": graphs})
+        )
         port = free_port()
         program = str(Path(sys.executable).with_name("langgraph"))
         options = ["--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]

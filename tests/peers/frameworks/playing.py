@@ -1,4 +1,5 @@
-"""What the clients of frameworks share: the command line, and a log of what each call gave. Standard library only."""
+"""What the clients of frameworks share: the command line, and a log of what each call gave.
+Standard library only."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Any
 
 
 class Log:
-    """Writes what a client was given, one JSON line each: `{"call", "gave"}`, or `{"call", "raised"}`."""
+    """Writes what a client was given, one JSON line each: `{"call", "gave"}`, or
+    `{"call", "raised"}`."""
 
     def __init__(self) -> None:
         self._first: dict[str, Any] = {}
@@ -35,7 +37,10 @@ class Log:
             return None
 
     async def stream(
-        self, call: str, events: AsyncIterator[Any], then: Callable[[Any], Awaitable[Any]] | None = None
+        self,
+        call: str,
+        events: AsyncIterator[Any],
+        then: Callable[[Any], Awaitable[Any]] | None = None,
     ) -> None:
         """Write each event; `then` is awaited with it while the stream is open."""
         try:

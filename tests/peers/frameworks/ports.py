@@ -1,4 +1,5 @@
-"""Ports for servers that are told where to listen and do not say when they do. Standard library only."""
+"""Ports for servers that are told where to listen and do not say when they do. Standard library
+only."""
 
 from __future__ import annotations
 

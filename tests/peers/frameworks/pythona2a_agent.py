@@ -29,7 +29,9 @@ class Answering(A2AServer):
     def handle_message(self, message: Message) -> Message:
         if message.content.text == "fail":
             raise RuntimeError("the agent's code broke")
-        return Message(content=TextContent(text=f"you said {message.content.text}"), role=MessageRole.AGENT)
+        return Message(
+            content=TextContent(text=f"you said {message.content.text}"), role=MessageRole.AGENT
+        )
 
     async def stream_response(self, message: Message) -> AsyncIterator[str]:
         for word in ("you", "said", message.content.text):
@@ -53,7 +55,9 @@ def main() -> None:
         skills=[AgentSkill(name="answer", description="answers a message", tags=["test"])],
     )
     agent = Answering(card)
-    server = make_server("127.0.0.1", 0, create_flask_app(agent), threaded=True, request_handler=Quiet)
+    server = make_server(
+        "127.0.0.1", 0, create_flask_app(agent), threaded=True, request_handler=Quiet
+    )
     card.url = f"http://127.0.0.1:{server.server_port}"
     print(json.dumps({"http": server.server_port}), flush=True)
     sys.stdout = sys.stderr  # its streams print what they do

@@ -22,9 +22,15 @@ async def talk(log: Log, base_url: str) -> None:
     await log.call("ask", asyncio.to_thread(client.ask, "hello"))
     client.endpoint_url = base_url  # `ask` leaves the last one that it tried
     await log.call("send", client.send_task_async(task("hello")))
-    await log.call("get", asyncio.to_thread(client.get_task, "00000000-0000-4000-8000-0000000000aa"))
-    await log.call("cancel", asyncio.to_thread(client.cancel_task, "00000000-0000-4000-8000-0000000000aa"))
-    await log.call("get", asyncio.to_thread(client.get_task, "00000000-0000-4000-8000-0000000000bb"))
+    await log.call(
+        "get", asyncio.to_thread(client.get_task, "00000000-0000-4000-8000-0000000000aa")
+    )
+    await log.call(
+        "cancel", asyncio.to_thread(client.cancel_task, "00000000-0000-4000-8000-0000000000aa")
+    )
+    await log.call(
+        "get", asyncio.to_thread(client.get_task, "00000000-0000-4000-8000-0000000000bb")
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Serves an agent of a framework on a port of its own; imports the standard library and uvicorn only."""
+"""Serves an agent of a framework on a port of its own; imports the standard library and uvicorn
+only."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import uvicorn
 
 
 def serve(make: Callable[[int], Any]) -> None:
-    """Serve the application that `make` returns for a port, until stdin closes; print `{"http": port}` before."""
+    """Serve the application that `make` returns for a port, until stdin closes; print
+    `{"http": port}` before."""
     listener = socket.create_server(("127.0.0.1", 0))
     application = make(listener.getsockname()[1])
     asyncio.run(_serve(application, listener))

@@ -1,4 +1,5 @@
-"""The numbered agent on the wire: JSON-RPC, REST and gRPC as the 1.1 draft has them, long polls and preconditions too.
+"""The numbered agent on the wire: JSON-RPC, REST and gRPC as the 1.1 draft has them, long polls and
+preconditions too.
 
 Prints its ports as JSON and serves until its stdin closes.
 """
@@ -39,7 +40,13 @@ def card(base: str, grpc_port: int) -> Json:
     skill = {"id": "count", "name": "count", "description": "counts its changes", "tags": ["test"]}
     modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
     about = {"name": "numbered agent", "description": "numbers what it changes", "version": "1.0.0"}
-    return {**about, **modes, "supportedInterfaces": interfaces, "capabilities": {"streaming": True}, "skills": [skill]}
+    return {
+        **about,
+        **modes,
+        "supportedInterfaces": interfaces,
+        "capabilities": {"streaming": True},
+        "skills": [skill],
+    }
 
 
 class Http:
@@ -69,7 +76,9 @@ class Http:
                 answer["result"] = await self._agent.send(params)
             else:
                 current = params.get("currentGeneration")
-                answer["result"] = await self._agent.get(params["id"], None if current is None else int(current))
+                answer["result"] = await self._agent.get(
+                    params["id"], None if current is None else int(current)
+                )
         except Mismatch as error:
             answer["error"] = {"code": -32010, "message": str(error), "data": [info(error)]}
         except KeyError as error:
@@ -92,7 +101,11 @@ class Http:
         """`/tasks/{id}`."""
         current = request.query.get("currentGeneration")
         try:
-            return rest(await self._agent.get(request.match_info["id"], None if current is None else int(current)))
+            return rest(
+                await self._agent.get(
+                    request.match_info["id"], None if current is None else int(current)
+                )
+            )
         except KeyError as error:
             return refused(404, "NOT_FOUND", error)
 
@@ -105,13 +118,20 @@ def rest(body: Json, status: int = 200) -> web.Response:
 def refused(status: int, name: str, error: Exception) -> web.Response:
     """A REST error."""
     said = "no such task" if isinstance(error, KeyError) else str(error)
-    return rest({"error": {"code": status, "status": name, "message": said, "details": [info(error)]}}, status)
+    return rest(
+        {"error": {"code": status, "status": name, "message": said, "details": [info(error)]}},
+        status,
+    )
 
 
-async def sse(request: web.Request, events: AsyncIterator[Json], envelope: Json | None) -> web.StreamResponse:
+async def sse(
+    request: web.Request, events: AsyncIterator[Json], envelope: Json | None
+) -> web.StreamResponse:
     """A stream of events; what is refused is refused before it begins."""
     first = await anext(events)
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+    )
     await response.prepare(request)
 
     async def tell(event: Json) -> None:
@@ -152,7 +172,9 @@ class Grpc(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the 
     async def send(self, request: bytes, context: Any) -> bytes:
         """A task."""
         try:
-            return written("SendMessageResponse", await self._agent.send(read("SendMessageRequest", request)))
+            return written(
+                "SendMessageResponse", await self._agent.send(read("SendMessageRequest", request))
+            )
         except (Mismatch, KeyError) as error:
             await abort(context, error)
             raise
@@ -181,7 +203,9 @@ def written(name: str, value: Json) -> bytes:
 async def abort(context: Any, error: Exception) -> None:
     """A status with its ErrorInfo."""
     told = info(error)
-    detail: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=told["reason"], domain=told["domain"])
+    detail: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+        reason=told["reason"], domain=told["domain"]
+    )
     detail.metadata.update(told.get("metadata", {}))
     mismatch = isinstance(error, Mismatch)
     code = grpc.StatusCode.ABORTED if mismatch else grpc.StatusCode.NOT_FOUND

@@ -1,4 +1,5 @@
-"""A client that knows generations: reads the task again after a gap, polls for changes, sets preconditions.
+"""A client that knows generations: reads the task again after a gap, polls for changes, sets
+preconditions.
 
 Prints what it saw as JSON lines, as all clients of these tests do (`support_peers`).
 """
@@ -79,7 +80,9 @@ class JsonRpc(OverHttp):
             yield event["result"]
 
     async def _one(self, method: str, params: Json) -> Json:
-        async with self._http.post(self._base + "/rpc", json=self._call(method, params)) as response:
+        async with self._http.post(
+            self._base + "/rpc", json=self._call(method, params)
+        ) as response:
             answer = await response.json()
         if "error" in answer:
             raise Refused(answer["error"]["data"][0]["reason"])
@@ -135,17 +138,23 @@ class Grpc(Way):
 
     async def _one(self, method: str, request: bytes, answer: str) -> Json:
         try:
-            data = await self._channel.unary_unary(self._method(method))(request, metadata=self._metadata)
+            data = await self._channel.unary_unary(self._method(method))(
+                request, metadata=self._metadata
+            )
         except grpc.aio.AioRpcError as error:
             raise Refused(error.code().name) from None
         return read(answer, data)
 
     async def send(self, params: Json) -> Json:
-        return await self._one("SendMessage", written("SendMessageRequest", params), "SendMessageResponse")
+        return await self._one(
+            "SendMessage", written("SendMessageRequest", params), "SendMessageResponse"
+        )
 
     async def get(self, task_id: str, current: int | None = None) -> Json:
         more = {} if current is None else {"currentGeneration": str(current)}
-        return await self._one("GetTask", written("GetTaskRequest", {"id": task_id, **more}), "Task")
+        return await self._one(
+            "GetTask", written("GetTaskRequest", {"id": task_id, **more}), "Task"
+        )
 
     async def close(self) -> None:
         await self._channel.close()
@@ -185,7 +194,8 @@ async def gap(way: Way) -> AsyncIterator[Json]:
 
 
 async def poll(way: Way) -> AsyncIterator[Json]:
-    """Long polls: two that are held until there is news, one that comes back with what the client has."""
+    """Long polls: two that are held until there is news, one that comes back with what the client
+    has."""
     answer = await way.send(message("last=3 pause=0.1 polled", returnImmediately=True))
     yield answer
     task_id, known = answer["task"]["id"], int(answer["task"]["generation"])
@@ -223,7 +233,12 @@ async def main() -> None:
     )
     for name in options.scenarios.split(","):
         async for event in SCENARIOS[name](way):
-            print(json.dumps({"scenario": name, "stream": "all", "at": time.time_ns(), "event": event}), flush=True)
+            print(
+                json.dumps(
+                    {"scenario": name, "stream": "all", "at": time.time_ns(), "event": event}
+                ),
+                flush=True,
+            )
     await way.close()
 
 

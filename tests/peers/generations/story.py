@@ -1,8 +1,8 @@
 """A task that counts its changes: what the numbered agent says, whatever the binding
 (manual/protocol.md "Generations").
 
-The client's message says what is to happen: `last=6 drop=4 read=5` plays six changes, does not tell the fourth one to
-any stream, and after the fifth waits until somebody has read the task.
+The client's message says what is to happen: `last=6 drop=4 read=5` plays six changes, does not tell
+the fourth one to any stream, and after the fifth waits until somebody has read the task.
 """
 
 from __future__ import annotations
@@ -65,19 +65,30 @@ class Task:
         status: Json = {"state": f"TASK_STATE_{self.state}"}
         if self.state == "INPUT_REQUIRED":
             parts = [{"text": "which one?"}]
-            status["message"] = {"messageId": f"q{self.generation}-{self.id}", "role": "ROLE_AGENT", "parts": parts}
+            status["message"] = {
+                "messageId": f"q{self.generation}-{self.id}",
+                "role": "ROLE_AGENT",
+                "parts": parts,
+            }
         return status
 
     async def change(self, state: str = "") -> Json:
         """The next change, into a state or else an artifact; its event."""
         async with self.changed:
             self.generation += 1
-            about = {"taskId": self.id, "contextId": self.context, "generation": str(self.generation)}
+            about = {
+                "taskId": self.id,
+                "contextId": self.context,
+                "generation": str(self.generation),
+            }
             self.changed.notify_all()
             if state:
                 self.state = state
                 return {"statusUpdate": about | {"status": self.status()}}
-            artifact = {"artifactId": f"a{self.generation}", "parts": [{"text": f"change {self.generation}"}]}
+            artifact = {
+                "artifactId": f"a{self.generation}",
+                "parts": [{"text": f"change {self.generation}"}],
+            }
             self.artifacts.append(artifact)
             return {"artifactUpdate": about | {"artifact": artifact, "lastChunk": True}}
 
@@ -89,7 +100,13 @@ class Task:
                 async with asyncio.timeout(PATIENCE), self.changed:
                     await self.changed.wait_for(lambda: self.generation in self.polls)
             await asyncio.sleep(plan.pause)
-            state = "WORKING" if number == first + 1 else plan.ends if number == first + plan.last - 1 else ""
+            state = (
+                "WORKING"
+                if number == first + 1
+                else plan.ends
+                if number == first + plan.last - 1
+                else ""
+            )
             event = await self.change(state)
             if number not in plan.drop:
                 yield number, event
@@ -103,7 +120,8 @@ class Agent:
     """All tasks."""
 
     def __init__(self, hold: float) -> None:
-        """`hold`: seconds after which a long poll is answered with what the client knows already."""
+        """`hold`: seconds after which a long poll is answered with what the client knows
+        already."""
         self._hold = hold
         self._tasks: dict[str, Task] = {}
         self._running: set[asyncio.Task[None]] = set()

@@ -1,7 +1,8 @@
-"""A live agent by grpc.aio: it plays the part of the agent in a story, and knows what it has received and when.
+"""A live agent by grpc.aio: it plays the part of the agent in a story, and knows what it has
+received and when.
 
-A client names the story in the metadata `x-story`. All that the agent reads is noted at once, so that a client can wait
-for the receipt of one message before it sends the next.
+A client names the story in the metadata `x-story`. All that the agent reads is noted at once, so
+that a client can wait for the receipt of one message before it sends the next.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ Part = Callable[[Call], Awaitable[None]]
 
 
 class LiveAgent:
-    """The server. `parts` are by the name of their story; of `tasks` it knows what a story has put there."""
+    """The server. `parts` are by the name of their story; of `tasks` it knows what a story has put
+    there."""
 
     def __init__(self, parts: dict[str, tuple[Family, Part]], card: Json) -> None:
         self._parts = parts
@@ -94,7 +96,9 @@ class LiveAgent:
             "GetTask": grpc.unary_unary_rpc_method_handler(self._get),
             "GetExtendedAgentCard": grpc.unary_unary_rpc_method_handler(self._tell_card),
         }
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, handlers),)
+        )
 
     async def start(self) -> str:
         """Listen on a free port of loopback; the address."""
@@ -108,7 +112,7 @@ class LiveAgent:
         """End it, and what is open still."""
         await self._server.stop(None)
 
-    # --- receipts -----------------------------------------------------------------------------------------------
+    # --- receipts
 
     def note(self, data: bytes) -> None:
         """A message has come."""
@@ -126,7 +130,7 @@ class LiveAgent:
         """Something that parts and clients tell one another beside the wire."""
         return self._signals.setdefault(name, asyncio.Event())
 
-    # --- methods ------------------------------------------------------------------------------------------------
+    # --- methods
 
     async def _live(self, _requests: object, context: Any) -> None:
         await self._play(context, "")
@@ -140,7 +144,9 @@ class LiveAgent:
         self._streams[story] = number + 1
         family, part = self._parts[story]
         call = Call(self, context, family, number)
-        with contextlib.suppress(Ended):  # the client has left its side, and this part had nothing more to tell
+        with contextlib.suppress(
+            Ended
+        ):  # the client has left its side, and this part had nothing more to tell
             await part(call)
 
     async def _get(self, request: bytes, context: Any) -> bytes:

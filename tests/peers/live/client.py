@@ -1,6 +1,7 @@
 """A live client by grpc.aio: it sends a message when it wants to, and knows that the agent has it.
 
-`say` returns when the agent has the message: had anything on the way kept it until more came, it would wait in vain.
+`say` returns when the agent has the message: had anything on the way kept it until more came, it
+would wait in vain.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ class LiveClient:
 
     def __init__(self, address: str, agent: LiveAgent, version: str = "1.0") -> None:
         self._version = version
-        self._channel = aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self._channel = aio.insecure_channel(
+            address, options=[("grpc.use_local_subchannel_pool", 1)]
+        )
         self.agent = agent
         self.transcript: list[list[Any]] = []
-        """Of each stream, in order of opening, what was heard and with what it ended; of each look at a task too."""
+        """Of each stream, in order of opening, what was heard and with what it ended; of each look
+        at a task too."""
 
     async def ready(self) -> None:
         """Wait until it is connected."""
@@ -40,12 +44,19 @@ class LiveClient:
         await self._channel.close()
 
     def live(
-        self, story: str, family: Family = BIDI, method: str = "SendLiveMessage", *, gzip: bool = False
+        self,
+        story: str,
+        family: Family = BIDI,
+        method: str = "SendLiveMessage",
+        *,
+        gzip: bool = False,
     ) -> LiveStream:
         """Open a live stream."""
         call = self._channel.stream_stream(f"/{SERVICE}/{method}")
         packed = grpc.Compression.Gzip if gzip else None
-        return self._noted(LiveStream(call(metadata=self._metadata(story), compression=packed), family, self.agent))
+        return self._noted(
+            LiveStream(call(metadata=self._metadata(story), compression=packed), family, self.agent)
+        )
 
     def subscribe(self, story: str, task_id: str) -> LiveStream:
         """Open a subscription."""
@@ -69,7 +80,11 @@ class LiveClient:
         return stream
 
     def _metadata(self, story: str) -> tuple[tuple[str, str], ...]:
-        return (("a2a-version", self._version), ("authorization", "Bearer live-client-token"), (STORY, story))
+        return (
+            ("a2a-version", self._version),
+            ("authorization", "Bearer live-client-token"),
+            (STORY, story),
+        )
 
     async def _unary(self, method: str, story: str, data: bytes) -> bytes:
         call = self._channel.unary_unary(f"/{SERVICE}/{method}")

@@ -1,7 +1,7 @@
 """Live conversations in which one side does something wrong; what must be found stands beside each.
 
-`at` says where: which exchange of the story (0 for its first), and which of its frames by direction and number
-(`<2`: the agent's third; `-`: the exchange as a whole).
+`at` says where: which exchange of the story (0 for its first), and which of its frames by direction
+and number (`<2`: the agent's third; `-`: the exchange as a whole).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def _simple(client: LiveClient, story: str) -> None:
     await stream.hear_out()
 
 
-# --- the agent ----------------------------------------------------------------------------------------------------
+# --- the agent
 
 
 async def lingering_agent(call: Call) -> None:
@@ -100,7 +100,9 @@ async def talkative_agent(call: Call) -> None:
     """Answers with two messages."""
     await call.read()
     work = Work()
-    await call.tell(*({"message": {**work.reply(text), "taskId": ""}} for text in ("it is four", "or five")))
+    await call.tell(
+        *({"message": {**work.reply(text), "taskId": ""}} for text in ("it is four", "or five"))
+    )
 
 
 async def over_refused_agent(call: Call) -> None:
@@ -233,7 +235,7 @@ async def deaf(client: LiveClient) -> None:
     await stream.hear_out()
 
 
-# --- the client ---------------------------------------------------------------------------------------------------
+# --- the client
 
 
 async def asking_agent(call: Call) -> None:
@@ -245,7 +247,9 @@ async def asking_agent(call: Call) -> None:
     await done(call, work)
 
 
-async def _answers(client: LiveClient, story: str, answer: Json, configuration: Json | None = None) -> None:
+async def _answers(
+    client: LiveClient, story: str, answer: Json, configuration: Json | None = None
+) -> None:
     stream = client.live(story)
     await stream.say(send("deploy it", configuration=configuration))
     heard = await stream.hears(3)
@@ -319,7 +323,12 @@ FAULTS = [
     Story("early", _with("early"), early_agent, finds=[Found("A2A-LIVE-020", 0, "-")]),
     Story("breaking", _with("breaking"), breaking_agent, finds=[Found("A2A-STREAM-022", 0, "<2")]),
     Story("mixing", _with("mixing"), mixing_agent, finds=[Found("A2A-STREAM-003", 0, "<2")]),
-    Story("late", _with("late"), late_agent, finds=[Found("A2A-LIVE-006", 0, "<3"), Found("A2A-STATE-013", 0, "<3")]),
+    Story(
+        "late",
+        _with("late"),
+        late_agent,
+        finds=[Found("A2A-LIVE-006", 0, "<3"), Found("A2A-STATE-013", 0, "<3")],
+    ),
     Story("updates", _with("updates"), updates_agent, finds=[Found("A2A-LIVE-010", 0, "<0")]),
     Story("talkative", _with("talkative"), talkative_agent, finds=[Found("A2A-LIVE-011", 0, "<1")]),
     Story("over-refused", over_refused, over_refused_agent, finds=[Found("A2A-LIVE-012", 1, "<0")]),

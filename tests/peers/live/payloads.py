@@ -1,7 +1,8 @@
 """The three payloads of SendLiveMessage as dicts and bytes, and the objects in them
 (manual/protocol.md "Live proposals").
 
-Classes come from the private pools of `a2a_proto`, so that no stubs are generated and the pool of the SDK stays free.
+Classes come from the private pools of `a2a_proto`, so that no stubs are generated and the pool of
+the SDK stays free.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ class Work:
 
     def task(self) -> Json:
         """All of it."""
-        whole = [{"artifactId": self.artifact_id, "name": "result", "parts": self.parts}] if self.parts else []
+        whole = (
+            [{"artifactId": self.artifact_id, "name": "result", "parts": self.parts}]
+            if self.parts
+            else []
+        )
         made: Json = {"id": self.id, "contextId": self.context, "status": self._status("")}
         number = {"generation": str(self.generation)} if self.generation else {}
         return {"task": made | ({"artifacts": whole} if whole else {}) | number}
@@ -117,7 +122,9 @@ class Work:
         self.parts.append({"text": text})
         artifact = {"artifactId": self.artifact_id, "name": "result", "parts": [{"text": text}]}
         flags = {name: True for name, on in (("append", append), ("lastChunk", last)) if on}
-        return self.counted({"artifactUpdate": {**self.ids, "artifact": artifact, **flags, **members}})
+        return self.counted(
+            {"artifactUpdate": {**self.ids, "artifact": artifact, **flags, **members}}
+        )
 
 
 def card(**capabilities: bool) -> Json:
@@ -132,5 +139,7 @@ def card(**capabilities: bool) -> Json:
         "securityRequirements": [{"schemes": {"token": {}}}],
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
-        "skills": [{"id": "live", "name": "Live", "description": "Asks in between", "tags": ["live"]}],
+        "skills": [
+            {"id": "live", "name": "Live", "description": "Asks in between", "tags": ["live"]}
+        ],
     }

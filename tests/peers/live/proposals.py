@@ -1,4 +1,5 @@
-"""The two other proposals behind the path of SendLiveMessage: one with media beside messages, one with uplinks."""
+"""The two other proposals behind the path of SendLiveMessage: one with media beside messages, one
+with uplinks."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def sound(first: int, count: int) -> list[Json]:
     return [media("START"), *pieces, media("STOP", first + count)]
 
 
-# --- media --------------------------------------------------------------------------------------------------------
+# --- media
 
 
 def _event(event: Json) -> Json:
@@ -49,13 +50,19 @@ async def talk_agent(call: Call) -> None:
     await call.tell(*begun[:4])
     await call.read()
     await call.tell(media("STOP", 4))
-    await call.tell(_event(work.chunk("what you said", last=True)), _event(work.status("COMPLETED", "bye")))
+    await call.tell(
+        _event(work.chunk("what you said", last=True)), _event(work.status("COMPLETED", "bye"))
+    )
 
 
 async def talk(client: LiveClient) -> None:
     """The client speaks, then cuts in."""
     stream = client.live("talk", MEDIA)
-    offer = {"modalities": [{"mediaType": SOUND, "direction": "DIRECTIONALITY_SENDRECV", "sampleRates": [16000]}]}
+    offer = {
+        "modalities": [
+            {"mediaType": SOUND, "direction": "DIRECTIONALITY_SENDRECV", "sampleRates": [16000]}
+        ]
+    }
     await stream.say({"message": send("let us talk", configuration={"liveSession": offer})})
     await stream.hears(2)
     for piece in sound(1, 5):
@@ -75,7 +82,9 @@ async def gap_agent(call: Call) -> None:
     await call.read()
     work = Work()
     begun = sound(1, 6)
-    await call.tell(_event(work.task()), *begun[:3], *begun[4:], _event(work.status("COMPLETED", "bye")))
+    await call.tell(
+        _event(work.task()), *begun[:3], *begun[4:], _event(work.status("COMPLETED", "bye"))
+    )
 
 
 async def gap(client: LiveClient) -> None:
@@ -100,7 +109,7 @@ async def mixed(client: LiveClient) -> None:
     await stream.bytes_out()
 
 
-# --- uplinks ------------------------------------------------------------------------------------------------------
+# --- uplinks
 
 
 async def uplink_agent(call: Call) -> None:
@@ -112,7 +121,9 @@ async def uplink_agent(call: Call) -> None:
         work.generation = 1
         await call.tell(work.task())
         said = say("what shall I read?", **work.ids) | {"role": "ROLE_AGENT"}
-        await call.tell(work.status("WORKING"), work.counted({"messageUpdate": {**work.ids, "message": said}}))
+        await call.tell(
+            work.status("WORKING"), work.counted({"messageUpdate": {**work.ids, "message": said}})
+        )
         await agent.signal("uplink: read").wait()
         await call.tell(work.chunk("read", last=True), work.status("COMPLETED", "done"))
         return

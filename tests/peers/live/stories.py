@@ -1,6 +1,7 @@
 """Live conversations as they should be: no rule has anything to say of them.
 
-Every `say` waits until the agent has the message, so a story that comes to its end shows that nothing was kept back.
+Every `say` waits until the agent has the message, so a story that comes to its end shows that
+nothing was kept back.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MANY = 10_000
 def states(events: list[Json]) -> list[str]:
     """Those that events tell, in order."""
     held = [next(iter(event.values())) for event in events]
-    return [each["status"]["state"].removeprefix("TASK_STATE_") for each in held if "status" in each]
+    return [
+        each["status"]["state"].removeprefix("TASK_STATE_") for each in held if "status" in each
+    ]
 
 
 async def finished(stream: LiveStream) -> list[Json]:
@@ -42,13 +45,17 @@ async def begin(call: Call) -> Work:
 
 async def done(call: Call, work: Work, text: str = "done") -> None:
     """The result, and the end."""
-    await call.tell(work.chunk("half, "), work.chunk("whole", last=True), work.status("COMPLETED", text))
+    await call.tell(
+        work.chunk("half, "), work.chunk("whole", last=True), work.status("COMPLETED", text)
+    )
 
 
-# --- the approval loop --------------------------------------------------------------------------------------------
+# --- the approval loop
 
 
-async def _approves(client: LiveClient, story: str, *, closes: bool = False, ids: bool = False) -> None:
+async def _approves(
+    client: LiveClient, story: str, *, closes: bool = False, ids: bool = False
+) -> None:
     stream = client.live(story)
     await stream.say(send("deploy it"))
     heard = await stream.hears(3)
@@ -102,7 +109,7 @@ async def configured(client: LiveClient) -> None:
     await finished(stream)
 
 
-# --- reconnecting -------------------------------------------------------------------------------------------------
+# --- reconnecting
 
 
 async def lost_agent(call: Call) -> None:
@@ -162,7 +169,7 @@ async def over(client: LiveClient) -> None:
     assert states(await finished(again)) == ["COMPLETED"]
 
 
-# --- several streams ----------------------------------------------------------------------------------------------
+# --- several streams
 
 
 async def refused_agent(call: Call) -> None:
@@ -203,7 +210,9 @@ async def shared_agent(call: Call) -> None:
     both = [*agent.calls["shared"], call]
     await _to_all(both, work.status("INPUT_REQUIRED", "which region?"))
     await call.read()
-    await _to_all(both, work.status("WORKING"), work.chunk("half, "), work.chunk("whole", last=True))
+    await _to_all(
+        both, work.status("WORKING"), work.chunk("half, "), work.chunk("whole", last=True)
+    )
     await _to_all(both, work.status("COMPLETED", "done"))
     over_now.set()
 
@@ -240,7 +249,9 @@ async def watcher_agent(call: Call) -> None:
     work = call.agent.tasks["watched"]
     await call.tell(work.task())
     both = [*call.agent.calls["watched"], call]
-    await _to_all(both, work.chunk("half, "), work.chunk("whole", last=True), work.status("COMPLETED", "done"))
+    await _to_all(
+        both, work.chunk("half, "), work.chunk("whole", last=True), work.status("COMPLETED", "done")
+    )
     call.agent.signal("watched: over").set()
 
 
@@ -255,7 +266,7 @@ async def watched(client: LiveClient) -> None:
     assert one == two
 
 
-# --- short ones ---------------------------------------------------------------------------------------------------
+# --- short ones
 
 
 async def answered_agent(call: Call) -> None:
@@ -391,5 +402,9 @@ STORIES = [
 ]
 LONG = Story("many", many, many_agent)
 UNDECLARED = Story(
-    "unimplemented", unimplemented, unimplemented_agent, undeclared=True, finds=[Found("A2A-LIVE-001", 0, "-")]
+    "unimplemented",
+    unimplemented,
+    unimplemented_agent,
+    undeclared=True,
+    finds=[Found("A2A-LIVE-001", 0, "-")],
 )

@@ -1,4 +1,5 @@
-"""A story: what a client and an agent say to one another on live streams, both parts beside each other."""
+"""A story: what a client and an agent say to one another on live streams, both parts beside each
+other."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Found:
     exchange: int
     """Which of the story's exchanges, from 0."""
     place: str
-    """A frame by side and number, `<2` the agent's third and `>0` the client's first; `-`: the exchange as a whole."""
+    """A frame by side and number, `<2` the agent's third and `>0` the client's first; `-`: the
+    exchange as a whole."""
     times: int = 1
 
 

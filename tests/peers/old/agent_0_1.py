@@ -1,7 +1,8 @@
-"""An agent of A2A 0.1: `tasks/*` methods, task ids made by the client, `type` in parts, artifacts numbered by `index`.
+"""An agent of A2A 0.1: `tasks/*` methods, task ids made by the client, `type` in parts, artifacts
+numbered by `index`.
 
-A stream result is `{id, status, final}` or `{id, artifact}`; the chunk flags lie inside the artifact. The card is at
-/.well-known/agent.json.
+A stream result is `{id, status, final}` or `{id, artifact}`; the chunk flags lie inside the
+artifact. The card is at /.well-known/agent.json.
 """
 
 from __future__ import annotations
@@ -33,9 +34,22 @@ class Agent:
     async def card(self, request: web.Request) -> web.Response:
         """The card of 0.1."""
         skill = {"id": "play", "name": "play", "description": "plays a behaviour", "tags": ["test"]}
-        capabilities = {"streaming": True, "pushNotifications": True, "stateTransitionHistory": False}
-        card = {"name": "0.1 agent", "description": "plays behaviours", "url": self.base + "/", "version": "0.1.0"}
-        auth = {"authentication": {"schemes": ["public"]}, "capabilities": capabilities, "skills": [skill]}
+        capabilities = {
+            "streaming": True,
+            "pushNotifications": True,
+            "stateTransitionHistory": False,
+        }
+        card = {
+            "name": "0.1 agent",
+            "description": "plays behaviours",
+            "url": self.base + "/",
+            "version": "0.1.0",
+        }
+        auth = {
+            "authentication": {"schemes": ["public"]},
+            "capabilities": capabilities,
+            "skills": [skill],
+        }
         modes = {"defaultInputModes": ["text"], "defaultOutputModes": ["text"]}
         return web.json_response({**card, **auth, **modes})
 
@@ -51,7 +65,9 @@ class Agent:
                         pass
                     return answer(rpc_id, task)
                 case "tasks/sendSubscribe":
-                    return await stream(request, self.play(self.accept(params), params["message"]), rpc_id)
+                    return await stream(
+                        request, self.play(self.accept(params), params["message"]), rpc_id
+                    )
                 case "tasks/get":
                     return answer(rpc_id, self.known(params["id"]))
                 case "tasks/cancel":
@@ -75,7 +91,11 @@ class Agent:
     def accept(self, params: Json) -> Json:
         """The task that a message belongs to, new if its id is."""
         session = params.get("sessionId") or "session-" + params["id"]
-        new: Json = {"id": params["id"], "sessionId": session, "status": {"state": "submitted", "timestamp": now()}}
+        new: Json = {
+            "id": params["id"],
+            "sessionId": session,
+            "status": {"state": "submitted", "timestamp": now()},
+        }
         task = self.tasks.setdefault(params["id"], new)
         if task["status"]["state"] in TERMINAL:
             raise RpcError(-32009, "Invalid task state", {"state": task["status"]["state"]})
@@ -129,7 +149,11 @@ class Agent:
         task["status"] = {"state": state, "timestamp": now()}
         if text:
             task["status"]["message"] = {"role": "agent", "parts": [{"type": "text", "text": text}]}
-        return {"id": task["id"], "status": task["status"], "final": state in TERMINAL or state == "input-required"}
+        return {
+            "id": task["id"],
+            "status": task["status"],
+            "final": state in TERMINAL or state == "input-required",
+        }
 
     def artifact(self, task: Json, chunk: Json) -> Json:
         """Keep the chunk, and say so."""

@@ -1,6 +1,8 @@
-"""An agent of A2A 0.2: `message/send` and `message/stream`, ids made by the agent, `kind` in everything, `final`.
+"""An agent of A2A 0.2: `message/send` and `message/stream`, ids made by the agent, `kind` in
+everything, `final`.
 
-The card is at /.well-known/agent.json; push configurations know `set` and `get` only, as before 0.2.5.
+The card is at /.well-known/agent.json; push configurations know `set` and `get` only, as before
+0.2.5.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ class Agent:
         """The card of 0.2."""
         skill = {"id": "play", "name": "play", "description": "plays a behaviour", "tags": ["test"]}
         capabilities = {"streaming": True, "pushNotifications": True}
-        card = {"name": "0.2 agent", "description": "plays behaviours", "url": self.base + "/", "version": "0.2.0"}
+        card = {
+            "name": "0.2 agent",
+            "description": "plays behaviours",
+            "url": self.base + "/",
+            "version": "0.2.0",
+        }
         modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
         return web.json_response({**card, "capabilities": capabilities, "skills": [skill], **modes})
 
@@ -43,7 +50,11 @@ class Agent:
                 case "message/send":
                     return answer(rpc_id, await self.send(params["message"]))
                 case "message/stream":
-                    return await stream(request, self.play(self.accept(params["message"]), params["message"]), rpc_id)
+                    return await stream(
+                        request,
+                        self.play(self.accept(params["message"]), params["message"]),
+                        rpc_id,
+                    )
                 case "tasks/resubscribe":
                     return await stream(request, self.watch(self.known(params["id"])), rpc_id)
                 case "tasks/get":
@@ -102,7 +113,8 @@ class Agent:
             yield result
 
     async def play(self, task: Json, message: Json) -> AsyncIterator[Json]:
-        """Play the message's behaviour, yielding what a stream would say, and telling those who watch."""
+        """Play the message's behaviour, yielding what a stream would say, and telling those who
+        watch."""
         following_up = task["status"]["state"] == "input-required"
         steps = behaviours.steps_for(message["parts"][0]["text"], following_up)
         if not any(isinstance(step, behaviours.Answer) for step in steps):
@@ -147,7 +159,13 @@ class Agent:
     def says(self, text: str, **ids: str) -> Json:
         """A message of the agent."""
         parts = [{"kind": "text", "text": text}]
-        return {"kind": "message", "role": "agent", "messageId": str(uuid.uuid4()), "parts": parts, **ids}
+        return {
+            "kind": "message",
+            "role": "agent",
+            "messageId": str(uuid.uuid4()),
+            "parts": parts,
+            **ids,
+        }
 
     def update(self, task: Json, kind: str, **members: object) -> Json:
         """An event of a task."""
@@ -157,7 +175,9 @@ class Agent:
         """Move the task, and say so."""
         task["status"] = {"state": state, "timestamp": now()}
         if text:
-            task["status"]["message"] = self.says(text, taskId=task["id"], contextId=task["contextId"])
+            task["status"]["message"] = self.says(
+                text, taskId=task["id"], contextId=task["contextId"]
+            )
         final = state in TERMINAL or state == "input-required"
         return self.update(task, "status-update", status=task["status"], final=final)
 

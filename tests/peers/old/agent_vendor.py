@@ -1,8 +1,8 @@
 """An agent of the vendor dialect: POST /api/v1/a2a/{agent_id} with x-api-key.
 
-Frames are `{id, status{state, message, progress}, final}`. No `kind`, no Task and no artifact: the first frame is a
-status-update, the output is the text of the last status, and contextId stands on the last frame only. The text `error`
-ends in a JSON-RPC error -32000 in mid-stream.
+Frames are `{id, status{state, message, progress}, final}`. No `kind`, no Task and no artifact: the
+first frame is a status-update, the output is the text of the last status, and contextId stands on
+the last frame only. The text `error` ends in a JSON-RPC error -32000 in mid-stream.
 """
 
 from __future__ import annotations
@@ -25,15 +25,20 @@ def frame(task_id: str, state: str, final: bool = False, **more: object) -> Json
 
 
 async def play(text: str) -> AsyncIterator[Json]:
-    """Progress by steps, then the answer, or an error in mid-stream; `slow` pauses 200 ms before each step."""
+    """Progress by steps, then the answer, or an error in mid-stream; `slow` pauses 200 ms before
+    each step."""
     task_id = str(uuid.uuid4())
     yield frame(task_id, "submitted")
     for number, name in enumerate(STEPS, start=1):
         if text == "slow":
             await asyncio.sleep(0.2)
         if text == "error" and number == 3:
-            raise RpcError(-32000, "Agent execution failed", {"taskId": task_id, "details": "the tool broke"})
-        yield frame(task_id, "working", progress={"current": number, "total": len(STEPS), "message": name})
+            raise RpcError(
+                -32000, "Agent execution failed", {"taskId": task_id, "details": "the tool broke"}
+            )
+        yield frame(
+            task_id, "working", progress={"current": number, "total": len(STEPS), "message": name}
+        )
     said = {"role": "agent", "parts": [{"type": "text", "text": f"you said {text}"}]}
     yield {**frame(task_id, "completed", final=True, message=said), "contextId": str(uuid.uuid4())}
 

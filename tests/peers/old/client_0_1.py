@@ -22,7 +22,12 @@ def artifact(one: Json) -> kit.Event:
 
 def task(one: Json) -> kit.Event:
     """A task snapshot."""
-    shown = {"kind": "task", "task": one["id"], "context": one.get("sessionId"), **status_shown(one["status"])}
+    shown = {
+        "kind": "task",
+        "task": one["id"],
+        "context": one.get("sessionId"),
+        **status_shown(one["status"]),
+    }
     return {**shown, "artifacts": [artifact(a) for a in one.get("artifacts", [])]}
 
 
@@ -30,7 +35,12 @@ def streamed(one: Json) -> kit.Event:
     """A stream result: a status or an artifact."""
     if "artifact" in one:
         return {"kind": "artifact", "task": one["id"], **artifact(one["artifact"])}
-    return {"kind": "status", "task": one["id"], **status_shown(one["status"]), "final": one.get("final", False)}
+    return {
+        "kind": "status",
+        "task": one["id"],
+        **status_shown(one["status"]),
+        "final": one.get("final", False),
+    }
 
 
 class Scenarios:
@@ -41,14 +51,23 @@ class Scenarios:
         self.rpc = Rpc(http, self.base + "/")
 
     def params(self, text: str, earlier: Json | None = None) -> Json:
-        """What `tasks/send` and `tasks/sendSubscribe` take; under the ids of an earlier message, or under new ones."""
+        """What `tasks/send` and `tasks/sendSubscribe` take; under the ids of an earlier message, or
+        under new ones."""
         message = {"role": "user", "parts": [{"type": "text", "text": text}]}
-        ids = earlier or {"id": str(uuid.uuid4()), "sessionId": str(uuid.uuid4()), "acceptedOutputModes": ["text"]}
+        ids = earlier or {
+            "id": str(uuid.uuid4()),
+            "sessionId": str(uuid.uuid4()),
+            "acceptedOutputModes": ["text"],
+        }
         return {**ids, "message": message}
 
-    async def play(self, log: kit.Transcript, params: Json, stream: str = "main", on_event: Any = None) -> None:
+    async def play(
+        self, log: kit.Transcript, params: Json, stream: str = "main", on_event: Any = None
+    ) -> None:
         """Stream the answer."""
-        await log.drain(self.rpc.stream("tasks/sendSubscribe", params), streamed, error, stream, on_event)
+        await log.drain(
+            self.rpc.stream("tasks/sendSubscribe", params), streamed, error, stream, on_event
+        )
 
     async def once(self, log: kit.Transcript, params: Json, stream: str = "main") -> None:
         """Send unary."""
@@ -63,7 +82,9 @@ class Scenarios:
         """Send, then get."""
         params = self.params("unary")
         await self.once(log, params)
-        await log.call(self.rpc.call("tasks/get", {"id": params["id"], "historyLength": 10}), task, error)
+        await log.call(
+            self.rpc.call("tasks/get", {"id": params["id"], "historyLength": 10}), task, error
+        )
 
     async def scenario_streaming(self, log: kit.Transcript) -> None:
         """States, and artifacts in chunks."""
@@ -108,7 +129,9 @@ class Scenarios:
         made = {"id": params["id"], "pushNotificationConfig": config}
         show = lambda one: {"kind": "push", **one}  # noqa: E731
         await log.call(self.rpc.call("tasks/pushNotification/set", made), show, error)
-        await log.call(self.rpc.call("tasks/pushNotification/get", {"id": params["id"]}), show, error)
+        await log.call(
+            self.rpc.call("tasks/pushNotification/get", {"id": params["id"]}), show, error
+        )
 
     async def scenario_errors(self, log: kit.Transcript) -> None:
         """Calls that the agent must refuse, unary and before the first event of a stream."""
@@ -130,7 +153,9 @@ class Scenarios:
 
     async def scenario_concurrent(self, log: kit.Transcript) -> None:
         """Eight streams at once."""
-        await asyncio.gather(*(self.play(log, self.params("paced"), f"stream-{n}") for n in range(8)))
+        await asyncio.gather(
+            *(self.play(log, self.params("paced"), f"stream-{n}") for n in range(8))
+        )
 
 
 async def main() -> None:

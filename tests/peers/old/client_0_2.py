@@ -22,15 +22,39 @@ def artifact(one: Json) -> kit.Event:
 def shown(one: Json) -> kit.Event:
     """A result, by its kind."""
     if one["kind"] == "message":
-        ids = {"task": one.get("taskId", ""), "context": one.get("contextId", ""), "message": one["messageId"]}
-        return {"kind": "message", **ids, "role": one["role"], "parts": [part_shown(p) for p in one["parts"]]}
+        ids = {
+            "task": one.get("taskId", ""),
+            "context": one.get("contextId", ""),
+            "message": one["messageId"],
+        }
+        return {
+            "kind": "message",
+            **ids,
+            "role": one["role"],
+            "parts": [part_shown(p) for p in one["parts"]],
+        }
     if one["kind"] == "task":
-        ids = {"kind": "task", "task": one["id"], "context": one["contextId"], **status_shown(one["status"])}
-        return {**ids, "artifacts": [artifact(a) for a in one["artifacts"]], "history": len(one["history"])}
+        ids = {
+            "kind": "task",
+            "task": one["id"],
+            "context": one["contextId"],
+            **status_shown(one["status"]),
+        }
+        return {
+            **ids,
+            "artifacts": [artifact(a) for a in one["artifacts"]],
+            "history": len(one["history"]),
+        }
     ids = {"task": one["taskId"], "context": one["contextId"]}
     if one["kind"] == "status-update":
         return {"kind": "status", **ids, **status_shown(one["status"]), "final": one["final"]}
-    return {"kind": "artifact", **ids, **artifact(one["artifact"]), "append": one["append"], "last": one["lastChunk"]}
+    return {
+        "kind": "artifact",
+        **ids,
+        **artifact(one["artifact"]),
+        "append": one["append"],
+        "last": one["lastChunk"],
+    }
 
 
 class Scenarios:
@@ -54,7 +78,9 @@ class Scenarios:
         self, log: kit.Transcript, params: Json, stream: str = "main", on_event: Any = None
     ) -> list[kit.Event]:
         """Stream the answer."""
-        return await log.drain(self.rpc.stream("message/stream", params), shown, error, stream, on_event)
+        return await log.drain(
+            self.rpc.stream("message/stream", params), shown, error, stream, on_event
+        )
 
     async def once(self, log: kit.Transcript, params: Json, stream: str = "main") -> Json:
         """Send unary; the result itself."""
@@ -103,7 +129,9 @@ class Scenarios:
         again = await self.once(log, self.params("input"))
         await self.once(log, self.params("green", again["id"], again["contextId"]))
 
-    async def begin(self, log: kit.Transcript, text: str) -> tuple[kit.Event, asyncio.Task[list[kit.Event]]]:
+    async def begin(
+        self, log: kit.Transcript, text: str
+    ) -> tuple[kit.Event, asyncio.Task[list[kit.Event]]]:
         """Start a stream, and wait until its agent works."""
         begun = kit.First(kit.working)
         running = asyncio.create_task(self.play(log, self.params(text), "first", begun))
@@ -134,7 +162,9 @@ class Scenarios:
         made = {"taskId": task["id"], "pushNotificationConfig": config}
         show = lambda one: {**one, "kind": "push"}  # noqa: E731
         await log.call(self.rpc.call("tasks/pushNotificationConfig/set", made), show, error)
-        await log.call(self.rpc.call("tasks/pushNotificationConfig/get", {"id": task["id"]}), show, error)
+        await log.call(
+            self.rpc.call("tasks/pushNotificationConfig/get", {"id": task["id"]}), show, error
+        )
 
     async def scenario_errors(self, log: kit.Transcript) -> None:
         """Calls that the agent must refuse, unary and before the first event of a stream."""
@@ -155,7 +185,9 @@ class Scenarios:
 
     async def scenario_concurrent(self, log: kit.Transcript) -> None:
         """Eight streams at once."""
-        await asyncio.gather(*(self.play(log, self.params("paced"), f"stream-{n}") for n in range(8)))
+        await asyncio.gather(
+            *(self.play(log, self.params("paced"), f"stream-{n}") for n in range(8))
+        )
 
 
 async def main() -> None:

@@ -15,7 +15,12 @@ KEY = "vendor-key-1"
 def streamed(one: Json) -> kit.Event:
     """A frame; `context` only where it has one."""
     progress = one["status"].get("progress")
-    shown = {"kind": "status", "task": one["id"], "context": one.get("contextId"), **status_shown(one["status"])}
+    shown = {
+        "kind": "status",
+        "task": one["id"],
+        "context": one.get("contextId"),
+        **status_shown(one["status"]),
+    }
     return {**shown, "progress": progress, "final": one["final"]}
 
 
@@ -28,8 +33,14 @@ class Scenarios:
 
     async def play(self, log: kit.Transcript, text: str, stream: str = "main") -> None:
         """Stream the answer."""
-        message = {"role": "user", "parts": [{"type": "text", "text": text}], "messageId": str(uuid.uuid4())}
-        await log.drain(self.rpc.stream("message/stream", {"message": message}), streamed, error, stream)
+        message = {
+            "role": "user",
+            "parts": [{"type": "text", "text": text}],
+            "messageId": str(uuid.uuid4()),
+        }
+        await log.drain(
+            self.rpc.stream("message/stream", {"message": message}), streamed, error, stream
+        )
 
     async def scenario_streaming(self, log: kit.Transcript) -> None:
         """Progress, then the answer on the last frame."""
@@ -46,9 +57,13 @@ class Scenarios:
     async def scenario_errors(self, log: kit.Transcript) -> None:
         """No key, no Accept, no such method."""
         for headers in ({}, {"x-api-key": KEY}):
-            async with self.http.post(self.url, json={"method": "message/stream"}, headers=headers) as response:
+            async with self.http.post(
+                self.url, json={"method": "message/stream"}, headers=headers
+            ) as response:
                 log.add({"kind": "http", "status": response.status, "body": await response.text()})
-        call = Rpc(self.http, self.url, {"x-api-key": KEY, "Accept": EVENT_STREAM}).call("message/send", {})
+        call = Rpc(self.http, self.url, {"x-api-key": KEY, "Accept": EVENT_STREAM}).call(
+            "message/send", {}
+        )
         await log.call(call, streamed, error)
 
     async def scenario_concurrent(self, log: kit.Transcript) -> None:

@@ -1,6 +1,8 @@
-"""What the agents and clients of the old dialects share: serving, SSE both ways, and JSON-RPC over aiohttp.
+"""What the agents and clients of the old dialects share: serving, SSE both ways, and JSON-RPC over
+aiohttp.
 
-The behaviours and the transcript are those of the SDK peers (`agents/behaviours.py`, `clients/kit.py`).
+The behaviours and the transcript are those of the SDK peers (`agents/behaviours.py`,
+`clients/kit.py`).
 """
 
 from __future__ import annotations
@@ -63,9 +65,16 @@ async def serve(app: web.Application, listener: socket.socket, args: Any) -> Non
     await asyncio.Event().wait()
 
 
-async def stream(request: web.Request, results: AsyncIterator[Json], rpc_id: Any) -> web.StreamResponse:
-    """Answer with one SSE frame per result, each a JSON-RPC response; an error becomes the last frame."""
-    headers = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-cache", "Connection": "keep-alive"}
+async def stream(
+    request: web.Request, results: AsyncIterator[Json], rpc_id: Any
+) -> web.StreamResponse:
+    """Answer with one SSE frame per result, each a JSON-RPC response; an error becomes the last
+    frame."""
+    headers = {
+        "Content-Type": EVENT_STREAM,
+        "Cache-Control": "no-cache",
+        "Connection": "keep-alive",
+    }
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
     try:
@@ -95,23 +104,34 @@ def refuse(rpc_id: Any, why: RpcError) -> web.Response:
 class Rpc:
     """A JSON-RPC client of one URL."""
 
-    def __init__(self, http: aiohttp.ClientSession, url: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, http: aiohttp.ClientSession, url: str, headers: dict[str, str] | None = None
+    ) -> None:
         self.http, self.url, self.headers = http, url, headers or {}
         self.numbers = itertools.count(1)
 
     def body(self, method: str, params: Json) -> Json:
         """A request object; ids are strings."""
-        return {"jsonrpc": "2.0", "id": f"req-{next(self.numbers)}", "method": method, "params": params}
+        return {
+            "jsonrpc": "2.0",
+            "id": f"req-{next(self.numbers)}",
+            "method": method,
+            "params": params,
+        }
 
     async def call(self, method: str, params: Json) -> Any:
         """The result of a unary call; raises RpcError."""
-        async with self.http.post(self.url, json=self.body(method, params), headers=self.headers) as response:
+        async with self.http.post(
+            self.url, json=self.body(method, params), headers=self.headers
+        ) as response:
             return result_of(await response.json())
 
     async def stream(self, method: str, params: Json) -> AsyncIterator[Json]:
         """The results of a streaming call, as they come; raises RpcError, also in the middle."""
         headers = {**self.headers, "Accept": EVENT_STREAM}
-        async with self.http.post(self.url, json=self.body(method, params), headers=headers) as response:
+        async with self.http.post(
+            self.url, json=self.body(method, params), headers=headers
+        ) as response:
             if response.content_type != EVENT_STREAM:
                 result_of(await response.json())
             async for data in events(response.content):
@@ -140,7 +160,13 @@ def result_of(body: Json) -> Any:
 def error(why: Exception) -> kit.Event:
     """What went wrong, as an event."""
     if isinstance(why, RpcError):
-        return {"kind": "error", "type": "RpcError", "code": str(why.code), "message": why.message, "data": why.data}
+        return {
+            "kind": "error",
+            "type": "RpcError",
+            "code": str(why.code),
+            "message": why.message,
+            "data": why.data,
+        }
     return {"kind": "error", "type": type(why).__name__, "code": None, "message": str(why)}
 
 

@@ -1,4 +1,5 @@
-"""Sign a card with a Python SDK 1.x: JSON with `card`, `key` and `header` on stdin, the signed card on stdout."""
+"""Sign a card with a Python SDK 1.x: JSON with `card`, `key` and `header` on stdin, the signed card
+on stdout."""
 
 import json
 import sys

@@ -1,7 +1,8 @@
-"""An agent that talks over stdin and stdout as manual/protocol.md "Stdio" has it; `agent.py MANNER [RECEIVED]`.
+"""An agent that talks over stdin and stdout as manual/protocol.md "Stdio" has it;
+`agent.py MANNER [RECEIVED]`.
 
-MANNER says how it writes, logs and ends. What it reads it appends to the file RECEIVED. Standard library only, nothing
-of this project.
+MANNER says how it writes, logs and ends. What it reads it appends to the file RECEIVED. Standard
+library only, nothing of this project.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from collections.abc import Iterator
 from typing import Any
 
 MANNER = sys.argv[1]
-RECEIVED = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if len(sys.argv) > 2 else -1
+RECEIVED = (
+    os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if len(sys.argv) > 2 else -1
+)
 
 
 def frame(content: dict[str, Any]) -> bytes:
@@ -58,11 +61,21 @@ def send(*contents: dict[str, Any]) -> None:
 
 
 def task(number: int, state: str) -> dict[str, Any]:
-    return {"id": f"task-{number}", "contextId": "ctx-1", "status": {"state": f"TASK_STATE_{state}"}}
+    return {
+        "id": f"task-{number}",
+        "contextId": "ctx-1",
+        "status": {"state": f"TASK_STATE_{state}"},
+    }
 
 
 def update(number: int, state: str) -> dict[str, Any]:
-    return {"statusUpdate": {"taskId": f"task-{number}", "contextId": "ctx-1", "status": task(0, state)["status"]}}
+    return {
+        "statusUpdate": {
+            "taskId": f"task-{number}",
+            "contextId": "ctx-1",
+            "status": task(0, state)["status"],
+        }
+    }
 
 
 def answers(call: dict[str, Any]) -> list[dict[str, Any]]:
@@ -79,18 +92,36 @@ def answers(call: dict[str, Any]) -> list[dict[str, Any]]:
                 "capabilities": {"streaming": True, "extendedAgentCard": True},
                 "defaultInputModes": ["text/plain"],
                 "defaultOutputModes": ["text/plain"],
-                "skills": [{"id": "echo", "name": "echo", "description": "says it again", "tags": ["echo"]}],
+                "skills": [
+                    {"id": "echo", "name": "echo", "description": "says it again", "tags": ["echo"]}
+                ],
             }
         ]
     text = params["message"]["parts"][0]["text"]
     if method == "SendMessage":
         parts = [{"text": text}]
-        return [{"message": {"messageId": f"a-{number}", "contextId": "ctx-1", "role": "ROLE_AGENT", "parts": parts}}]
+        return [
+            {
+                "message": {
+                    "messageId": f"a-{number}",
+                    "contextId": "ctx-1",
+                    "role": "ROLE_AGENT",
+                    "parts": parts,
+                }
+            }
+        ]
     artifact = {"artifactId": "echo", "parts": [{"text": text}]}
     return [
         {"task": task(number, "SUBMITTED")},
         update(number, "WORKING"),
-        {"artifactUpdate": {"taskId": f"task-{number}", "contextId": "ctx-1", "artifact": artifact, "lastChunk": True}},
+        {
+            "artifactUpdate": {
+                "taskId": f"task-{number}",
+                "contextId": "ctx-1",
+                "artifact": artifact,
+                "lastChunk": True,
+            }
+        },
         update(number, "COMPLETED"),
     ]
 
@@ -135,7 +166,10 @@ def main() -> None:
             os.close(1)
         if MANNER == "spews":
             while True:
-                put(frame({"jsonrpc": "2.0", "id": call["id"], "result": update(1, "WORKING")}) * 100)
+                put(
+                    frame({"jsonrpc": "2.0", "id": call["id"], "result": update(1, "WORKING")})
+                    * 100
+                )
     log(b"no more calls\n" if MANNER == "noisy" else b"")
 
 

@@ -1,8 +1,9 @@
 """A stdio agent that plays one side of a script: `scripted.py SCRIPT RECEIVED`.
 
-SCRIPT is a JSON list of [what, direction, bytes in hexadecimal]; `data`, `log`, `eof` or `reset`; direction 0 is the
-client's. Before it writes it waits for what the client writes before that. What it reads it appends to the file
-RECEIVED. It exits with 3 when stdin has ended. Standard library only, nothing of this project.
+SCRIPT is a JSON list of [what, direction, bytes in hexadecimal]; `data`, `log`, `eof` or `reset`;
+direction 0 is the client's. Before it writes it waits for what the client writes before that. What
+it reads it appends to the file RECEIVED. It exits with 3 when stdin has ended. Standard library
+only, nothing of this project.
 """
 
 from __future__ import annotations

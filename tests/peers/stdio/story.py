@@ -1,8 +1,8 @@
 """A stdio agent without a fault, and a client's side of the story that is recorded with it
 (manual/protocol.md "Stdio").
 
-    python story.py         the agent: reads calls from stdin until it is closed
-    story.tell(COMMAND)     the client: spawns COMMAND and holds the conversation of `recordings/stdio`
+    python story.py      the agent: reads calls from stdin until it is closed
+    story.tell(COMMAND)  the client: spawns COMMAND and holds the conversation of `recordings/stdio`
 
 Standard library only, nothing of this project.
 """
@@ -36,13 +36,19 @@ CARD: Json = {
     "capabilities": {"streaming": True, "extendedAgentCard": True},
     "defaultInputModes": ["text/plain"],
     "defaultOutputModes": ["text/plain"],
-    "skills": [{"id": "count", "name": "Count", "description": "Counts to three", "tags": ["numbers"]}],
+    "skills": [
+        {"id": "count", "name": "Count", "description": "Counts to three", "tags": ["numbers"]}
+    ],
 }
 _NOT_FOUND = {
     "code": -32001,
     "message": "there is no such task",
     "data": [
-        {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND", "domain": "a2a-protocol.org"}
+        {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "TASK_NOT_FOUND",
+            "domain": "a2a-protocol.org",
+        }
     ],
 }
 
@@ -65,11 +71,12 @@ def read(pipe: IO[bytes]) -> Json | None:
     return json.loads(pipe.read(length)) if length else None
 
 
-# --- the agent ----------------------------------------------------------------------------------------------------
+# --- the agent
 
 
 class Agent:
-    """Answers one call after the other; a stream that was asked to go on slowly ends with the next call."""
+    """Answers one call after the other; a stream that was asked to go on slowly ends with the next
+    call."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Json] = {}
@@ -115,7 +122,8 @@ class Agent:
         self.say(number, {"task": self.set(task, "COMPLETED")})
 
     def stream(self, number: Any, message: Json) -> None:
-        """`count`: goes on after the next call; `ask`: ends with a question, which the next message answers."""
+        """`count`: goes on after the next call; `ask`: ends with a question, which the next message
+        answers."""
         if "taskId" in message:
             self.say(number, {"task": self.set(self.tasks[message["taskId"]], "WORKING")})
             self.tell(number, message["taskId"], "COMPLETED")
@@ -135,7 +143,9 @@ class Agent:
         for index, text in enumerate(("one ", "two ", "three")):
             chunk = {"artifactId": "a-1", "name": "numbers", "parts": [{"text": text}]}
             update = {"taskId": task_id, "contextId": task["contextId"], "artifact": chunk}
-            marks = ({"append": True} if index else {}) | ({"lastChunk": True} if index == 2 else {})
+            marks = ({"append": True} if index else {}) | (
+                {"lastChunk": True} if index == 2 else {}
+            )
             self.say(number, {"artifactUpdate": update | marks})
         self.tell(number, task_id, "COMPLETED")
 
@@ -148,7 +158,10 @@ class Agent:
 
     def task(self, message: Json) -> Json:
         """A new one."""
-        task: Json = {"id": str(uuid.uuid4()), "contextId": message.get("contextId") or str(uuid.uuid4())}
+        task: Json = {
+            "id": str(uuid.uuid4()),
+            "contextId": message.get("contextId") or str(uuid.uuid4()),
+        }
         self.tasks[task["id"]] = self.set(task, "SUBMITTED")
         return task
 
@@ -157,7 +170,11 @@ class Agent:
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         task["status"] = {"state": f"TASK_STATE_{state}", "timestamp": stamp}
         if text:
-            ids = {"messageId": str(uuid.uuid4()), "taskId": task["id"], "contextId": task["contextId"]}
+            ids = {
+                "messageId": str(uuid.uuid4()),
+                "taskId": task["id"],
+                "contextId": task["contextId"],
+            }
             task["status"]["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": text}]}
         return task
 
@@ -171,7 +188,7 @@ def serve() -> None:
     print("no more calls", file=sys.stderr, flush=True)
 
 
-# --- the client ---------------------------------------------------------------------------------------------------
+# --- the client
 
 
 class Client:
@@ -191,7 +208,9 @@ class Client:
         write(self.stdin, call, **{"A2A-Version": "1.0"}, **trace)
         return self.last
 
-    def send(self, method: str, text: str, configuration: Json | None = None, **members: Any) -> int:
+    def send(
+        self, method: str, text: str, configuration: Json | None = None, **members: Any
+    ) -> int:
         """A message."""
         said = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
         more = {"configuration": configuration} if configuration is not None else {}

@@ -1,4 +1,5 @@
-"""What the processes of the system share: an agent of a2a-sdk 1.x, and a call to another one. Nobody sends traces."""
+"""What the processes of the system share: an agent of a2a-sdk 1.x, and a call to another one.
+Nobody sends traces."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ Work = Callable[[str], Awaitable[str]]
 def options() -> argparse.Namespace:
     """Return the options of an agent."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=Path, required=True, help="file that gets a line for each call")
+    parser.add_argument(
+        "--calls", type=Path, required=True, help="file that gets a line for each call"
+    )
     parser.add_argument("--next", default="", help="URL of the agent that this one asks")
     parser.add_argument("--binding", default="JSONRPC")
     parser.add_argument("--seconds", type=float, default=0.0, help="time that the work takes")
@@ -63,7 +66,9 @@ class Worker(AgentExecutor):
         await event_queue.enqueue_event(new_task_from_user_message(context.message))
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.update_status(TaskState.TASK_STATE_WORKING)
-        await updater.add_artifact([Part(text=await self._work(context.get_user_input()))], "answer")
+        await updater.add_artifact(
+            [Part(text=await self._work(context.get_user_input()))], "answer"
+        )
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -73,16 +78,23 @@ class Worker(AgentExecutor):
 
 async def serve_agent(name: str, work: Work, calls: Path) -> None:
     """Serve until stdin closes; print the ports when they listen."""
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: sys.stdin.buffer.read1() or os._exit(0))
+    asyncio.get_running_loop().add_reader(
+        sys.stdin.fileno(), lambda: sys.stdin.buffer.read1() or os._exit(0)
+    )
 
     def make(http: str, target: str) -> Made:
-        where = [("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target)]
+        where = [
+            ("JSONRPC", f"{http}/a2a/jsonrpc"),
+            ("HTTP+JSON", f"{http}/a2a/rest"),
+            ("GRPC", target),
+        ]
         card = AgentCard(
             name=name,
             description="asks on",
             version="1.0.0",
             supported_interfaces=[
-                AgentInterface(protocol_binding=binding, url=url, protocol_version="1.0") for binding, url in where
+                AgentInterface(protocol_binding=binding, url=url, protocol_version="1.0")
+                for binding, url in where
             ],
             default_input_modes=["text/plain"],
             default_output_modes=["text/plain"],
@@ -90,7 +102,9 @@ async def serve_agent(name: str, work: Work, calls: Path) -> None:
             skills=[AgentSkill(id="ask", name="ask", description="asks on", tags=["test"])],
         )
         executor = Worker(work, calls)
-        return card, DefaultRequestHandler(agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=card)
+        return card, DefaultRequestHandler(
+            agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=card
+        )
 
     await serve(make)
 

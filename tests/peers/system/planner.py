@@ -1,4 +1,5 @@
-"""The first agent of the system: it asks the broker, once two tasks are at work at the same time."""
+"""The first agent of the system: it asks the broker, once two tasks are at work at the same
+time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Call an agent by grpcio: `grpcio_client.py HOST:PORT`; see `http_client.py`.
 
-grpcio does not give the certificate to its caller, and refuses a server that does not agree on `h2`.
+grpcio does not give the certificate to its caller, and refuses a server that does not agree on
+`h2`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Fetch a URL by httpx, requests or aiohttp, and print the status, and what the library says about TLS.
+"""Fetch a URL by httpx, requests or aiohttp, and print the status, and what the library says about
+TLS.
 
-`http_client.py httpx URL`. All clients of this folder print `status: N`, `protocol: ALPN`, and the server's
-certificate (PEM).
+`http_client.py httpx URL`. All clients of this folder print `status: N`, `protocol: ALPN`, and the
+server's certificate (PEM).
 """
 
 from __future__ import annotations
@@ -45,12 +46,19 @@ def fetch_with_aiohttp(url: str) -> None:
             return started
 
     async def fetch() -> None:
-        async with aiohttp.ClientSession(trust_env=True, response_class=Answer) as session, session.get(url):
+        async with (
+            aiohttp.ClientSession(trust_env=True, response_class=Answer) as session,
+            session.get(url),
+        ):
             pass
 
     asyncio.run(fetch())
 
 
 if __name__ == "__main__":
-    fetch = {"httpx": fetch_with_httpx, "requests": fetch_with_requests, "aiohttp": fetch_with_aiohttp}[sys.argv[1]]
+    fetch = {
+        "httpx": fetch_with_httpx,
+        "requests": fetch_with_requests,
+        "aiohttp": fetch_with_aiohttp,
+    }[sys.argv[1]]
     fetch(sys.argv[2])

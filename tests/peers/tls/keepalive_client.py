@@ -1,7 +1,8 @@
-"""Send requests on kept connections by httpx or requests, with pauses, and print the number of each result.
+"""Send requests on kept connections by httpx or requests, with pauses, and print the number of each
+result.
 
-`keepalive_client.py httpx URL NUMBER EVERY SECONDS` sends NUMBER requests and waits SECONDS after each EVERY of them;
-a result is a status, or the name of an exception.
+`keepalive_client.py httpx URL NUMBER EVERY SECONDS` sends NUMBER requests and waits SECONDS after
+each EVERY of them; a result is a status, or the name of an exception.
 """
 
 from __future__ import annotations

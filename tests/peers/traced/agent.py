@@ -1,4 +1,5 @@
-"""One agent of a chain, of a2a-sdk 1.x: it asks the next one what it is asked, and answers with what that one says.
+"""One agent of a chain, of a2a-sdk 1.x: it asks the next one what it is asked, and answers with
+what that one says.
 
 Runs in the `traced` environment. Prints `{"http": port, "grpc": port}` when both listen.
 """
@@ -20,7 +21,14 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
+from a2a.types.a2a_pb2 import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    Part,
+    TaskState,
+)
 
 
 def headers_of(context: RequestContext) -> dict[str, str]:
@@ -28,7 +36,11 @@ def headers_of(context: RequestContext) -> dict[str, str]:
     state = context.call_context.state
     if "headers" in state:
         return dict(state["headers"])
-    return {key: value for key, value in state["grpc_context"].invocation_metadata() if isinstance(value, str)}
+    return {
+        key: value
+        for key, value in state["grpc_context"].invocation_metadata()
+        if isinstance(value, str)
+    }
 
 
 class Link(AgentExecutor):
@@ -58,13 +70,18 @@ class Link(AgentExecutor):
 
 def card_for(name: str, http: str, target: str) -> AgentCard:
     """All three bindings."""
-    where = [("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target)]
+    where = [
+        ("JSONRPC", f"{http}/a2a/jsonrpc"),
+        ("HTTP+JSON", f"{http}/a2a/rest"),
+        ("GRPC", target),
+    ]
     return AgentCard(
         name=name,
         description="asks on",
         version="1.0.0",
         supported_interfaces=[
-            AgentInterface(protocol_binding=binding, url=url, protocol_version="1.0") for binding, url in where
+            AgentInterface(protocol_binding=binding, url=url, protocol_version="1.0")
+            for binding, url in where
         ],
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
@@ -76,14 +93,18 @@ def card_for(name: str, http: str, target: str) -> AgentCard:
 async def main() -> None:
     """Serve until killed."""
     parser = options(__doc__ or "")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that holds stdin")
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="end with the process that holds stdin"
+    )
     args = parser.parse_args()
     watch_stdin(args)
 
     def make(http: str, target: str) -> Made:
         card = card_for(args.name, http, target)
         executor, store = Link(args), InMemoryTaskStore()
-        return card, DefaultRequestHandler(agent_executor=executor, task_store=store, agent_card=card)
+        return card, DefaultRequestHandler(
+            agent_executor=executor, task_store=store, agent_card=card
+        )
 
     await serve(make)
 

@@ -1,8 +1,9 @@
-"""What agents and client of a chain share: a call to the next agent by the SDK's client, and spans of their own.
+"""What agents and client of a chain share: a call to the next agent by the SDK's client, and spans
+of their own.
 
-How much they do for traces is told them: `none` (nothing: they drop what they were sent), `header` (they hand on the
-`traceparent` that came, without a span), `spans` (they are instrumented: spans that they send, a `traceparent` that
-names the span of the call).
+How much they do for traces is told them: `none` (nothing: they drop what they were sent), `header`
+(they hand on the `traceparent` that came, without a span), `spans` (they are instrumented: spans
+that they send, a `traceparent` that names the span of the call).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ TEXT = "which room is free tonight"
 
 
 class Next(NamedTuple):
-    """Where the next agent is: a binding as cards name it, the address below which its card lies."""
+    """Where the next agent is: a binding as cards name it, the address below which its card
+    lies."""
 
     binding: str
     base_url: str
@@ -49,15 +51,20 @@ def options(description: str) -> argparse.ArgumentParser:
     """What all of them are told on the command line."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("name", help="who this is, in the card and as service.name")
-    parser.add_argument("--book", type=Path, required=True, help="JSON: for each name the agent that it asks")
+    parser.add_argument(
+        "--book", type=Path, required=True, help="JSON: for each name the agent that it asks"
+    )
     parser.add_argument("--trace", choices=("none", "header", "spans"), default="none")
     parser.add_argument("--spans-to", metavar="URL", help="an OTLP backend, over HTTP")
-    parser.add_argument("--project", default="default", help="openinference.project.name of the spans")
+    parser.add_argument(
+        "--project", default="default", help="openinference.project.name of the spans"
+    )
     return parser
 
 
 def next_of(name: str, book: Path) -> Next | None:
-    """Whom this one asks, as the book says now: nobody knows the addresses before all have begun to listen."""
+    """Whom this one asks, as the book says now: nobody knows the addresses before all have begun to
+    listen."""
     found = json.loads(book.read_text()).get(name)
     return Next(*found) if found else None
 
@@ -103,7 +110,9 @@ def _tracer(args: argparse.Namespace) -> Tracer:
     about = {"service.name": args.name, "openinference.project.name": args.project}
     provider = TracerProvider(resource=Resource(about))
     if args.spans_to:
-        provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{args.spans_to}/v1/traces")))
+        provider.add_span_processor(
+            SimpleSpanProcessor(OTLPSpanExporter(f"{args.spans_to}/v1/traces"))
+        )
     return provider.get_tracer(args.name)
 
 
@@ -111,7 +120,9 @@ async def ask(traces: Traces, whom: Next, text: str, context_id: str = "") -> st
     """Ask the next agent, as its card says, and give its answer."""
     with traces.asking() as headers:
         async with httpx.AsyncClient(timeout=100) as http:
-            card = await A2ACardResolver(http, whom.base_url).get_agent_card(http_kwargs={"headers": headers})
+            card = await A2ACardResolver(http, whom.base_url).get_agent_card(
+                http_kwargs={"headers": headers}
+            )
             config = ClientConfig(
                 streaming=True,
                 httpx_client=http,
@@ -120,10 +131,14 @@ async def ask(traces: Traces, whom: Next, text: str, context_id: str = "") -> st
             )
             client = ClientFactory(config).create(card)
             said = Message(
-                message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)], context_id=context_id
+                message_id=str(uuid.uuid4()),
+                role=Role.ROLE_USER,
+                parts=[Part(text=text)],
+                context_id=context_id,
             )
             events = client.send_message(
-                SendMessageRequest(message=said), context=ClientCallContext(service_parameters=headers)
+                SendMessageRequest(message=said),
+                context=ClientCallContext(service_parameters=headers),
             )
             async with asyncio.timeout(100):
                 told = [get_stream_response_text(event) async for event in events]

@@ -48,14 +48,18 @@ def test_two_columns() -> None:
 def test_rows_fit_the_width(width: int) -> None:
     """Also of wide characters, long words, and nothing at all; no word gets lost."""
     said = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
-    made = [DifferenceBlock(kind, said, other, "~") for kind in BlockKind for other in (None, "", said)]
+    made = [
+        DifferenceBlock(kind, said, other, "~") for kind in BlockKind for other in (None, "", said)
+    ]
 
     told = rows(made, width)
 
     assert max(map(cell_len, told)) <= width
     assert "".join("".join(told).split()).count("anges") or width < 30
     assert "".join(
-        "".join(row.strip(" -+~|") for row in rows([DifferenceBlock(BlockKind.NOTE, said)], width)).split()
+        "".join(
+            row.strip(" -+~|") for row in rows([DifferenceBlock(BlockKind.NOTE, said)], width)
+        ).split()
     ) == "".join(said.split())
 
 
@@ -78,10 +82,18 @@ def test_an_unrelated_text_has_no_brackets() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"statusUpdate": {"status": {"state": "TASK_STATE_INPUT_REQUIRED"}}}, "status input-required"),
+        (
+            {"statusUpdate": {"status": {"state": "TASK_STATE_INPUT_REQUIRED"}}},
+            "status input-required",
+        ),
         ({"task": {"status": {"state": "TASK_STATE_WORKING"}}}, "task working"),
         (
-            {"artifactUpdate": {"artifact": {"name": "plan", "parts": [{"text": "a\n"}]}, "append": True}},
+            {
+                "artifactUpdate": {
+                    "artifact": {"name": "plan", "parts": [{"text": "a\n"}]},
+                    "append": True,
+                }
+            },
             'artifact plan (append) "a\\n"',
         ),
         ({"message": {"role": "ROLE_AGENT", "parts": [{"data": 1}]}}, 'message agent {"data": 1}'),

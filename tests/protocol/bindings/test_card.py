@@ -15,7 +15,11 @@ _OLD = {"name": "a", "url": "http://agent:8000/", "protocolVersion": "0.3.0", "s
         ("/.well-known/agent-card.json", {**_OLD, "supportedInterfaces": []}, "1.0"),
         ("/.well-known/agent-card.json", _OLD, "0.3"),
         ("/x/.well-known/agent.json", {"name": "a", "url": "http://agent:8000/"}, "0.2"),
-        ("/.well-known/agent.json", {"name": "a", "url": "http://x/", "authentication": {"schemes": []}}, "0.1"),
+        (
+            "/.well-known/agent.json",
+            {"name": "a", "url": "http://x/", "authentication": {"schemes": []}},
+            "0.1",
+        ),
         ("/agent/authenticatedExtendedCard", _OLD, "0.2"),
     ],
 )
@@ -43,10 +47,15 @@ def test_not_modified() -> None:
 def test_missing() -> None:
     """A client probes the old path: 404 is an error of the exchange."""
     played = play(
-        Http().request("GET /.well-known/agent.json").answer(b"no", "404 Not Found", content_type="text/plain")
+        Http()
+        .request("GET /.well-known/agent.json")
+        .answer(b"no", "404 Not Found", content_type="text/plain")
     )
 
-    assert (played.frames[1].kind, played.exchange.error) == (FrameKind.ERROR, "HTTP 404: Not Found")
+    assert (played.frames[1].kind, played.exchange.error) == (
+        FrameKind.ERROR,
+        "HTTP 404: Not Found",
+    )
 
 
 def test_paths_and_shapes() -> None:
@@ -60,7 +69,8 @@ def test_paths_and_shapes() -> None:
 
 
 def test_card_in_another_place() -> None:
-    """A JSON document with a name and skills is a card wherever it is fetched from; others are not."""
+    """A JSON document with a name and skills is a card wherever it is fetched from; others are
+    not."""
     card = play(Http().request("GET /agents/7/card").answer({"name": "a", "skills": []}))
     other = play(Http().request("GET /people/7").answer({"name": "a", "skills": "many"}))
 

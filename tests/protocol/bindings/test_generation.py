@@ -1,4 +1,5 @@
-"""Generations are read alike from protobuf, JSON-RPC and REST, whatever form a peer gives them (Q-31)."""
+"""Generations are read alike from protobuf, JSON-RPC and REST, whatever form a peer gives them
+(Q-31)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ SERVICE = "/lf.a2a.v1.A2AService/"
 def streamed(binding: str, *events: dict[str, Any]) -> Script:
     """A stream with these events."""
     if binding == "grpc":
-        called = Grpc().open(SERVICE + "SendStreamingMessage").send(v1("SendMessageRequest", ask())).respond()
+        called = (
+            Grpc()
+            .open(SERVICE + "SendStreamingMessage")
+            .send(v1("SendMessageRequest", ask()))
+            .respond()
+        )
         for event in events:
             called.give(v1("StreamResponse", event))
         return called.trailers()
@@ -41,7 +47,12 @@ def streamed(binding: str, *events: dict[str, Any]) -> Script:
 def got(binding: str, wish: dict[str, Any], answer: dict[str, Any]) -> Played:
     """A GetTask with its answer."""
     if binding == "grpc":
-        called = Grpc().open(SERVICE + "GetTask").send(v1("GetTaskRequest", {"id": "t1", **wish})).respond()
+        called = (
+            Grpc()
+            .open(SERVICE + "GetTask")
+            .send(v1("GetTaskRequest", {"id": "t1", **wish}))
+            .respond()
+        )
         return play(called.give(v1("Task", answer)).trailers())
     if binding == "rest":
         query = "".join(f"?{name}={value}" for name, value in wish.items())
@@ -52,15 +63,25 @@ def got(binding: str, wish: dict[str, Any], answer: dict[str, Any]) -> Played:
 @EVERY
 @pytest.mark.parametrize("number", NUMBERS)
 def test_events_and_snapshots_have_a_generation(binding: str, number: int) -> None:
-    """Beyond 2^53 exactly, also where a JavaScript agent would have rounded it; below 0 as it is."""
+    """Beyond 2^53 exactly, also where a JavaScript agent would have rounded it; below 0 as it
+    is."""
     told = str(number)
     played = play(
-        streamed(binding, {"task": task(generation=told)}, status(generation=told), artifact("x", generation=told))
+        streamed(
+            binding,
+            {"task": task(generation=told)},
+            status(generation=told),
+            artifact("x", generation=told),
+        )
     )
     events = [each for each in played.frames if each.task_id and each.direction]
     assert [each.generation for each in events] == [number] * 3
     assert played.exchange.generation == max(number, 0)
-    (snapshot,) = [each for each in got(binding, {}, task(generation=told)).frames if each.task_id and each.direction]
+    (snapshot,) = [
+        each
+        for each in got(binding, {}, task(generation=told)).frames
+        if each.task_id and each.direction
+    ]
     assert snapshot.generation == number
 
 
@@ -90,7 +111,8 @@ def test_events_and_snapshots_have_a_generation(binding: str, number: int) -> No
     ],
 )
 def test_invalid_generations_are_ignored(binding: str, written: object, number: int) -> None:
-    """A number as well as a string; what is no int64 is no generation, and keeps nothing else from being read."""
+    """A number as well as a string; what is no int64 is no generation, and keeps nothing else from
+    being read."""
     played = play(streamed(binding, status("WORKING", "on it", generation=written)))
     (event,) = [each for each in played.frames if each.task_id and each.direction]
     assert (event.generation, event.state, event.message_id) == (number, 2, "m-on it")
@@ -101,7 +123,11 @@ def test_invalid_generations_are_ignored(binding: str, written: object, number: 
 def test_a_long_poll_has_its_current_generation(binding: str, number: int) -> None:
     """0 is a number too: the client knows nothing yet."""
     exchange = got(binding, {"currentGeneration": str(number)}, task(generation="9")).exchange
-    assert (exchange.current_generation, exchange.generation_match, exchange.generation) == (number, None, 9)
+    assert (exchange.current_generation, exchange.generation_match, exchange.generation) == (
+        number,
+        None,
+        9,
+    )
     assert not exchange.waits
     assert got(binding, {}, task()).exchange.current_generation is None
 
@@ -117,7 +143,9 @@ def test_an_invalid_current_generation_is_ignored(binding: str, written: str) ->
 def test_a_poll_is_open_until_answered(binding: str) -> None:
     if binding == "grpc":
         script: Script = (
-            Grpc().open(SERVICE + "GetTask").send(v1("GetTaskRequest", {"id": "t1", "currentGeneration": "5"}))
+            Grpc()
+            .open(SERVICE + "GetTask")
+            .send(v1("GetTaskRequest", {"id": "t1", "currentGeneration": "5"}))
         )
     elif binding == "rest":
         script = Http().request("GET /tasks/t1?currentGeneration=5")
@@ -145,8 +173,19 @@ def test_a_precondition(binding: str, number: int) -> None:
 def refusal(code: int) -> dict[str, Any]:
     numbers = {"taskId": "t1", "expectedGeneration": "3", "currentGeneration": "5"}
     kind = "type.googleapis.com/google.rpc.ErrorInfo"
-    info = {"@type": kind, "reason": "TASK_GENERATION_MISMATCH", "domain": "a2a-protocol.org", "metadata": numbers}
-    return {"code": code, "message": "changed", "status": "ABORTED", "data": [info], "details": [info]}
+    info = {
+        "@type": kind,
+        "reason": "TASK_GENERATION_MISMATCH",
+        "domain": "a2a-protocol.org",
+        "metadata": numbers,
+    }
+    return {
+        "code": code,
+        "message": "changed",
+        "status": "ABORTED",
+        "data": [info],
+        "details": [info],
+    }
 
 
 TOLD = "changed (expected generation 3, it is 5)"
@@ -168,23 +207,32 @@ PROBLEM = {
 
 
 @pytest.mark.parametrize(
-    ("line", "body"), [("409 Conflict", {"error": refusal(409)}), ("412 Failed", PROBLEM), ("409 Conflict", PROBLEM)]
+    ("line", "body"),
+    [("409 Conflict", {"error": refusal(409)}), ("412 Failed", PROBLEM), ("409 Conflict", PROBLEM)],
 )
 def test_a_mismatch_on_rest(line: str, body: dict[str, Any]) -> None:
     """The error body of 1.0, and the problem body of drafts; 412 is what a superseded draft had."""
-    exchange = play(Http().request("POST /message:send", ask(), a2a_version="1.1").answer(body, line)).exchange
+    exchange = play(
+        Http().request("POST /message:send", ask(), a2a_version="1.1").answer(body, line)
+    ).exchange
     assert exchange.error == f"TASK_GENERATION_MISMATCH {line[:3]}: {TOLD}"
     assert exchange.dialect == "1.1"
 
 
 def test_a_mismatch_on_grpc() -> None:
-    info: Any = message_class("rpc", "ErrorInfo")(reason="TASK_GENERATION_MISMATCH", domain="a2a-protocol.org")
+    info: Any = message_class("rpc", "ErrorInfo")(
+        reason="TASK_GENERATION_MISMATCH", domain="a2a-protocol.org"
+    )
     info.metadata.update({"expectedGeneration": "3", "currentGeneration": "5"})
     status_of: Any = message_class("rpc", "Status")(code=10, message="changed")
-    status_of.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())
+    status_of.details.add(
+        type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString()
+    )
     script = Grpc().open(SERVICE + "SendMessage").send(v1("SendMessageRequest", ask()))
     details = base64.b64encode(status_of.SerializeToString())
-    exchange = play(script.trailers_only(10, grpc_message="changed", grpc_status_details_bin=details)).exchange
+    exchange = play(
+        script.trailers_only(10, grpc_message="changed", grpc_status_details_bin=details)
+    ).exchange
     assert exchange.error == f"TASK_GENERATION_MISMATCH ABORTED: {TOLD}"
     assert exchange.dialect == "1.1"
 
@@ -192,11 +240,19 @@ def test_a_mismatch_on_grpc() -> None:
 def test_over_a_pipe() -> None:
     """Stdio carries JSON-RPC: the same numbers, gaps, long polls and refusals."""
     session = Stdio().call("SendStreamingMessage", ask(), A2A_Version="1.1")
-    for each in ({"task": task(generation="1")}, status(generation=2), artifact("x", generation="4")):
+    for each in (
+        {"task": task(generation="1")},
+        status(generation=2),
+        artifact("x", generation="4"),
+    ):
         session.result(each)
-    session.call("GetTask", {"id": "t1", "currentGeneration": "4"}, 2).result(task("WORKING", generation="5"), 2)
+    session.call("GetTask", {"id": "t1", "currentGeneration": "4"}, 2).result(
+        task("WORKING", generation="5"), 2
+    )
     refused = {**ask(taskId="t1"), "configuration": {"ifGenerationMatch": 3}}
-    session.call("SendMessage", refused, 3).answer({"jsonrpc": "2.0", "id": 3, "error": refusal(-32010)})
+    session.call("SendMessage", refused, 3).answer(
+        {"jsonrpc": "2.0", "id": 3, "error": refusal(-32010)}
+    )
     seen = observe(session.call("GetTask", {"id": "t1", "currentGeneration": "5"}, 4).session())
 
     _, poll, third, last = (seen.exchanges[number] for number in range(1, 5))
@@ -206,12 +262,19 @@ def test_over_a_pipe() -> None:
     (line,) = seen.tasks.values()
     assert line.seen == ((1, 2), (4, 5))
     (missed,) = line.missed
-    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (3, 3, 1, 2, 5)
+    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (
+        3,
+        3,
+        1,
+        2,
+        5,
+    )
 
 
 @EVERY
 def test_a_timeline_is_the_same_on_every_binding(binding: str) -> None:
-    """In canonical JSON and as a typed event: a message, a status and an entry of an unknown kind."""
+    """In canonical JSON and as a typed event: a message, a status and an entry of an unknown
+    kind."""
     said = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "more"}]}
     entries: list[dict[str, Any]] = [
         {"message": said, "generation": "3"},
@@ -225,12 +288,18 @@ def test_a_timeline_is_the_same_on_every_binding(binding: str) -> None:
     played = got(binding, {"timelineLength": 3}, shown)
     (frame,) = [each for each in played.frames if each.task_id and each.direction]
     exchange = played.exchange
-    found = to_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).task
+    found = to_event(
+        frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+    ).task
     assert found is not None
     assert [each.generation for each in found.timeline] == [3, 5, 6]
     first, second, third = found.timeline
     assert first.message is not None
-    assert (first.message.message_id, first.message.parts[0].text, first.status) == ("m2", "more", None)
+    assert (first.message.message_id, first.message.parts[0].text, first.status) == (
+        "m2",
+        "more",
+        None,
+    )
     assert second.status is not None
     assert (second.status.state, second.message) == ("TASK_STATE_WORKING", None)
     assert (third.message, third.status) == (None, None)

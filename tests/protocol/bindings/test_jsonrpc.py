@@ -15,18 +15,38 @@ from support_messages import artifact, ask, old_ask, status, task
 def test_stream() -> None:
     """A streaming call of 1.0: request, events with their ids, comment, end of the stream."""
     script = Http().call("SendStreamingMessage", ask(), "r", a2a_version="1.0").stream()
-    script.rpc_event({"task": task()}, "r").chunk(b": ping\r\n\r\n").rpc_event(status("WORKING", "on it"), "r")
+    script.rpc_event({"task": task()}, "r").chunk(b": ping\r\n\r\n").rpc_event(
+        status("WORKING", "on it"), "r"
+    )
     script.rpc_event(artifact("one", append=True, lastChunk=True, generation="4"), "r").done()
     played = play(script)
     request, first, comment, second, third, end = played.frames
 
-    assert (request.kind, request.event, request.rpc_id) == (FrameKind.REQUEST, EventKind.MESSAGE, '"r"')
-    assert (first.event, first.task_id, first.state, first.framing) == (EventKind.TASK, "t1", 1, "data: \0\r\n\r\n")
+    assert (request.kind, request.event, request.rpc_id) == (
+        FrameKind.REQUEST,
+        EventKind.MESSAGE,
+        '"r"',
+    )
+    assert (first.event, first.task_id, first.state, first.framing) == (
+        EventKind.TASK,
+        "t1",
+        1,
+        "data: \0\r\n\r\n",
+    )
     assert (comment.kind, comment.payload) == (FrameKind.COMMENT, b"ping")
     assert (second.state, second.message_id) == (2, "m-on it")
-    assert (third.artifact_id, third.append, third.last_chunk, third.generation) == ("a1", True, True, 4)
+    assert (third.artifact_id, third.append, third.last_chunk, third.generation) == (
+        "a1",
+        True,
+        True,
+        4,
+    )
     assert (end.kind, end.direction) == (FrameKind.END, TO_CLIENT)
-    assert (played.exchange.dialect, played.exchange.streaming, played.exchange.events) == ("1.1", True, 3)
+    assert (played.exchange.dialect, played.exchange.streaming, played.exchange.events) == (
+        "1.1",
+        True,
+        3,
+    )
     assert played.exchange.version_header == "1.0"
 
 
@@ -37,7 +57,14 @@ _V3_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "
     ("method", "params", "result", "operation", "event", "state"),
     [
         ("SendMessage", ask(), {"task": task("COMPLETED")}, "SendMessage", "TASK", 3),
-        ("SendMessage", ask(), {"message": {"messageId": "x", "role": "ROLE_AGENT"}}, "SendMessage", "MESSAGE", 0),
+        (
+            "SendMessage",
+            ask(),
+            {"message": {"messageId": "x", "role": "ROLE_AGENT"}},
+            "SendMessage",
+            "MESSAGE",
+            0,
+        ),
         ("GetTask", {"id": "t1"}, task("WORKING"), "GetTask", "TASK", 2),
         ("ListTasks", {}, {"tasks": [task()], "nextPageToken": ""}, "ListTasks", "TASKS", 0),
         ("message/send", old_ask(), _V3_TASK, "SendMessage", "TASK", 3),
@@ -58,8 +85,22 @@ _V3_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "
             "PUSH_CONFIGS",
             0,
         ),
-        ("tasks/pushNotificationConfig/delete", {"id": "t1"}, None, "DeleteTaskPushNotificationConfig", "NONE", 0),
-        ("GetExtendedAgentCard", {}, {"name": "a", "skills": []}, "GetExtendedAgentCard", "CARD", 0),
+        (
+            "tasks/pushNotificationConfig/delete",
+            {"id": "t1"},
+            None,
+            "DeleteTaskPushNotificationConfig",
+            "NONE",
+            0,
+        ),
+        (
+            "GetExtendedAgentCard",
+            {},
+            {"name": "a", "skills": []},
+            "GetExtendedAgentCard",
+            "CARD",
+            0,
+        ),
         (
             "tasks/get",
             {"id": "t1"},
@@ -70,21 +111,38 @@ _V3_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "
         ),
     ],
 )
-def test_unary(method: str, params: Any, result: Any, operation: str, event: str, state: int) -> None:
+def test_unary(
+    method: str, params: Any, result: Any, operation: str, event: str, state: int
+) -> None:
     """Unary calls of every line: operation by its 1.0 name, the answer's object and state."""
     played = play(Http().call(method, params).result(result))
     _, response = played.frames
 
-    assert (response.kind, response.event.name, response.state) == (FrameKind.RESPONSE, event, state)
-    assert (played.exchange.operation, played.exchange.method, played.exchange.how) == (operation, method, "complete")
+    assert (response.kind, response.event.name, response.state) == (
+        FrameKind.RESPONSE,
+        event,
+        state,
+    )
+    assert (played.exchange.operation, played.exchange.method, played.exchange.how) == (
+        operation,
+        method,
+        "complete",
+    )
 
 
 def test_dialect_0_1() -> None:
-    """0.1: the client names the task, chunks are counted by `index`, the flags are inside the artifact."""
-    params = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
+    """0.1: the client names the task, chunks are counted by `index`, the flags are inside the
+    artifact."""
+    params = {
+        "id": "t1",
+        "sessionId": "s1",
+        "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]},
+    }
     script = Http().call("tasks/sendSubscribe", params).stream()
     script.rpc_event({"id": "t1", "status": {"state": "working"}, "final": False})
-    script.rpc_event({"id": "t1", "artifact": {"parts": [], "index": 2, "append": True, "lastChunk": True}})
+    script.rpc_event(
+        {"id": "t1", "artifact": {"parts": [], "index": 2, "append": True, "lastChunk": True}}
+    )
     script.rpc_event({"id": "t1", "status": {"state": "completed"}, "final": True}).done()
     played = play(script)
     request, first, second, third, _ = played.frames
@@ -101,15 +159,32 @@ def test_dialect_0_3() -> None:
     script = Http().call("tasks/resubscribe", {"id": "t1"}).stream()
     script.rpc_event(_V3_TASK)
     script.rpc_event(
-        {"kind": "artifact-update", "taskId": "t1", "contextId": "c1", "artifact": {"artifactId": "a"}, "append": True}
+        {
+            "kind": "artifact-update",
+            "taskId": "t1",
+            "contextId": "c1",
+            "artifact": {"artifactId": "a"},
+            "append": True,
+        }
     )
     script.rpc_event(
-        {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "failed"}, "final": True}
+        {
+            "kind": "status-update",
+            "taskId": "t1",
+            "contextId": "c1",
+            "status": {"state": "failed"},
+            "final": True,
+        }
     )
     script.rpc_event({"kind": "message", "messageId": "m", "role": "agent", "parts": []}).done()
     played = play(script)
 
-    assert [each.event.name for each in played.frames[1:5]] == ["TASK", "ARTIFACT", "STATUS", "MESSAGE"]
+    assert [each.event.name for each in played.frames[1:5]] == [
+        "TASK",
+        "ARTIFACT",
+        "STATUS",
+        "MESSAGE",
+    ]
     assert (played.frames[3].final, played.exchange.dialect, played.exchange.operation) == (
         True,
         "0.3",
@@ -118,12 +193,17 @@ def test_dialect_0_3() -> None:
 
 
 def test_vendor_dialect() -> None:
-    """The hybrid of 1.4: no `kind`, task id at `result.id`, the context only at the end, an error in mid-stream."""
-    params = {"message": {"role": "user", "parts": [{"type": "text", "text": "x"}], "messageId": "m"}}
+    """The hybrid of 1.4: no `kind`, task id at `result.id`, the context only at the end, an error
+    in mid-stream."""
+    params = {
+        "message": {"role": "user", "parts": [{"type": "text", "text": "x"}], "messageId": "m"}
+    }
     script = Http().call("message/stream", params, "q", "/api/v1/a2a/7", x_api_key="k").stream()
     progress = {"current": 1, "total": 2, "message": "half"}
     script.rpc_event({"id": "t1", "status": {"state": "submitted"}, "final": False}, "q")
-    script.rpc_event({"id": "t1", "status": {"state": "working", "progress": progress}, "final": False}, "q")
+    script.rpc_event(
+        {"id": "t1", "status": {"state": "working", "progress": progress}, "final": False}, "q"
+    )
     script.event(
         {
             "jsonrpc": "2.0",
@@ -131,7 +211,9 @@ def test_vendor_dialect() -> None:
             "error": {"code": -32000, "message": "broke", "data": {"taskId": "t1", "details": "d"}},
         }
     )
-    script.rpc_event({"id": "t1", "status": {"state": "completed"}, "contextId": "c1", "final": True}, "q").done()
+    script.rpc_event(
+        {"id": "t1", "status": {"state": "completed"}, "contextId": "c1", "final": True}, "q"
+    ).done()
     played = play(script)
     _, first, second, error, last, _ = played.frames
 
@@ -143,9 +225,12 @@ def test_vendor_dialect() -> None:
 
 
 def test_dialect_is_per_call_and_sticky() -> None:
-    """A method that several lines share is read as what was spoken before; other calls of the connection are not."""
+    """A method that several lines share is read as what was spoken before; other calls of the
+    connection are not."""
     params = {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
-    script = Http().call("tasks/send", params).result({"id": "t1", "status": {"state": "completed"}})
+    script = (
+        Http().call("tasks/send", params).result({"id": "t1", "status": {"state": "completed"}})
+    )
     script.call("tasks/get", {"id": "t1"}).result({"id": "t1", "status": {"state": "completed"}})
     script.call("GetTask", {"id": "t1"}).result(task())
 
@@ -153,18 +238,24 @@ def test_dialect_is_per_call_and_sticky() -> None:
 
 
 def test_errors() -> None:
-    """An error answers; its name comes from ErrorInfo, else from the code; `null` ids and HTTP statuses are kept."""
+    """An error answers; its name comes from ErrorInfo, else from the code; `null` ids and HTTP
+    statuses are kept."""
     data = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND"}]
     script = (
         Http()
         .call("GetTask", {"id": "x"})
-        .answer({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no", "data": data}})
+        .answer(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no", "data": data}}
+        )
     )
     script.call("GetTask", {"id": "x"}, None).answer(
-        {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "bad"}}, "400 Bad Request"
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "bad"}},
+        "400 Bad Request",
     )
     script.call("GetTask", {"id": "x"}).answer({"detail": "who are you"}, "401 Unauthorized")
-    script.call("GetTask", {"id": "x"}).answer(b"<p>oops", "502 Bad Gateway", content_type="text/html")
+    script.call("GetTask", {"id": "x"}).answer(
+        b"<p>oops", "502 Bad Gateway", content_type="text/html"
+    )
     played = play(script)
     errors = [each for each in played.frames if each.kind is FrameKind.ERROR]
 
@@ -195,7 +286,12 @@ def test_error_event() -> None:
     """`event: error` in a stream is an error frame that says so."""
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "broke"}}
     script = (
-        Http().call("SendStreamingMessage", ask()).stream().rpc_event(status()).event(error, "event: error\r\n").done()
+        Http()
+        .call("SendStreamingMessage", ask())
+        .stream()
+        .rpc_event(status())
+        .event(error, "event: error\r\n")
+        .done()
     )
     frame = play(script).frames[2]
 
@@ -207,15 +303,21 @@ def test_error_event() -> None:
 
 
 def test_batch() -> None:
-    """One frame per call, the exchange is named after the first; answers find their operation by id."""
+    """One frame per call, the exchange is named after the first; answers find their operation by
+    id."""
     calls = [
         {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t1"}},
         {"jsonrpc": "2.0", "id": 2, "method": "ListTasks"},
     ]
-    answers = [{"jsonrpc": "2.0", "id": 2, "result": {"tasks": []}}, {"jsonrpc": "2.0", "id": 1, "result": task()}]
+    answers = [
+        {"jsonrpc": "2.0", "id": 2, "result": {"tasks": []}},
+        {"jsonrpc": "2.0", "id": 1, "result": task()},
+    ]
     played = play(Http().request("POST /", calls).answer(answers))
 
-    assert [(each.kind.name, each.event.name, each.rpc_id, each.note) for each in played.frames] == [
+    assert [
+        (each.kind.name, each.event.name, each.rpc_id, each.note) for each in played.frames
+    ] == [
         ("REQUEST", "NONE", "1", "batch"),
         ("REQUEST", "NONE", "2", "batch"),
         ("RESPONSE", "TASKS", "2", "batch"),
@@ -234,8 +336,11 @@ def test_batch() -> None:
         (b"{}", -32600, "INVALID_REQUEST -32600: no", False),
     ],
 )
-def test_a_json_rpc_error_settles_the_binding(body: bytes, code: int, error: str, batch: bool) -> None:
-    """An answer in JSON-RPC settles the binding where the request was no call; its error is the exchange's."""
+def test_a_json_rpc_error_settles_the_binding(
+    body: bytes, code: int, error: str, batch: bool
+) -> None:
+    """An answer in JSON-RPC settles the binding where the request was no call; its error is the
+    exchange's."""
     answer = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}}
     played = play(Http().request("POST /", body).answer([answer] if batch else answer))
     asked, answered = played.frames
@@ -248,7 +353,10 @@ def test_a_json_rpc_error_settles_the_binding(body: bytes, code: int, error: str
 
 def test_refused_batch() -> None:
     """A batch that is refused as a whole keeps its calls, and the one error answers them all."""
-    calls = [{"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": {"id": "t"}} for number in (1, 2)]
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": {"id": "t"}}
+        for number in (1, 2)
+    ]
     refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no batches"}}
     played = play(Http().request("POST /", calls).answer(refusal))
 
@@ -268,7 +376,11 @@ def test_notification_and_unknown_method() -> None:
     played = play(script)
 
     assert played.frames[0].rpc_id == ""
-    assert (played.exchanges[1].binding, played.exchanges[1].method, played.exchanges[1].operation) == (
+    assert (
+        played.exchanges[1].binding,
+        played.exchanges[1].method,
+        played.exchanges[1].operation,
+    ) == (
         "jsonrpc",
         "tools/list",
         "",
@@ -279,14 +391,19 @@ def test_surprising_types() -> None:
     """What has an unexpected type is read as far as it goes, and never lost."""
     script = Http().call("SendStreamingMessage", {"message": "what"}).stream()
     script.rpc_event({"statusUpdate": {"taskId": 7, "status": {"state": 2}, "final": "yes"}})
-    script.rpc_event({"status_update": {"task_id": "t1", "status": {"state": "TASK_STATE_WORKING"}}})
-    script.rpc_event({"messageUpdate": {"taskId": "t1", "message": {"messageId": "m"}, "generation": 3}})
+    script.rpc_event(
+        {"status_update": {"task_id": "t1", "status": {"state": "TASK_STATE_WORKING"}}}
+    )
+    script.rpc_event(
+        {"messageUpdate": {"taskId": "t1", "message": {"messageId": "m"}, "generation": 3}}
+    )
     script.rpc_event({"somethingNew": {"taskId": "t1", "generation": "9"}})
     script.rpc_event([1, 2]).chunk(b"data: not json\n\n").done()
     played = play(script)
 
     assert [
-        (each.kind.name, each.event.name, each.task_id, each.state, each.generation) for each in played.frames[1:-1]
+        (each.kind.name, each.event.name, each.task_id, each.state, each.generation)
+        for each in played.frames[1:-1]
     ] == [
         ("EVENT", "STATUS", "7", 2, 0),
         ("EVENT", "STATUS", "t1", 2, 0),
@@ -300,16 +417,24 @@ def test_surprising_types() -> None:
 def test_content_coding() -> None:
     """Bodies and streams are decoded; payloads are the decoded bytes."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task()}).encode()
-    script = Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(body), content_encoding="gzip")
-    events = gzip.compress(b"data: " + json.dumps({"jsonrpc": "2.0", "id": 2, "result": status()}).encode() + b"\n\n")
-    script.call("SendStreamingMessage", ask(), 2).stream(content_encoding="gzip").chunk(events[:20]).chunk(
-        events[20:]
-    ).done()
+    script = (
+        Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(body), content_encoding="gzip")
+    )
+    events = gzip.compress(
+        b"data: " + json.dumps({"jsonrpc": "2.0", "id": 2, "result": status()}).encode() + b"\n\n"
+    )
+    script.call("SendStreamingMessage", ask(), 2).stream(content_encoding="gzip").chunk(
+        events[:20]
+    ).chunk(events[20:]).done()
     script.call("GetTask", {"id": "t1"}).answer(b"not gzip", content_encoding="gzip")
     played = play(script)
 
     assert played.frames[1].payload == body
-    assert [each.event.name for each in played.frames if each.exchange == 2] == ["MESSAGE", "STATUS", "NONE"]
+    assert [each.event.name for each in played.frames if each.exchange == 2] == [
+        "MESSAGE",
+        "STATUS",
+        "NONE",
+    ]
     assert played.frames[-1].kind is FrameKind.UNDECODABLE
     (found,) = played.findings
     assert found.summary.startswith("expected content coded as gzip, got ")
@@ -317,9 +442,12 @@ def test_content_coding() -> None:
 
 
 def test_a_truncated_content_coding_is_a_finding() -> None:
-    """It is the fault of the agent; earlier content is decoded. A coding unknown to the proxy is no fault."""
+    """It is the fault of the agent; earlier content is decoded. A coding unknown to the proxy is no
+    fault."""
     script = (
-        Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")
+        Http()
+        .call("GetTask", {"id": "t1"})
+        .answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")
     )
     script.call("GetTask", {"id": "t1"}, 2).answer(b"\1\2", content_encoding="exotic")
     played = play(script)
@@ -355,7 +483,14 @@ def test_unterminated_last_event() -> None:
 
 def test_an_event_with_empty_data() -> None:
     """Clients see it, so it is recorded, with its bytes (4.1 rule 6)."""
-    script = Http().call("SendStreamingMessage", ask()).stream().chunk(b"data:\n\n").rpc_event(status()).done()
+    script = (
+        Http()
+        .call("SendStreamingMessage", ask())
+        .stream()
+        .chunk(b"data:\n\n")
+        .rpc_event(status())
+        .done()
+    )
     frames = play(script).frames
 
     assert [(each.kind.name, each.framing) for each in frames[1:3]] == [
@@ -385,7 +520,8 @@ def test_answer_before_the_request_is_complete() -> None:
     script = Http()
     script.client(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50\r\n\r\n{")
     script.answer(
-        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "too big"}}, "413 Content Too Large"
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "too big"}},
+        "413 Content Too Large",
     )
     played = play(script)
 
@@ -396,7 +532,9 @@ def test_answer_before_the_request_is_complete() -> None:
 def test_over_http2() -> None:
     """JSON-RPC with its stream over HTTP/2 is read as over HTTP/1.1."""
     script = Grpc()
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": ask()}).encode()
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": ask()}
+    ).encode()
     event = json.dumps({"jsonrpc": "2.0", "id": 1, "result": status()}).encode()
     asked = [
         (":method", "POST"),
@@ -406,7 +544,11 @@ def test_over_http2() -> None:
         ("content-type", "application/json"),
     ]
     script.client(script._headers(TO_AGENT, asked, 1, 4) + frame(0, 1, 1, body))
-    script.agent(script._headers(TO_CLIENT, [(":status", "200"), ("content-type", "text/event-stream")], 1, 4))
+    script.agent(
+        script._headers(
+            TO_CLIENT, [(":status", "200"), ("content-type", "text/event-stream")], 1, 4
+        )
+    )
     script.agent(frame(0, 0, 1, b"data: " + event[:30])).agent(frame(0, 1, 1, event[30:] + b"\n\n"))
     played = play(script)
 
@@ -415,20 +557,32 @@ def test_over_http2() -> None:
         ("EVENT", "STATUS"),
         ("END", "NONE"),
     ]
-    assert (played.exchange.binding, played.exchange.http_version, played.exchange.how) == ("jsonrpc", "2", "complete")
+    assert (played.exchange.binding, played.exchange.http_version, played.exchange.how) == (
+        "jsonrpc",
+        "2",
+        "complete",
+    )
 
 
 def test_bare_results_of_a_stream_are_events() -> None:
     """Events without their JSON-RPC envelope are decoded and noted; other JSON is not."""
     script = Http().call("message/stream", {"message": {}}).stream()
     script.event({"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}})
-    script.chunk(b'event: x\ndata: {"kind":"status-update","taskId":"t1","status":{"state":"completed"}}\n\n')
+    script.chunk(
+        b'event: x\ndata: {"kind":"status-update","taskId":"t1","status":{"state":"completed"}}\n\n'
+    )
     played = play_bytewise(script.event({"hello": 1}).done())
 
-    assert [(each.kind.name, each.event.name, each.task_id, each.note) for each in played.frames[1:4]] == [
+    assert [
+        (each.kind.name, each.event.name, each.task_id, each.note) for each in played.frames[1:4]
+    ] == [
         ("EVENT", "TASK", "t1", "without envelope"),
         ("EVENT", "STATUS", "t1", "without envelope, event: x"),
         ("UNDECODABLE", "NONE", "", "not JSON-RPC"),
     ]
     exchange = played.exchanges[0]
-    assert (exchange.events, exchange.dialect, exchange.error) == (2, Dialect.V0_3, "events without JSON-RPC envelope")
+    assert (exchange.events, exchange.dialect, exchange.error) == (
+        2,
+        Dialect.V0_3,
+        "events without JSON-RPC envelope",
+    )

@@ -7,7 +7,8 @@ from support_conversation import Http, play
 
 
 def test_other_http_is_kept_up_to_a_limit() -> None:
-    """HTTP that is not A2A is kept: text and JSON as they are, other bodies cut at 64 KiB, with size and hash."""
+    """HTTP that is not A2A is kept: text and JSON as they are, other bodies cut at 64 KiB, with
+    size and hash."""
     script = Http().request("GET /health").answer({"ok": True})
     script.request("POST /upload", b"x" * 100_000, content_type="application/octet-stream").answer(
         b"", "500 Internal Server Error"
@@ -17,7 +18,13 @@ def test_other_http_is_kept_up_to_a_limit() -> None:
 
     assert [each.kind for each in played.frames] == [FrameKind.OTHER] * 4
     assert (health.schema, health.payload) == ("json", b'{"ok": true}')
-    assert (upload.schema, len(upload.payload), upload.size, upload.truncated, len(upload.sha256)) == (
+    assert (
+        upload.schema,
+        len(upload.payload),
+        upload.size,
+        upload.truncated,
+        len(upload.sha256),
+    ) == (
         "bytes",
         65536,
         100_000,
@@ -69,10 +76,18 @@ def call_rpc(method: str, **fields: str) -> Http:
         (call_rpc("GetTask"), "HTTP 200 instead of JSON-RPC"),
         (call_rpc("tasks/get", mcp_session_id="1"), ""),
         (call_rpc("tools/list"), ""),
-        (Http().request("POST /", b'{"jsonrpc":"2.0","method":"CancelTask","params":{"id":"t1"}}'), ""),
+        (
+            Http().request(
+                "POST /", b'{"jsonrpc":"2.0","method":"CancelTask","params":{"id":"t1"}}'
+            ),
+            "",
+        ),
         (Http().request("POST /message:send", b"{}"), "HTTP 200 instead of JSON"),
         (Http().request("GET /tasks", a2a_version="1.0"), "HTTP 200 instead of JSON"),
-        (Http().request("GET /tasks/t1", accept="application/a2a+json"), "HTTP 200 instead of JSON"),
+        (
+            Http().request("GET /tasks/t1", accept="application/a2a+json"),
+            "HTTP 200 instead of JSON",
+        ),
         (Http().request("GET /tasks"), ""),
         (Http().request(DELETE), ""),
         (Http().request("GET /.well-known/agent-card.json"), "HTTP 200 instead of JSON"),

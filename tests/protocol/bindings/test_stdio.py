@@ -20,7 +20,13 @@ LEFT = "client eof, then agent exited with code"
 
 def state(name: str, task: str = "t-1") -> dict[str, Any]:
     """A status update."""
-    return {"statusUpdate": {"taskId": task, "contextId": "c-1", "status": {"state": f"TASK_STATE_{name}"}}}
+    return {
+        "statusUpdate": {
+            "taskId": task,
+            "contextId": "c-1",
+            "status": {"state": f"TASK_STATE_{name}"},
+        }
+    }
 
 
 def task(name: str, task: str = "t-1") -> dict[str, Any]:
@@ -64,29 +70,57 @@ def loose(seen: Seen) -> list[tuple[FrameKind, str]]:
 def test_a_call_has_its_method_dialect_ids_and_times() -> None:
     """Its method, dialect and header fields; binding, ids and times."""
     fields = {"A2A_Version": "1.0", "A2A_Extensions": "https://x/1", "traceparent": "00-1-2-01"}
-    session = Stdio().call("SendMessage", SEND, "a", **fields).result({"task": task("COMPLETED")}, "a")
+    session = (
+        Stdio().call("SendMessage", SEND, "a", **fields).result({"task": task("COMPLETED")}, "a")
+    )
     seen = look(session.eof(UP).exit().closed())
     one = seen.exchanges[1]
-    assert (one.binding, one.dialect, one.operation, one.rpc_id) == (Binding.STDIO, Dialect.V1_0, "SendMessage", '"a"')
-    assert (one.version_header, one.extensions, one.traceparent) == ("1.0", "https://x/1", "00-1-2-01")
+    assert (one.binding, one.dialect, one.operation, one.rpc_id) == (
+        Binding.STDIO,
+        Dialect.V1_0,
+        "SendMessage",
+        '"a"',
+    )
+    assert (one.version_header, one.extensions, one.traceparent) == (
+        "1.0",
+        "https://x/1",
+        "00-1-2-01",
+    )
     assert one.request_headers[2:] == tuple(
         (name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()
     )
     assert [name for name, _ in one.response_headers] == [b"Content-Length", b"Content-Type"]
     request, answer = frames(seen, 1)
-    assert (one.how, one.closed, one.started, one.response_started) == ("complete", answer.at, request.began, answer.at)
-    assert (one.bytes_to_agent, one.bytes_to_client) == (request.end - request.start, answer.end - answer.start)
+    assert (one.how, one.closed, one.started, one.response_started) == (
+        "complete",
+        answer.at,
+        request.began,
+        answer.at,
+    )
+    assert (one.bytes_to_agent, one.bytes_to_client) == (
+        request.end - request.start,
+        answer.end - answer.start,
+    )
     assert (one.task_id, one.states, one.status, one.streaming) == ("t-1", ("completed",), 0, False)
     assert seen.tasks[COMMAND, "t-1"].exchanges == (1,)
     connection = seen.connections[1]
-    assert (connection.kind, connection.how) == ("stdio", "client eof, then agent exited with code 0")
-    assert (connection.client, connection.peer, connection.upstream) == ("pid 123", "pid 456", COMMAND)
+    assert (connection.kind, connection.how) == (
+        "stdio",
+        "client eof, then agent exited with code 0",
+    )
+    assert (connection.client, connection.peer, connection.upstream) == (
+        "pid 123",
+        "pid 456",
+        COMMAND,
+    )
 
 
 def test_interleaved_calls_and_a_stream() -> None:
     """Ids as they stand there: 7 and "7" are two. A stream ends with a terminal state."""
     session = Stdio().call("SendStreamingMessage", SEND, 7).result({"task": task("SUBMITTED")}, 7)
-    session.call("GetTask", {"id": "t-1"}, "7").result(state("WORKING"), 7).result(task("WORKING"), "7")
+    session.call("GetTask", {"id": "t-1"}, "7").result(state("WORKING"), 7).result(
+        task("WORKING"), "7"
+    )
     session.error(-32001, "no such task", "7").result(state("COMPLETED"), 7).closed()
     seen = look(session)
     assert kinds(seen, 1) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.EVENT, FrameKind.EVENT]
@@ -99,15 +133,26 @@ def test_interleaved_calls_and_a_stream() -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        {"result": {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}}},
+        {
+            "result": {
+                "message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}
+            }
+        },
         {"error": {"code": -32603, "message": "broken"}},
         {"result": state("FAILED")},
-        {"result": {"kind": "status-update", "taskId": "t", "status": {"state": "working"}, "final": True}},
+        {
+            "result": {
+                "kind": "status-update",
+                "taskId": "t",
+                "status": {"state": "working"},
+                "final": True,
+            }
+        },
     ],
 )
 def test_the_end_of_a_stream_is_inferred(last: dict[str, Any]) -> None:
-    """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). Later frames belong to no
-    exchange."""
+    """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). Later
+    frames belong to no exchange."""
     session = Stdio().call("SendStreamingMessage", SEND)
     if "message" not in last.get("result", {}):
         session.result(state("WORKING"))
@@ -119,30 +164,56 @@ def test_the_end_of_a_stream_is_inferred(last: dict[str, Any]) -> None:
 
 
 def test_a_message_in_a_task_stream_does_not_end_it() -> None:
-    """It is a fault; what ends a stream of a task is the task's end. Some agents repeat the task then."""
+    """It is a fault; what ends a stream of a task is the task's end. Some agents repeat the task
+    then."""
     message = {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "half way"}]}}
-    session = Stdio().call("SendStreamingMessage", SEND).result({"task": task("WORKING")}).result(message)
-    session.result(state("COMPLETED")).result({"task": task("COMPLETED")}).result({"task": task("WORKING")})
+    session = (
+        Stdio().call("SendStreamingMessage", SEND).result({"task": task("WORKING")}).result(message)
+    )
+    session.result(state("COMPLETED")).result({"task": task("COMPLETED")}).result(
+        {"task": task("WORKING")}
+    )
     seen = look(session.closed())
     assert seen.exchanges[1].states == ("working", "completed")
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_REPEATED_SNAPSHOT), (FrameKind.OTHER, stdio.NOTE_AFTER_END)]
+    assert loose(seen) == [
+        (FrameKind.OTHER, stdio.NOTE_REPEATED_SNAPSHOT),
+        (FrameKind.OTHER, stdio.NOTE_AFTER_END),
+    ]
 
 
 def test_ids_are_reusable_after_the_call_has_ended() -> None:
     """But not before."""
-    session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
-    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(task("WORKING")).closed()
+    session = (
+        Stdio()
+        .call("GetTask", {"id": "t-1"})
+        .result(task("WORKING"))
+        .call("GetTask", {"id": "t-1"})
+    )
+    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(
+        task("WORKING")
+    ).closed()
     seen = look(session)
     assert hows(seen) == ["complete", stdio.HOW_ID_REUSED, "complete"]
-    assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.NOTE_ID_IN_FLIGHT]
+    assert [frames(seen, number)[0].note for number in (1, 2, 3)] == [
+        "",
+        "",
+        stdio.NOTE_ID_IN_FLIGHT,
+    ]
     assert seen.exchanges[3].task_id == "t-2"
     assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
 
 
 def test_an_interrupted_stream_ends_without_fault() -> None:
     """It goes on, or it was over: the end of the pipe is no fault of it."""
-    session = Stdio().call("SendStreamingMessage", SEND).result(state("AUTH_REQUIRED")).result(state("WORKING"))
-    session.result(state("INPUT_REQUIRED")).call("SendMessage", SEND, 2).result({"task": task("INPUT_REQUIRED")}, 2)
+    session = (
+        Stdio()
+        .call("SendStreamingMessage", SEND)
+        .result(state("AUTH_REQUIRED"))
+        .result(state("WORKING"))
+    )
+    session.result(state("INPUT_REQUIRED")).call("SendMessage", SEND, 2).result(
+        {"task": task("INPUT_REQUIRED")}, 2
+    )
     seen = look(session.exit(0).closed())
     assert hows(seen) == ["complete", "complete"]
     assert kinds(seen, 1)[-1] is FrameKind.EVENT
@@ -153,7 +224,12 @@ def test_an_interrupted_stream_ends_without_fault() -> None:
     ("ends", "how", "note", "connection"),
     [
         (lambda s: s.exit(3), "agent exited", "exited with code 3", "agent exited with code 3"),
-        (lambda s: s.exit(None, "SIGKILL"), "agent exited", "killed by SIGKILL", "agent killed by SIGKILL"),
+        (
+            lambda s: s.exit(None, "SIGKILL"),
+            "agent exited",
+            "killed by SIGKILL",
+            "agent killed by SIGKILL",
+        ),
         (lambda s: s.eof(UP).exit(0), "client gone", "exited with code 0", f"{LEFT} 0"),
         (
             lambda s: s.eof(UP).exit(3),
@@ -161,8 +237,18 @@ def test_an_interrupted_stream_ends_without_fault() -> None:
             "exited with code 3",
             "client eof, then agent exited with code 3",
         ),
-        (lambda s: s.signal().exit(143), "client gone", "exited with code 143", "agent exited with code 143"),
-        (lambda s: s.hang_up().exit(1), "client gone", "reset", "client reset, then agent exited with code 1"),
+        (
+            lambda s: s.signal().exit(143),
+            "client gone",
+            "exited with code 143",
+            "agent exited with code 143",
+        ),
+        (
+            lambda s: s.hang_up().exit(1),
+            "client gone",
+            "reset",
+            "client reset, then agent exited with code 1",
+        ),
         (
             lambda s: s.eof(UP).hang_up().exit(None, "SIGPIPE"),
             "client gone",
@@ -173,7 +259,9 @@ def test_an_interrupted_stream_ends_without_fault() -> None:
         (lambda s: s, "proxy stopped", "proxy stopped", "closed"),
     ],
 )
-def test_open_calls_are_cut_when_the_agent_exits(ends: Any, how: str, note: str, connection: str) -> None:
+def test_open_calls_are_cut_when_the_agent_exits(
+    ends: Any, how: str, note: str, connection: str
+) -> None:
     """Who ended it, and in what words."""
     session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
     seen = look(ends(session).closed())
@@ -215,7 +303,9 @@ def test_a_death_of_the_proxy_cuts_open_calls() -> None:
 def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
     """JSON writers differ in what they escape, and in how they write whole numbers."""
     session = Stdio().write(
-        framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask","params":{{"id":"t"}}}}'.encode())
+        framed(
+            f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask","params":{{"id":"t"}}}}'.encode()
+        )
     )
     for _ in range(2):
         session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
@@ -226,7 +316,8 @@ def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered"), [("1", '"1"'), ("1.5", "1"), ("1e400", "1"), ("1e300", "1"), ("{}", "[]")]
+    ("asked", "answered"),
+    [("1", '"1"'), ("1.5", "1"), ("1e400", "1"), ("1e300", "1"), ("{}", "[]")],
 )
 def test_unusual_ids_are_distinct(asked: str, answered: str) -> None:
     """Also ids that JSON-RPC does not allow, and numbers out of range."""
@@ -236,11 +327,16 @@ def test_unusual_ids_are_distinct(asked: str, answered: str) -> None:
 
 
 def test_frames_outside_calls_are_kept() -> None:
-    """Unknown ids, the agent's own requests, handshakes, other JSON, stray output, logs, signals."""
+    """Unknown ids, the agent's own requests, handshakes, other JSON, stray output, logs,
+    signals."""
     session = Stdio().result({}, 9).answer({"jsonrpc": "2.0", "id": 3, "method": "ping"})
-    session.answer({"type": "handshake", "sessionId": "s"}).say({"type": "handshakeAck", "accept": True})
+    session.answer({"type": "handshake", "sessionId": "s"}).say(
+        {"type": "handshakeAck", "accept": True}
+    )
     session.say({"jsonrpc": "2.0", "id": 3, "result": {}}).answer([1]).answer({"a": 1})
-    session.read(b"Starting\n").read(framed(b"hello")).read(framed(b'{"a":"', 9)).log(b"one\ntwo").signal().exit(2)
+    session.read(b"Starting\n").read(framed(b"hello")).read(framed(b'{"a":"', 9)).log(
+        b"one\ntwo"
+    ).signal().exit(2)
     seen = look(session.closed())
     assert loose(seen) == [
         (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID),
@@ -259,7 +355,11 @@ def test_frames_outside_calls_are_kept() -> None:
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "exit"),
     ]
-    assert [describe_frame(each) for each in frames(seen, 0) if each.kind in (FrameKind.LOG, FrameKind.CONTROL)] == [
+    assert [
+        describe_frame(each)
+        for each in frames(seen, 0)
+        if each.kind in (FrameKind.LOG, FrameKind.CONTROL)
+    ] == [
         "log one",
         "signal SIGTERM passed on to the agent",
         "agent closes its side",
@@ -287,7 +387,11 @@ def test_notifications_of_a_stream() -> None:
     seen = look(session.closed())
     assert kinds(seen, 1) == [FrameKind.REQUEST, *[FrameKind.EVENT] * 3, FrameKind.RESPONSE]
     assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.ERROR]
-    assert [each.event for each in frames(seen, 1)[1:4]] == [EventKind.TASK, EventKind.STATUS, EventKind.STATUS]
+    assert [each.event for each in frames(seen, 1)[1:4]] == [
+        EventKind.TASK,
+        EventKind.STATUS,
+        EventKind.STATUS,
+    ]
     assert seen.exchanges[1].states == ("working", "completed")
     assert seen.exchanges[2].error == "-32603: broken"
     assert hows(seen) == ["complete", "complete"]
@@ -302,7 +406,8 @@ def test_an_error_without_an_id_answers_the_only_call() -> None:
 
 
 def test_generations() -> None:
-    """As strings and as numbers, a gap and what heals it, a long poll, a precondition that no longer holds."""
+    """As strings and as numbers, a gap and what heals it, a long poll, a precondition that no
+    longer holds."""
 
     def at(number: int | str) -> dict[str, Any]:
         return {**task("WORKING"), "generation": number}
@@ -316,10 +421,15 @@ def test_generations() -> None:
     session.call("SendMessage", {**SEND, "configuration": {"ifGenerationMatch": "4"}}, 3)
     seen = look(session.error(-32010, "it is 5", 3).closed())
     known = seen.tasks[COMMAND, "t-1"]
-    assert (known.generation, [(each.first, each.last, each.by) for each in known.missed]) == (5, [(3, 3, 2)])
+    assert (known.generation, [(each.first, each.last, each.by) for each in known.missed]) == (
+        5,
+        [(3, 3, 2)],
+    )
     assert {exchange.dialect for exchange in seen.exchanges.values()} == {Dialect.V1_1}
     assert seen.exchanges[3].error == "TASK_GENERATION_MISMATCH -32010: it is 5"
-    assert describe_frame(frames(seen, 2)[0]) == "GetTask for task t-1 waits for a generation above 4"
+    assert (
+        describe_frame(frames(seen, 2)[0]) == "GetTask for task t-1 waits for a generation above 4"
+    )
 
 
 def test_newline_delimited() -> None:
@@ -337,7 +447,10 @@ def test_the_extended_card_is_learned() -> None:
     push = {"taskId": "t-1", "url": "http://localhost:9/hook"}
     session = Stdio().call("GetExtendedAgentCard").result(card)
     seen = look(session.call("CreateTaskPushNotificationConfig", push, 2).result(push, 2).closed())
-    assert [frames(seen, number)[1].event for number in (1, 2)] == [EventKind.CARD, EventKind.PUSH_CONFIG]
+    assert [frames(seen, number)[1].event for number in (1, 2)] == [
+        EventKind.CARD,
+        EventKind.PUSH_CONFIG,
+    ]
 
 
 def test_the_number_of_open_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +463,10 @@ def test_the_number_of_open_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
     seen = observe(session.closed().session())
     assert hows(seen) == [stdio.HOW_FORGOTTEN, stdio.HOW_FORGOTTEN, "complete", "proxy stopped"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID), (FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
+    assert loose(seen) == [
+        (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID),
+        (FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID),
+    ]
 
 
 def test_exchanges_are_snapshots() -> None:

@@ -21,12 +21,22 @@ _BARE = {"id": "t1", "status": {"state": "working"}}
     ],
 )
 def test_pushes(body: dict, fields: dict, event: EventKind, dialect: str) -> None:
-    """A push is an event that travels towards the listener; every form of its body is known (Q-26)."""
+    """A push is an event that travels towards the listener; every form of its body is known
+    (Q-26)."""
     played = play(Http().request("POST /hook", body, **fields).answer(b"", "204 No Content"))
     push, answer = played.frames
 
-    assert (push.kind, push.event, push.task_id, push.direction) == (FrameKind.EVENT, event, "t1", TO_AGENT)
-    assert (played.exchange.binding, played.exchange.dialect, played.exchange.events) == ("webhook", dialect, 1)
+    assert (push.kind, push.event, push.task_id, push.direction) == (
+        FrameKind.EVENT,
+        event,
+        "t1",
+        TO_AGENT,
+    )
+    assert (played.exchange.binding, played.exchange.dialect, played.exchange.events) == (
+        "webhook",
+        dialect,
+        1,
+    )
     assert (answer.kind, answer.note) == (FrameKind.OTHER, "status 204")
 
 
@@ -38,12 +48,22 @@ def test_pushes(body: dict, fields: dict, event: EventKind, dialect: str) -> Non
             "tasks/pushNotificationConfig/set",
             {"taskId": "t1", "pushNotificationConfig": {"url": "http://agent:8000/hook"}},
         ),
-        ("message/send", {**ask(), "configuration": {"pushNotificationConfig": {"url": "http://agent:8000/hook"}}}),
-        ("tasks/send", {"id": "t", "pushNotification": {"url": "http://agent:8000/hook"}, "message": {}}),
+        (
+            "message/send",
+            {
+                **ask(),
+                "configuration": {"pushNotificationConfig": {"url": "http://agent:8000/hook"}},
+            },
+        ),
+        (
+            "tasks/send",
+            {"id": "t", "pushNotification": {"url": "http://agent:8000/hook"}, "message": {}},
+        ),
     ],
 )
 def test_known_urls(params: tuple[str, dict]) -> None:
-    """A bare task without any mark is a push where a configuration named that URL, and other HTTP where none did."""
+    """A bare task without any mark is a push where a configuration named that URL, and other HTTP
+    where none did."""
     shared = SessionContext()
     play(Http().call(*params).result(None), shared)
 

@@ -11,7 +11,12 @@ from support_extensions import A2UI_URI, PASSPORT_URI, SPOKEN
 
 
 def courier(**members: tuple[str, ...]) -> Extension:
-    return Extension(name="courier", uris=("urn:courier:",), summarise=lambda payload: f"{payload.value}", **members)
+    return Extension(
+        name="courier",
+        uris=("urn:courier:",),
+        summarise=lambda payload: f"{payload.value}",
+        **members,
+    )
 
 
 def test_plug_ins_are_asked_for_once_and_only_when_needed() -> None:
@@ -24,7 +29,10 @@ def test_plug_ins_are_asked_for_once_and_only_when_needed() -> None:
     registry = Registry()
     registry.use_source(source)
     assert not calls
-    assert [each.name for each in registry.extensions] == ["courier", *(each.name for each in BUILT_IN)]
+    assert [each.name for each in registry.extensions] == [
+        "courier",
+        *(each.name for each in BUILT_IN),
+    ]
     assert registry.find_uri("urn:courier:v1") is registry.extensions[0]
     assert registry.find_uri("urn:other") is None
     assert len(calls) == 1

@@ -1,4 +1,5 @@
-"""Known extensions, found where their specifications put them; and nothing that a peer writes stops a screen."""
+"""Known extensions, found where their specifications put them; and nothing that a peer writes stops
+a screen."""
 
 from __future__ import annotations
 
@@ -13,9 +14,31 @@ from hypothesis import strategies as st
 from a2a_proxy.protocol.extensions import Extension, ExtensionPayload
 from a2a_proxy.protocol.extensions.registry import Registry
 from a2a_proxy.protocol.extensions.uses import MAX_USES, ExtensionUse, find_extensions
-from support_extensions import LATENCY_URI, PASSPORT_URI, SPOKEN, TRACE_URI, artifact, card, request, status
+from support_extensions import (
+    LATENCY_URI,
+    PASSPORT_URI,
+    SPOKEN,
+    TRACE_URI,
+    artifact,
+    card,
+    request,
+    status,
+)
 
-_ODD: tuple[Any, ...] = (None, True, -1, 1e308, "", "x", [], [None], {}, {"a": None}, [[]], "\u202e\x1b[31m")
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    1e308,
+    "",
+    "x",
+    [],
+    [None],
+    {},
+    {"a": None},
+    [[]],
+    "\u202e\x1b[31m",
+)
 _ASKED = f"{LATENCY_URI}, {TRACE_URI}"
 
 
@@ -35,12 +58,19 @@ def test_what_each_extension_says(name: str) -> None:
         status({"data": {"latency": 3275}}),
         artifact({"data": {"trace_id": "t", "steps": []}}),
         request(
-            {"data": {"a": 1}, "metadata": {"mimeType": "application/json"}}, metadata={"a": "2026-11-23T10:00:00Z"}
+            {"data": {"a": 1}, "metadata": {"mimeType": "application/json"}},
+            metadata={"a": "2026-11-23T10:00:00Z"},
         ),
         card("https://example.com/ext/v1", roles=["merchant"]),
         {"task": {"history": [{"metadata": {PASSPORT_URI: {"agentId": "a", "state": {}}}}]}},
     ],
-    ids=["latency not requested", "steps not requested", "plain data", "other extension", "history"],
+    ids=[
+        "latency not requested",
+        "steps not requested",
+        "plain data",
+        "other extension",
+        "history",
+    ],
 )
 def test_common_names_alone_are_no_extension(payload: dict[str, Any]) -> None:
     assert find_extensions(payload) == []
@@ -49,7 +79,13 @@ def test_common_names_alone_are_no_extension(payload: dict[str, Any]) -> None:
 def _mutants(value: Any) -> Iterator[Any]:
     """Yield the value with each node replaced by each odd one."""
     yield from _ODD
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, each in items:
         for changed in _mutants(each):
             copied = copy.copy(value)
@@ -59,7 +95,8 @@ def _mutants(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", SPOKEN)
 def test_malformed_content_is_described(name: str) -> None:
-    """Whatever stands in place of a node, a line without control characters is found, and no function fails."""
+    """Whatever stands in place of a node, a line without control characters is found, and no
+    function fails."""
     payload, _, _ = SPOKEN[name]
     mutants = list(_mutants(payload))
     assert len(mutants) > 30
@@ -114,6 +151,10 @@ def test_a_plug_in_that_fails_is_shown_in_its_place() -> None:
         raise KeyError(payload.key)
 
     registry = Registry()
-    registry.use_source(lambda: [Extension(name="courier", uris=("urn:courier",), members=("parcel",), summarise=fail)])
+    registry.use_source(
+        lambda: [
+            Extension(name="courier", uris=("urn:courier",), members=("parcel",), summarise=fail)
+        ]
+    )
     uses = find_extensions(request({"data": {"parcel": 1}}), "", registry)
     assert told(uses) == ["courier at message.parts[0].data: not readable: KeyError: 'parcel'"]

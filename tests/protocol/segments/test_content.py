@@ -22,7 +22,19 @@ URL = "https://localhost/a.png"
 
 def frame(payload: bytes, schema: str = "json", kind: FrameKind = FrameKind.EVENT) -> Frame:
     return Frame(
-        1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, len(payload), payload, len(payload), schema=schema, message_id="m7"
+        1,
+        1,
+        1,
+        Direction.TO_CLIENT,
+        kind,
+        1,
+        1,
+        0,
+        len(payload),
+        payload,
+        len(payload),
+        schema=schema,
+        message_id="m7",
     )
 
 
@@ -33,7 +45,9 @@ def read(value: dict[str, Any], dialect: Dialect = Dialect.V1_0) -> FrameContent
 def read_live(schema_set: SchemaSet, name: str, value: dict[str, Any]) -> FrameContent:
     kind = FrameKind.REQUEST if name.endswith("Request") else FrameKind.EVENT
     payload = from_dict(schema_set, name, value).SerializeToString()
-    return content_of_frame(frame(payload, f"lf.a2a.v1.{name}@{schema_set}", kind), Dialect.V1_0, "SendLiveMessage")
+    return content_of_frame(
+        frame(payload, f"lf.a2a.v1.{name}@{schema_set}", kind), Dialect.V1_0, "SendLiveMessage"
+    )
 
 
 def status_with(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +56,13 @@ def status_with(*parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunk_with(*parts: dict[str, Any]) -> dict[str, Any]:
-    return {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": {"artifactId": "a1", "parts": [*parts]}}}
+    return {
+        "artifactUpdate": {
+            "taskId": "t1",
+            "contextId": "c1",
+            "artifact": {"artifactId": "a1", "parts": [*parts]},
+        }
+    }
 
 
 TOLD = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "told"}]}
@@ -78,7 +98,11 @@ def test_texts_have_the_id_of_their_artifact_or_message() -> None:
             "statusUpdate.status.message.parts[0]",
             "",
         ),
-        ({"task": {"id": "t1", "contextId": "c1", "status": status_with(PICTURE)}}, "task.status.message.parts[0]", ""),
+        (
+            {"task": {"id": "t1", "contextId": "c1", "status": status_with(PICTURE)}},
+            "task.status.message.parts[0]",
+            "",
+        ),
         (
             {
                 "task": {
@@ -96,9 +120,16 @@ def test_texts_have_the_id_of_their_artifact_or_message() -> None:
         ),
     ],
 )
-def test_media_have_path_artifact_type_name_and_bytes(value: dict[str, Any], path: str, artifact: str) -> None:
+def test_media_have_path_artifact_type_name_and_bytes(
+    value: dict[str, Any], path: str, artifact: str
+) -> None:
     (found,) = read(value).media
-    assert (found.path, found.artifact_id, found.media_type, found.filename) == (path, artifact, "image/png", "a.png")
+    assert (found.path, found.artifact_id, found.media_type, found.filename) == (
+        path,
+        artifact,
+        "image/png",
+        "a.png",
+    )
     assert (found.url, found.data, found.encoding) == ("", RAW, "base64")
     assert found.sha256 == hashlib.sha256(RAW).hexdigest()
 
@@ -121,7 +152,9 @@ def test_invalid_base64_is_omitted(raw: str) -> None:
 
 def test_bytes_of_protobuf() -> None:
     payload = from_dict("1.0", "StreamResponse", chunk_with(PICTURE)).SerializeToString()
-    content = content_of_frame(frame(payload, "lf.a2a.v1.StreamResponse"), Dialect.V1_0, "SendStreamingMessage")
+    content = content_of_frame(
+        frame(payload, "lf.a2a.v1.StreamResponse"), Dialect.V1_0, "SendStreamingMessage"
+    )
     assert [(each.data, each.encoding) for each in content.media] == [(RAW, "bytes")]
 
 
@@ -134,9 +167,21 @@ def test_bytes_of_protobuf() -> None:
         ({"name": "search", "id": 1, "args": {}}, None, ToolEvent("search", "", False)),
         ({"name": "search"}, {"adk_type": "function_call"}, ToolEvent("search", "", False)),
         ({"name": "search"}, {"type": "function_call"}, ToolEvent("search", "", False)),
-        ({"name": "search", "args": {}}, {"adk_type": "function_response"}, ToolEvent("search", "", True)),
-        ({"name": "search", "response": {}}, {"type": "function_call"}, ToolEvent("search", "", False)),
-        ({"name": "search"}, {"adk_type": "function_response", "type": "x"}, ToolEvent("search", "", True)),
+        (
+            {"name": "search", "args": {}},
+            {"adk_type": "function_response"},
+            ToolEvent("search", "", True),
+        ),
+        (
+            {"name": "search", "response": {}},
+            {"type": "function_call"},
+            ToolEvent("search", "", False),
+        ),
+        (
+            {"name": "search"},
+            {"adk_type": "function_response", "type": "x"},
+            ToolEvent("search", "", True),
+        ),
         ({"name": "search", "args": {}}, {"adk_type": "code"}, None),
         ({"name": "search", "response": {}}, {"type": "code"}, None),
         ({"name": "search"}, None, None),
@@ -159,7 +204,13 @@ def test_tool_events_are_marked_by_metadata_or_members(
         {},
         {"task": []},
         {"task": {"id": "t1", "contextId": "c1"}},
-        {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}},
+        {
+            "statusUpdate": {
+                "taskId": "t1",
+                "contextId": "c1",
+                "status": {"state": "TASK_STATE_WORKING"},
+            }
+        },
         {"artifactUpdate": {"taskId": "t1"}},
         {"error": {"code": 1}},
     ],
@@ -182,15 +233,21 @@ def test_objects_of_0_3_are_read_in_the_form_of_1_0() -> None:
         "artifact": {"artifactId": "a1", "parts": [part]},
     }
     (found,) = read({"jsonrpc": "2.0", "id": 1, "result": update}, Dialect.V0_3).media
-    assert (found.path, found.data, found.filename) == ("artifactUpdate.artifact.parts[0]", RAW, "a.png")
+    assert (found.path, found.data, found.filename) == (
+        "artifactUpdate.artifact.parts[0]",
+        RAW,
+        "a.png",
+    )
 
 
 def test_a_request_has_the_content_of_its_message() -> None:
     params = {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
-    request = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params})
-    assert content_of_frame(frame(request, kind=FrameKind.REQUEST), Dialect.V1_0, "SendMessage").texts == [
-        ("m7", "hello")
-    ]
+    request = msgspec.json.encode(
+        {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    )
+    assert content_of_frame(
+        frame(request, kind=FrameKind.REQUEST), Dialect.V1_0, "SendMessage"
+    ).texts == [("m7", "hello")]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +271,11 @@ def test_messages_and_events_of_live_streams(
 @pytest.mark.parametrize("name", ["LiveRequest", "LiveResponse"])
 def test_the_part_of_a_media_frame(name: str) -> None:
     (found,) = read_live("live-1975", name, {"frame": {"part": PICTURE}}).media
-    assert (found.path, found.artifact_id, found.media_type, found.data) == ("frame.part", "", "image/png", RAW)
+    assert (found.path, found.artifact_id, found.media_type, found.data) == (
+        "frame.part",
+        "",
+        "image/png",
+        RAW,
+    )
     assert read_live("live-1975", name, {"frame": {"part": {"text": "hi"}}}).texts == [("m7", "hi")]
     assert read_live("live-1975", name, {"frame": {}}) == FrameContent()

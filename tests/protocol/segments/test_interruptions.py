@@ -11,7 +11,8 @@ AT = 1_767_225_600_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("residual", "outcome"), [(0, "yielded"), (AT + YIELD_WITHIN, "yielded"), (AT + YIELD_WITHIN + 1, "overlapped")]
+    ("residual", "outcome"),
+    [(0, "yielded"), (AT + YIELD_WITHIN, "yielded"), (AT + YIELD_WITHIN + 1, "overlapped")],
 )
 @pytest.mark.parametrize(("lost", "ended"), [(AT + 9, AT + 9), (AT - 9, AT)])
 def test_a_recorded_interruption_ends_when_its_tracker_is_lost(

@@ -1,4 +1,5 @@
-"""Saved and restored anywhere, asked for changes anywhere, ticked anywhere: the same segments. And bounded."""
+"""Saved and restored anywhere, asked for changes anywhere, ticked anywhere: the same segments. And
+bounded."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def babel(seed: int, steps: int, *, ticks: bool) -> Timeline:
             line.tick(at)
         elif not open_now or what < 0.25:
             exchanges += 1
-            operation = pick.choice(("SendStreamingMessage", "SendMessage", "SendLiveMessage", "CancelTask", "GetTask"))
+            operation = pick.choice(
+                ("SendStreamingMessage", "SendMessage", "SendLiveMessage", "CancelTask", "GetTask")
+            )
             task = f"t{pick.randrange(4)}"
             open_now[exchanges] = task
             line.ask(
@@ -48,16 +51,27 @@ def babel(seed: int, steps: int, *, ticks: bool) -> Timeline:
     return line
 
 
-def _answer(pick: random.Random, line: Timeline, at: float, exchange: int, open_now: dict[int, str]) -> None:
+def _answer(
+    pick: random.Random, line: Timeline, at: float, exchange: int, open_now: dict[int, str]
+) -> None:
     task, what = open_now[exchange], pick.randrange(6)
     if what < 2:
         line.chunk(
-            at, pick.choice("ab"), exchange=exchange, task=task, append=pick.random() < 0.7, last_chunk=what == 0
+            at,
+            pick.choice("ab"),
+            exchange=exchange,
+            task=task,
+            append=pick.random() < 0.7,
+            last_chunk=what == 0,
         )
     elif what < 4:
-        line.state(at, pick.choice(_STATES), exchange=exchange, task=task, said=pick.choice(("", "m", "n")))
+        line.state(
+            at, pick.choice(_STATES), exchange=exchange, task=task, said=pick.choice(("", "m", "n"))
+        )
     elif what == 4:
-        line.task(at, pick.choice(_STATES), exchange=exchange, task=task, generation=pick.randrange(3))
+        line.task(
+            at, pick.choice(_STATES), exchange=exchange, task=task, generation=pick.randrange(3)
+        )
     else:
         kind = pick.choice((FrameKind.END, FrameKind.ERROR, FrameKind.CUT))
         line.end(at, exchange=exchange, kind=kind)
@@ -66,7 +80,9 @@ def _answer(pick: random.Random, line: Timeline, at: float, exchange: int, open_
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 79), max_size=6, unique=True), st.booleans())
-def test_split_and_restored_anywhere_it_is_the_same(seed: int, places: list[int], whole: bool) -> None:
+def test_split_and_restored_anywhere_it_is_the_same(
+    seed: int, places: list[int], whole: bool
+) -> None:
     line = babel(seed, 80, ticks=True)
     expected = run(line, 10**6, whole=whole)
     assert run(line, 10**6, tuple(places), whole=whole) == expected
@@ -91,7 +107,9 @@ def test_segments_are_in_order_and_whole(seed: int) -> None:
         assert each.began <= each.start <= each.end <= each.ended
         assert each.reason
         assert each.outputs <= each.frames
-        assert not each.first_output or each.start <= each.first_output <= each.last_output <= each.end
+        assert (
+            not each.first_output or each.start <= each.first_output <= each.last_output <= each.end
+        )
     ids = {each.id: each for each in cut.segments}
     for broken in cut.interruptions:
         assert broken.outcome
@@ -103,7 +121,13 @@ def test_segments_are_in_order_and_whole(seed: int) -> None:
 
 
 def test_open_segments_of_a_lost_tracker_end_and_numbers_continue() -> None:
-    line = Timeline().ask(0).state(10, "WORKING").chunk(20, append=True).ask(30, exchange=2, task_id="t")
+    line = (
+        Timeline()
+        .ask(0)
+        .state(10, "WORKING")
+        .chunk(20, append=True)
+        .ask(30, exchange=2, task_id="t")
+    )
     lost = run(line.ask(40, exchange=3, agent="agent:2", context_id="c"))
     changes = Changes([], [], [])
     changes.segments = [each for each in lost.segments if not each.ended]
@@ -124,14 +148,18 @@ def test_open_segments_of_a_lost_tracker_end_and_numbers_continue() -> None:
 def test_the_number_and_size_of_tracked_tasks_are_bounded() -> None:
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, index.MAX_CONVERSATIONS + 501):
-        line.ask(number, "SendMessage", exchange=number).task(number, "COMPLETED", exchange=number, task=f"d{number}")
+        line.ask(number, "SendMessage", exchange=number).task(
+            number, "COMPLETED", exchange=number, task=f"d{number}"
+        )
     for step in line.steps:
         step(tracker)
     tracker.pop_changes()
     assert len(tracker.save()["book"]["tasks"]) == index.MAX_CONVERSATIONS
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, 1001):
-        line.ask(number, "SendMessage", exchange=number).task(number, "WORKING", exchange=number, task=f"w{number}")
+        line.ask(number, "SendMessage", exchange=number).task(
+            number, "WORKING", exchange=number, task=f"w{number}"
+        )
     for step in line.steps:
         step(tracker)
     tracker.pop_changes()
@@ -145,4 +173,9 @@ def test_the_longest_idle_task_without_open_calls_is_evicted() -> None:
         talk = kept.make_conversation("agent", name, "")
         talk.tellers = {1: None} if name == "a" else {}
         kept.add_to_task(talk)
-    assert [kept.conversation_of_task("agent", name) is not None for name in "abcd"] == [True, False, False, True]
+    assert [kept.conversation_of_task("agent", name) is not None for name in "abcd"] == [
+        True,
+        False,
+        False,
+        True,
+    ]

@@ -8,7 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.recording.cassette.exporter import COUNTED_KINDS, FORMAT_VERSION, MIN_BLOB_BYTES, STATE_FIELDS
+from a2a_proxy.recording.cassette.exporter import (
+    COUNTED_KINDS,
+    FORMAT_VERSION,
+    MIN_BLOB_BYTES,
+    STATE_FIELDS,
+)
 from a2a_proxy.recording.cassette.importer import MAX_LINE_BYTES
 from a2a_proxy.recording.cassette.json_objects import MEMBER_NAMES
 from a2a_proxy.recording.read.rows import SessionFacts

@@ -22,12 +22,21 @@ def test_any_payload_comes_back(payload: bytes, schema: str):
 
 
 def _finite(value: object) -> bool:
-    return all(map(_finite, value)) if isinstance(value, list) else not isinstance(value, float) or isfinite(value)
+    return (
+        all(map(_finite, value))
+        if isinstance(value, list)
+        else not isinstance(value, float) or isfinite(value)
+    )
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8
+    )
+)
 def test_compact_json_is_data(value: object):
-    """What a common encoder writes is shown as what it says; NaN and infinity, which are no JSON, as text."""
+    """What a common encoder writes is shown as what it says; NaN and infinity, which are no JSON,
+    as text."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         payload = text.encode()
@@ -63,7 +72,9 @@ def test_an_unknown_style_is_refused():
 def test_protobuf_is_rendered_as_json_only_if_that_is_exact():
     """Fields out of order or unknown are kept as bytes, with a view for people."""
     message = from_dict(
-        "1.0", "Message", {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"b": 1, "a": [2.5]}}]}
+        "1.0",
+        "Message",
+        {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"b": 1, "a": [2.5]}}]},
     )
     exact = message.SerializeToString(deterministic=True)
     assert set(payload_text.write_payload(exact, "lf.a2a.v1.Message")) == {"data"}

@@ -17,14 +17,17 @@ SAMPLES = sorted((ROOT / "recordings").glob("*.a2a.jsonl"))
 DEMO = ROOT / "recordings" / "demo.a2a.jsonl"
 
 
-@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0])
+@pytest.mark.parametrize(
+    "sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0]
+)
 def test_the_samples_are_formatted(sample: Path) -> None:
     """What is committed here is in the one form."""
     assert not rewrite_cassette(sample, check=True).changed
 
 
 def test_a_cassette_edited_by_hand_is_accepted(tmp_path: Path) -> None:
-    """Its digests are recomputed, everything else stays; a second run changes nothing, and `check` never writes."""
+    """Its digests are recomputed, everything else stays; a second run changes nothing, and `check`
+    never writes."""
     path = tmp_path / "e.a2a.jsonl"
     edited = DEMO.read_bytes().replace(b"Lisbon", b"Porto")
     path.write_bytes(edited)
@@ -41,7 +44,8 @@ def test_a_cassette_edited_by_hand_is_accepted(tmp_path: Path) -> None:
 
 
 def test_order_and_spacing_of_lines_are_normalized(tmp_path: Path) -> None:
-    """A finding that was put first, members in another order, spaces: it is written as it was before."""
+    """A finding that was put first, members in another order, spaces: it is written as it was
+    before."""
     path = tmp_path / "f.a2a.jsonl"
     lines = DEMO.read_bytes().splitlines(keepends=True)
     task = next(line for line in lines if line.startswith(b'{"task"'))
@@ -53,7 +57,8 @@ def test_order_and_spacing_of_lines_are_normalized(tmp_path: Path) -> None:
 
 
 def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:
-    """`blobs` puts them beside the file, its opposite into it; without either they stay where they are."""
+    """`blobs` puts them beside the file, its opposite into it; without either they stay where they
+    are."""
     path = tmp_path / "b.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * 70_000))
     rewrite_cassette(path)
@@ -80,8 +85,11 @@ def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:
         (b'{"cassette":"a2a","version":' + b"9" * 5000 + b"}\n", "not a JSON object"),
     ],
 )
-def test_invalid_cassettes_are_refused_and_unchanged(tmp_path: Path, data: bytes, said: str) -> None:
-    """Foreign, newer, truncated and hostile files: one message with a hint, and the file stays as it was."""
+def test_invalid_cassettes_are_refused_and_unchanged(
+    tmp_path: Path, data: bytes, said: str
+) -> None:
+    """Foreign, newer, truncated and hostile files: one message with a hint, and the file stays as
+    it was."""
     path = tmp_path / "x.a2a.jsonl"
     path.write_bytes(data)
     with pytest.raises(RecordingError, match=said) as caught:
@@ -94,9 +102,18 @@ HOSTILE = [
     b'{"exchange":1,"connection":1,"stream":0,"binding":"nonsense","started":0}',
     b'{"exchange":1,"connection":1,"stream":0,"binding":"jsonrpc","started":1e999}',
     b'{"connection":-1,"client":"\\ud800","listen":[],"upstream":"","opened":0}',
-    b'{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_agent","at":0,"raw_b64":"!"}',
-    b'{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_agent","at":0,"blob":"/etc/passwd"}',
-    b'{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_agent","at":0,"data":1,"json":"../x"}',
+    (
+        b'{"frame":"event","connection":1,"exchange":1,'
+        b'"seq":0,"direction":"to_agent","at":0,"raw_b64":"!"}'
+    ),
+    (
+        b'{"frame":"event","connection":1,"exchange":1,"seq":0,'
+        b'"direction":"to_agent","at":0,"blob":"/etc/passwd"}'
+    ),
+    (
+        b'{"frame":"event","connection":1,"exchange":1,"seq":0,'
+        b'"direction":"to_agent","at":0,"data":1,"json":"../x"}'
+    ),
     b'{"__class__":"os.system","args":["true"]}',
     b'{"session":7,"note":"x","at":0}',
     b"[]",
@@ -121,7 +138,9 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
     """It is found when lines are stored, so many at once; the message says so."""
     path = tmp_path / "n.a2a.jsonl"
     path.write_bytes(
-        DEMO.read_bytes().replace(b'"exchange":1,"connection":1,', b'"exchange":1,"connection":%d,' % 10**30)
+        DEMO.read_bytes().replace(
+            b'"exchange":1,"connection":1,', b'"exchange":1,"connection":%d,' % 10**30
+        )
     )
     with pytest.raises(RecordingError, match="one of the 46 preceding lines is not valid"):
         read_cassette(path, tmp_path / "r.a2a.db")

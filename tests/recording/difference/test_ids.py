@@ -34,7 +34,11 @@ def test_both_sides_of_a_pair_are_neutralized_alike(ids: PairedIds) -> None:
     assert ids.neutralize_text(LEFT, f"see {TASK}!") == ids.neutralize_text(RIGHT, f"see {OTHER}!")
     assert ids.neutralize_text(LEFT, f"see {TASK}!") != ids.neutralize_text(LEFT, f"see {OTHER}!")
     assert ids.neutralize_id(LEFT, "context", "c1") == ids.neutralize_id(RIGHT, "context", "c2")
-    assert ids.neutralize_id(LEFT, "task", "unknown") == ids.neutralize_id(RIGHT, "task", "another") == ""
+    assert (
+        ids.neutralize_id(LEFT, "task", "unknown")
+        == ids.neutralize_id(RIGHT, "task", "another")
+        == ""
+    )
 
 
 def test_short_identifiers_are_words_of_a_text(ids: PairedIds) -> None:
@@ -44,7 +48,13 @@ def test_short_identifiers_are_words_of_a_text(ids: PairedIds) -> None:
 def test_json_and_protobuf_are_renamed_alike(ids: PairedIds) -> None:
     """By kind in members of A2A, as words in all other texts."""
     part = {"text": f"on {TASK}", "metadata": {"contextId": "c1", "of": [TASK]}}
-    message = {"messageId": "c1", "contextId": "c1", "taskId": TASK, "referenceTaskIds": [TASK, "new"], "parts": [part]}
+    message = {
+        "messageId": "c1",
+        "contextId": "c1",
+        "taskId": TASK,
+        "referenceTaskIds": [TASK, "new"],
+        "parts": [part],
+    }
     renamed = {
         "messageId": "c1",
         "contextId": "c2",
@@ -63,6 +73,8 @@ def test_values_nested_too_deeply_are_not_searched(ids: PairedIds) -> None:
     for _ in range(MAX_DEPTH):
         value = [value]
     assert list(iter_identifiers([value], CanonicalFields())) == []
-    assert [found[1:] for found in iter_identifiers(value[0], CanonicalFields())] == [("task", TASK)]  # type: ignore[index]
+    assert [found[1:] for found in iter_identifiers(value[0], CanonicalFields())] == [
+        ("task", TASK)
+    ]  # type: ignore[index]
     assert ids.rename_json([value]) == [value]
     assert ids.rename_json(value[0]) != value[0]  # type: ignore[index]

@@ -12,7 +12,12 @@ import pytest
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges, compare_frames
-from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference, compare_runs, take_run
+from a2a_proxy.recording.difference.runs import (
+    ComparisonStopped,
+    RunDifference,
+    compare_runs,
+    take_run,
+)
 from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, format_path
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
@@ -38,7 +43,9 @@ def sample() -> Iterator[Callable[[str], Recording]]:
 
 
 def runs(left: Recording, right: Recording, **more: Any) -> RunDifference:
-    return compare_runs(take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges()), **more)
+    return compare_runs(
+        take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges()), **more
+    )
 
 
 def pair(left: Recording, number: int, right: Recording, other: int) -> Difference:
@@ -50,7 +57,9 @@ def pair(left: Recording, number: int, right: Recording, other: int) -> Differen
 
 def told(found: Difference) -> list[tuple[str, str, str]]:
     return [
-        (str(row.part), str(row.change), format_path(row.left or row.right or ())) for row in found.rows if row.counts
+        (str(row.part), str(row.change), format_path(row.left or row.right or ()))
+        for row in found.rows
+        if row.counts
     ]
 
 
@@ -73,15 +82,27 @@ def test_a_run_does_not_differ_from_itself(sample: Callable[[str], Recording], n
     assert all(match.change is None for match in found.matches)
 
 
-def test_runs_over_different_bindings_and_dialects_are_compared(sample: Callable[[str], Recording]) -> None:
-    """One client program of two SDK generations over two bindings: half of all calls are the same."""
+def test_runs_over_different_bindings_and_dialects_are_compared(
+    sample: Callable[[str], Recording],
+) -> None:
+    """One client program of two SDK generations over two bindings: half of all calls are the
+    same."""
     found = runs(sample("sdk-0.3-jsonrpc"), sample("sdk-1.x-grpc"))
     changes_of = [match.change for match in found.matches]
 
     assert changes_of.count(None) > 15
     assert (changes_of.count(ValueChange.LEFT), changes_of.count(ValueChange.RIGHT)) == (1, 4)
-    assert {row.ignored for match in found.matches if match.difference for row in match.difference.rows} >= {
-        *(Ignored.ID, Ignored.TIME, Ignored.DIALECT, Ignored.BINDING, Ignored.DEFAULT, Ignored.ADDRESS)
+    assert {
+        row.ignored for match in found.matches if match.difference for row in match.difference.rows
+    } >= {
+        *(
+            Ignored.ID,
+            Ignored.TIME,
+            Ignored.DIALECT,
+            Ignored.BINDING,
+            Ignored.DEFAULT,
+            Ignored.ADDRESS,
+        )
     }
     assert all(
         a.left is None or a.right is None or a.left.exchange.operation == a.right.exchange.operation
@@ -90,9 +111,12 @@ def test_runs_over_different_bindings_and_dialects_are_compared(sample: Callable
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), [("sdk-0.3-rest", "sdk-1.x-grpc"), ("dialect-0.2", "stdio"), ("live-bidi", "live-1975")]
+    ("left", "right"),
+    [("sdk-0.3-rest", "sdk-1.x-grpc"), ("dialect-0.2", "stdio"), ("live-bidi", "live-1975")],
 )
-def test_comparing_runs_is_symmetric(sample: Callable[[str], Recording], left: str, right: str) -> None:
+def test_comparing_runs_is_symmetric(
+    sample: Callable[[str], Recording], left: str, right: str
+) -> None:
     """The same calls are matched, and as much differs, whichever is called left."""
     there, back = runs(sample(left), sample(right)), runs(sample(right), sample(left))
 
@@ -105,16 +129,26 @@ def number(row: ExchangeRow | None) -> int:
     return 0 if row is None else row.exchange.id
 
 
-def test_rest_paths_are_compared_with_bodies_of_other_bindings(sample: Callable[[str], Recording]) -> None:
+def test_rest_paths_are_compared_with_bodies_of_other_bindings(
+    sample: Callable[[str], Recording],
+) -> None:
     found = runs(sample("sdk-1.x-rest"), sample("sdk-1.x-grpc"))
-    rows = [row for match in found.matches if match.difference for row in match.difference.rows if row.counts]
+    rows = [
+        row
+        for match in found.matches
+        if match.difference
+        for row in match.difference.rows
+        if row.counts
+    ]
 
     assert not [row for row in rows if row.part is ExchangePart.REQUEST]
 
 
 def test_a_repeated_difference_is_reported_once(sample: Callable[[str], Recording]) -> None:
     """The demo asks for two cities over two bindings."""
-    assert told(pair(sample("demo"), 2, sample("demo"), 6)) == [("request", "changed", "$.message.parts[0].text")]
+    assert told(pair(sample("demo"), 2, sample("demo"), 6)) == [
+        ("request", "changed", "$.message.parts[0].text")
+    ]
 
 
 def artifact(number: int, seq: int, text: str, *, append: bool) -> Frame:
@@ -122,19 +156,36 @@ def artifact(number: int, seq: int, text: str, *, append: bool) -> Frame:
     chunk = {"artifactId": "plan", "name": "plan", "parts": [{"text": text}]}
     update = {"taskId": TASK, "contextId": "c", "artifact": chunk, "append": append}
     payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"artifactUpdate": update}}).encode()
-    return frame(number, seq, payload, event=EventKind.ARTIFACT, task_id=TASK, artifact_id="plan", append=append)
+    return frame(
+        number,
+        seq,
+        payload,
+        event=EventKind.ARTIFACT,
+        task_id=TASK,
+        artifact_id="plan",
+        append=append,
+    )
 
 
-def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **more: Any) -> Recording:
-    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks; one
-    with a star replaces those before it."""
+def made(
+    path: Path, texts: list[list[str]], chunks: list[str] | None = None, **more: Any
+) -> Recording:
+    """A recording of one call for each list of what the agent says, the last one with an artifact
+    in chunks; one with a star replaces those before it."""
     recorded = writer(path)
     frames: list[Frame] = []
     for number, said in enumerate(texts, 1):
-        frames += [request(number, said[0]), *(status(number, seq, words) for seq, words in enumerate(said[1:], 1))]
+        frames += [
+            request(number, said[0]),
+            *(status(number, seq, words) for seq, words in enumerate(said[1:], 1)),
+        ]
     for seq, words in enumerate(chunks or (), 100):
-        frames.append(artifact(len(texts), seq, words.lstrip("*"), append=seq > 100 and words[0] != "*"))
-    recorded.write(frames, changes=changes(*(exchange(number, **more) for number in range(1, len(texts) + 1))))
+        frames.append(
+            artifact(len(texts), seq, words.lstrip("*"), append=seq > 100 and words[0] != "*")
+        )
+    recorded.write(
+        frames, changes=changes(*(exchange(number, **more) for number in range(1, len(texts) + 1)))
+    )
     recorded.finish(STARTED + 100_000 * MS)
     return Recording(path)
 
@@ -143,16 +194,30 @@ def test_calls_are_matched_by_request(tmp_path: Path) -> None:
     """An additional call does not shift the others; a call made earlier is reported as moved."""
     with (
         made(tmp_path / "a.db", [["one", "x"], ["two", "y"], ["three", "z"]]) as left,
-        made(tmp_path / "b.db", [["three", "z"], ["one", "x"], ["new", "n"], ["two", "y!"]]) as right,
+        made(
+            tmp_path / "b.db", [["three", "z"], ["one", "x"], ["new", "n"], ["two", "y!"]]
+        ) as right,
     ):
         found = runs(left, right)
 
     numbers = [
-        (match.left and match.left.exchange.id, match.right and match.right.exchange.id, match.change)
+        (
+            match.left and match.left.exchange.id,
+            match.right and match.right.exchange.id,
+            match.change,
+        )
         for match in found.matches
     ]
     assert sorted(map(str, numbers)) == sorted(
-        map(str, [(1, 2, None), (None, 3, ValueChange.RIGHT), (2, 4, ValueChange.CHANGED), (3, 1, ValueChange.MOVED)])
+        map(
+            str,
+            [
+                (1, 2, None),
+                (None, 3, ValueChange.RIGHT),
+                (2, 4, ValueChange.CHANGED),
+                (3, 1, ValueChange.MOVED),
+            ],
+        )
     )
 
 
@@ -189,7 +254,9 @@ def test_artifact_texts_are_compared_whatever_the_chunks(tmp_path: Path) -> None
         cut, changed = pair(left, 1, right, 1), pair(left, 1, other, 1)
 
     assert told(cut) == []
-    assert ("artifacts", "changed", Ignored.ARTIFACT) in [(r.part, r.change, r.ignored) for r in cut.rows]
+    assert ("artifacts", "changed", Ignored.ARTIFACT) in [
+        (r.part, r.change, r.ignored) for r in cut.rows
+    ]
     assert told(changed) == [("artifacts", "changed", "$.plan.text")]
     assert changed.texts[0].left.frame_at(9) == 101
 

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.ids import PairedIds
 from a2a_proxy.recording.difference.structure import CompareLimits, compare_values
-from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, Path, ValueChange, format_path
+from a2a_proxy.recording.difference.values import (
+    DifferenceRow,
+    Ignored,
+    Path,
+    ValueChange,
+    format_path,
+)
 
 NAMES = [
     "id",
@@ -37,7 +43,9 @@ leaves = st.one_of(
 )
 values = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5)
+    ),
     max_leaves=25,
 )
 
@@ -53,16 +61,33 @@ def applied(left: Any, rows: list[DifferenceRow], at: Path = (), to: Path = ()) 
 
 
 def _object(left: dict[str, Any], rows: list[DifferenceRow], at: Path, to: Path) -> Any:
-    gone = {row.left[-1] for row in rows if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at}
-    made = {name: applied(item, rows, (*at, name), (*to, name)) for name, item in left.items() if name not in gone}
+    gone = {
+        row.left[-1]
+        for row in rows
+        if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at
+    }
+    made = {
+        name: applied(item, rows, (*at, name), (*to, name))
+        for name, item in left.items()
+        if name not in gone
+    }
     for row in rows:
-        if row.change is ValueChange.RIGHT and row.right and row.right[:-1] == to and isinstance(row.right[-1], str):
+        if (
+            row.change is ValueChange.RIGHT
+            and row.right
+            and row.right[:-1] == to
+            and isinstance(row.right[-1], str)
+        ):
             made[row.right[-1]] = row.after
     return made
 
 
 def _items(left: list[Any], rows: list[DifferenceRow], at: Path, to: Path) -> Any:
-    gone = {row.left[-1] for row in rows if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at}
+    gone = {
+        row.left[-1]
+        for row in rows
+        if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at
+    }
     new = {
         row.right[-1]: row.after
         for row in rows
@@ -71,7 +96,11 @@ def _items(left: list[Any], rows: list[DifferenceRow], at: Path, to: Path) -> An
     moved = {
         row.left[-1]: row.right[-1]
         for row in rows
-        if row.change is ValueChange.MOVED and row.left and row.right and row.left[:-1] == at and row.right[:-1] == to
+        if row.change is ValueChange.MOVED
+        and row.left
+        and row.right
+        and row.left[:-1] == at
+        and row.right[:-1] == to
     }
     taken = {*new, *moved.values()}
     free = iter(j for j in range(len(left) + len(new) + 1) if j not in taken)
@@ -97,7 +126,9 @@ def test_the_rows_lead_from_left_to_right(left: Any, right: Any) -> None:
 
 def mirrored(row: DifferenceRow) -> DifferenceRow:
     swap = {ValueChange.LEFT: ValueChange.RIGHT, ValueChange.RIGHT: ValueChange.LEFT}
-    return DifferenceRow(swap.get(row.change, row.change), row.right, row.left, row.after, row.before, row.ignored)
+    return DifferenceRow(
+        swap.get(row.change, row.change), row.right, row.left, row.after, row.before, row.ignored
+    )
 
 
 @given(values, values)
@@ -131,9 +162,16 @@ def test_a_moved_item_is_not_a_change() -> None:
 
 
 def test_identifiers_are_mapped_one_to_one() -> None:
-    """The same mapping in any place, as a member or in a text. Another identifier in its place is a difference."""
-    left = {"message": {"taskId": "task-0001", "parts": [{"text": "see task-0001!"}]}, "task": {"id": "task-0001"}}
-    right = {"message": {"taskId": "task-9999", "parts": [{"text": "see task-9999!"}]}, "task": {"id": "task-9999"}}
+    """The same mapping in any place, as a member or in a text. Another identifier in its place is a
+    difference."""
+    left = {
+        "message": {"taskId": "task-0001", "parts": [{"text": "see task-0001!"}]},
+        "task": {"id": "task-0001"},
+    }
+    right = {
+        "message": {"taskId": "task-9999", "parts": [{"text": "see task-9999!"}]},
+        "task": {"id": "task-9999"},
+    }
 
     assert {row.ignored for row in compare_values(left, right).rows} == {Ignored.ID}
 
@@ -159,9 +197,21 @@ def test_identifiers_are_remembered_from_value_to_value() -> None:
             Ignored.TIME,
         ),
         ({"metadata": {"traceparent": "a"}}, {"metadata": {"traceparent": "b"}}, Ignored.TRACE),
-        ({"credentials": "redacted-0123456789ab"}, {"credentials": "redacted-ffffffffffff"}, Ignored.SECRET),
-        ({"data": {"key": "redacted-0123456789ab"}}, {"data": {"key": "redacted-ffffffffffff"}}, Ignored.SECRET),
-        ({"url": "http://127.0.0.1:9000/rpc"}, {"url": "http://localhost:4711/rpc"}, Ignored.ADDRESS),
+        (
+            {"credentials": "redacted-0123456789ab"},
+            {"credentials": "redacted-ffffffffffff"},
+            Ignored.SECRET,
+        ),
+        (
+            {"data": {"key": "redacted-0123456789ab"}},
+            {"data": {"key": "redacted-ffffffffffff"}},
+            Ignored.SECRET,
+        ),
+        (
+            {"url": "http://127.0.0.1:9000/rpc"},
+            {"url": "http://localhost:4711/rpc"},
+            Ignored.ADDRESS,
+        ),
         ({"url": "127.0.0.1:9000"}, {"url": "[::1]:4711"}, Ignored.ADDRESS),
         ({"append": False}, {}, Ignored.DEFAULT),
         ({"configuration": {"returnImmediately": False}}, {}, Ignored.DEFAULT),
@@ -175,7 +225,10 @@ def test_ignored_differences_have_a_reason(left: Any, right: Any, why: Ignored) 
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ({"data": {"timestamp": "2026-01-01T00:00:00Z"}}, {"data": {"timestamp": "2026-01-02T00:00:00Z"}}),
+        (
+            {"data": {"timestamp": "2026-01-01T00:00:00Z"}},
+            {"data": {"timestamp": "2026-01-02T00:00:00Z"}},
+        ),
         ({"metadata": {"taskId": "a"}}, {"metadata": {"taskId": "b"}}),
         ({"data": {"append": False}}, {"data": {}}),
         ({"url": "http://127.0.0.1:9000/rpc"}, {"url": "http://127.0.0.1:9000/v2"}),
@@ -189,7 +242,8 @@ def test_differences_in_data_and_metadata_count(left: Any, right: Any) -> None:
 
 
 def test_members_of_one_dialect_only_are_ignored_across_dialects() -> None:
-    """Where the sides speak different ones, ids that only one has and `final` do not count; else they do."""
+    """Where the sides speak different ones, ids that only one has and `final` do not count; else
+    they do."""
     left, right = {"message": {"messageId": "m"}, "final": True}, {"message": {}}
 
     assert compare_values(left, right, fields=CanonicalFields(dialects=True)).same
@@ -198,14 +252,19 @@ def test_members_of_one_dialect_only_are_ignored_across_dialects() -> None:
 
 def test_a_skill_of_a_card_is_no_identifier() -> None:
     assert not compare_values(
-        {"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=CanonicalFields(card=True)
+        {"skills": [{"id": "walk"}]},
+        {"skills": [{"id": "swim"}]},
+        fields=CanonicalFields(card=True),
     ).same
 
 
 def test_exceeded_limits_are_reported() -> None:
     """Rows, values and depth are bounded, and omissions are reported."""
     many = compare_values({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
-    assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not shown",))
+    assert (len(many.rows), many.cut) == (
+        10,
+        ("more than 10 differences: the others are not shown",),
+    )
     assert compare_values([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut
     deep: Any = 1
     for _ in range(500):

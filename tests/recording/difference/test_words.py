@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from a2a_proxy.recording.difference.values import ValueChange
 from a2a_proxy.recording.difference.words import MAX_CHARS, compare_texts
 
-texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20).map(
-    "".join
-)
+texts = st.lists(
+    st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20
+).map("".join)
 
 
 @given(texts, texts)
@@ -47,11 +47,15 @@ def test_adjacent_changed_words_are_one_difference() -> None:
 
 
 def test_differences_beyond_the_word_limit_are_kept() -> None:
-    """Further on than words are looked at: they differ all the same, and nothing of them is lost."""
+    """Further on than words are looked at: they differ all the same, and nothing of them is
+    lost."""
     start = "word " * (MAX_CHARS // 5 + 1)
 
     pieces = compare_texts(start + "left", start + "right")
 
     assert {piece.change for piece in pieces} == {None, ValueChange.LEFT, ValueChange.RIGHT}
-    assert "".join(piece.text for piece in pieces if piece.change is not ValueChange.RIGHT) == start + "left"
+    assert (
+        "".join(piece.text for piece in pieces if piece.change is not ValueChange.RIGHT)
+        == start + "left"
+    )
     assert [piece.change for piece in compare_texts(start + "same", start + "same")] == [None, None]

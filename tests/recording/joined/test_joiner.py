@@ -46,7 +46,8 @@ def told(tmp_path: Path) -> Iterator[Recording]:
 
 
 def test_calls_are_ordered_by_time_and_name_their_file(tmp_path: Path) -> None:
-    """And so are their frames; a task that both saw at one agent is one, one of another agent another."""
+    """And so are their frames; a task that both saw at one agent is one, one of another agent
+    another."""
     filling(tmp_path, *pair(tmp_path)).copy_new_rows()
 
     with told(tmp_path) as recording:
@@ -55,8 +56,12 @@ def test_calls_are_ordered_by_time_and_name_their_file(tmp_path: Path) -> None:
         assert [file_of(row.connection, 2) for row in rows] == [0, 1, 0, 1, 0]
         assert [row.started for row in rows] == sorted(row.started for row in rows)
         frames = [row.frame for row in recording.frames_after(0)]
-        assert [(frame.exchange, frame.seq) for frame in frames] == [(n, seq) for n in range(1, 6) for seq in (0, 1)]
-        assert [(row.task.task_id, row.task.agent, row.task.exchanges) for row in recording.read_tasks()] == [
+        assert [(frame.exchange, frame.seq) for frame in frames] == [
+            (n, seq) for n in range(1, 6) for seq in (0, 1)
+        ]
+        assert [
+            (row.task.task_id, row.task.agent, row.task.exchanges) for row in recording.read_tasks()
+        ] == [
             (TASK, "agent-1:8000", (1, 3)),
             (TASK, "agent-2:8000", (2,)),
             (OTHER, "agent-2:8000", (4,)),
@@ -85,28 +90,53 @@ def test_joining_samples_loses_nothing(tmp_path: Path) -> None:
 def counts(recording: Recording) -> list[int]:
     known = recording.count_rows()
     cut = (recording.read_segments(), recording.read_interruptions(), recording.read_handoffs())
-    return [known.connections, known.exchanges, known.frames, known.tasks, known.findings, *(len(list(x)) for x in cut)]
+    return [
+        known.connections,
+        known.exchanges,
+        known.frames,
+        known.tasks,
+        known.findings,
+        *(len(list(x)) for x in cut),
+    ]
 
 
 def about(recording: Recording) -> list[str]:
-    """What findings, tasks, gaps, segments and interruptions point at, in words that no number changes."""
-    calls = {row.exchange.id: f"{row.exchange.operation} {row.exchange.started}" for row in recording.read_exchanges()}
+    """What findings, tasks, gaps, segments and interruptions point at, in words that no number
+    changes."""
+    calls = {
+        row.exchange.id: f"{row.exchange.operation} {row.exchange.started}"
+        for row in recording.read_exchanges()
+    }
     calls[0] = ""
     segments = {row.segment.id: row.segment.began for row in recording.read_segments()}
     return [
-        *(f"{each.finding.rule} {calls[each.finding.exchange]}" for each in recording.read_findings()),
+        *(
+            f"{each.finding.rule} {calls[each.finding.exchange]}"
+            for each in recording.read_findings()
+        ),
         *(
             f"{each.task.task_id} {[calls[number] for number in each.task.exchanges]}"
             for each in recording.read_tasks()
         ),
-        *(f"{calls[gap.exchange]} {calls[gap.by]}" for each in recording.read_tasks() for gap in each.task.missed),
-        *(f"{calls[each.segment.exchange]} {calls[each.segment.last_exchange]}" for each in recording.read_segments()),
-        *(f"{each.interruption.kind} {segments[each.interruption.segment]}" for each in recording.read_interruptions()),
+        *(
+            f"{calls[gap.exchange]} {calls[gap.by]}"
+            for each in recording.read_tasks()
+            for gap in each.task.missed
+        ),
+        *(
+            f"{calls[each.segment.exchange]} {calls[each.segment.last_exchange]}"
+            for each in recording.read_segments()
+        ),
+        *(
+            f"{each.interruption.kind} {segments[each.interruption.segment]}"
+            for each in recording.read_interruptions()
+        ),
     ]
 
 
 def test_later_rows_are_added_once(tmp_path: Path) -> None:
-    """A call that ends, a frame, a finding, a file that was not there, a run after all had ended; each once."""
+    """A call that ends, a frame, a finding, a file that was not there, a run after all had ended;
+    each once."""
     one, two = tmp_path / "one.a2a.db", tmp_path / "two.a2a.db"
     first = begin(one, 1)
     first.write([status(1, 0, "one")], changes=changes(live(1)))
@@ -125,7 +155,9 @@ def test_later_rows_are_added_once(tmp_path: Path) -> None:
         assert [bool(row.exchange.closed) for row in recording.read_exchanges()] == [True, True]
         frames = [(row.frame.exchange, row.frame.seq) for row in recording.frames_after(0)]
         assert frames == [(1, 0), (1, 1), (2, 0), (2, 1)]
-        assert [(row.finding.exchange, row.finding.seq) for row in recording.read_findings()] == [(1, 1)]
+        assert [(row.finding.exchange, row.finding.seq) for row in recording.read_findings()] == [
+            (1, 1)
+        ]
 
         first.finish(STARTED + 9_000 * MS)
         second.finish(STARTED + 9_000 * MS, complete="3 bytes are missing")
@@ -186,7 +218,11 @@ def test_a_session_stays_with_its_file_when_a_fuller_copy_appears(tmp_path: Path
     joined.copy_new_rows()
     with told(tmp_path) as recording:
         assert [row.exchange.id for row in recording.read_exchanges()] == [1, 2, 3]
-        assert [file_of(row.exchange.connection, 2) for row in recording.read_exchanges()] == [1, 1, 1]
+        assert [file_of(row.exchange.connection, 2) for row in recording.read_exchanges()] == [
+            1,
+            1,
+            1,
+        ]
         assert recording.count_rows().frames == 6
     writer.finish(STARTED + 5_000 * MS)
 
@@ -208,10 +244,22 @@ def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> Non
     joined.copy_new_rows()
     with told(tmp_path) as recording:
         rows = [
-            (row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS)) for row in recording.read_exchanges()
+            (row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS))
+            for row in recording.read_exchanges()
         ]
         assert rows == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 9)]
-        assert sorted(row.frame.exchange for row in recording.frames_after(0)) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+        assert sorted(row.frame.exchange for row in recording.frames_after(0)) == [
+            1,
+            1,
+            2,
+            2,
+            3,
+            3,
+            4,
+            4,
+            5,
+            5,
+        ]
     writer.finish(STARTED + 10_000 * MS)
 
 
@@ -224,5 +272,8 @@ def test_notes_are_copied(tmp_path: Path) -> None:
     write_note(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
     joined.copy_new_rows()
     with told(tmp_path) as recording:
-        notes = [(row.note.exchange, row.note.seq, row.note.text, row.note.bookmark) for row in recording.read_notes()]
+        notes = [
+            (row.note.exchange, row.note.seq, row.note.text, row.note.bookmark)
+            for row in recording.read_notes()
+        ]
     assert notes == [(4, -1, "of its own", False), (5, 1, "", True)]

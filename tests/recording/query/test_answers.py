@@ -69,7 +69,8 @@ def test_any_condition_finds_the_same_as_the_naive_filter(path: Path, node: Node
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_values_of_the_samples_are_found(path: Path) -> None:
-    """Values taken from the sample itself: ids whole and begun, states, codes, words of payloads."""
+    """Values taken from the sample itself: ids whole and begun, states, codes, words of
+    payloads."""
     _, world = sample(path)
     texts = {"err", "-err", "sev:*", "trace:*", "$.result.kind:*", "req.part:text", "resp.part:*"}
     for one in world.frames[:: max(1, len(world.frames) // 40)]:
@@ -89,15 +90,16 @@ def test_values_of_the_samples_are_found(path: Path) -> None:
 
 
 HITS = {
-    "op": "op:tasks/get", "binding": "binding:rest", "dir": "dir:to-client", "kind": "kind:artifact",
-    "task": "task:4d1144cc", "ctx": "ctx:0e5a", "msg": "msg:b2eadfe1", "state": "state:TASK_STATE_WORKING",
-    "part": "part:file", "mime": "mime:text/p", "ext": "ext:traceability", "ver": "ver:1.0", "code": "code:-32001",
-    "status": "status:404", "gen": "gen:>0", "gap": "gap", "err": "err", "outcome": "outcome:ok",
-    "finding": "finding:zone",
-    "sev": "sev:>=warning", "rule": "rule:GEN-001", "agent": "agent:127.0.0.1", "peer": "peer:127.0.0.1",
-    "header": "req.header:authorization", "meta": "meta:tenant", "size": "size>100", "dur": "slow:>100ms",
-    "ttfe": "ttfe:>1ms", "t": "t:2026-11-21", "rec": "rec:1", "src": "src:peer", "trace": "~~4BF92f35",
-    "note": "note:settings", "bookmark": "bookmark:yes", "text": "text~TASK_STATE",
+    "op": "op:tasks/get", "binding": "binding:rest", "dir": "dir:to-client",
+    "kind": "kind:artifact", "task": "task:4d1144cc", "ctx": "ctx:0e5a", "msg": "msg:b2eadfe1",
+    "state": "state:TASK_STATE_WORKING", "part": "part:file", "mime": "mime:text/p",
+    "ext": "ext:traceability", "ver": "ver:1.0", "code": "code:-32001", "status": "status:404",
+    "gen": "gen:>0", "gap": "gap", "err": "err", "outcome": "outcome:ok", "finding": "finding:zone",
+    "sev": "sev:>=warning", "rule": "rule:GEN-001", "agent": "agent:127.0.0.1",
+    "peer": "peer:127.0.0.1", "header": "req.header:authorization", "meta": "meta:tenant",
+    "size": "size>100", "dur": "slow:>100ms", "ttfe": "ttfe:>1ms", "t": "t:2026-11-21",
+    "rec": "rec:1", "src": "src:peer", "trace": "~~4BF92f35", "note": "note:settings",
+    "bookmark": "bookmark:yes", "text": "text~TASK_STATE",
 }  # fmt: skip
 """For each field a condition that holds for something."""
 
@@ -109,14 +111,20 @@ def test_every_field_is_tested() -> None:
 
 @pytest.mark.parametrize("name", HITS)
 def test_every_field_hits_and_misses(name: str) -> None:
-    """It finds something, not everything, and its negation the rest; `*` finds what the loop finds."""
+    """It finds something, not everything, and its negation the rest; `*` finds what the loop
+    finds."""
     found = missed = 0
     for path in SAMPLES:
         recording, world = sample(path)
         node, other = parse_expression(HITS[name]), parse_expression(f"-({HITS[name]})")
         agree(path, node)
-        for rows, every in ((Rows.FRAMES, world.frames), (Rows.EXCHANGES, world.exchanges.values())):
-            hits, misses = (set(recording.get_queryable().select_ids(each, rows)) for each in (node, other))
+        for rows, every in (
+            (Rows.FRAMES, world.frames),
+            (Rows.EXCHANGES, world.exchanges.values()),
+        ):
+            hits, misses = (
+                set(recording.get_queryable().select_ids(each, rows)) for each in (node, other)
+            )
             assert (hits | misses, hits & misses) == ({each.id for each in every}, set())
             found, missed = found + len(hits), missed + len(misses)
         if name not in ("gap", "err", "bookmark"):

@@ -45,14 +45,20 @@ def test_words_are_completed_without_a_recording(text: str, start: int, first: l
     """Without a recording: fields and closed lists, in the place of what is being typed."""
     found = suggest_completions(text, len(text))
     assert (found.start, found.end) == (start, len(text))
-    assert [each.text for each in found.items][: max(3, len(first))] == first or len(found.items) > 3
+    assert [each.text for each in found.items][: max(3, len(first))] == first or len(
+        found.items
+    ) > 3
     assert [each.text for each in found.items][: len(first)] == first
 
 
 def test_completion_keeps_the_text_after_the_cursor() -> None:
     """What follows it is left alone."""
     found = suggest_completions("sta task:b2", 3)
-    assert (found.start, found.end, [each.text for each in found.items]) == (0, 3, ["state:", "status:"])
+    assert (found.start, found.end, [each.text for each in found.items]) == (
+        0,
+        3,
+        ["state:", "status:"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,20 +86,25 @@ def test_completion_keeps_the_text_after_the_cursor() -> None:
 def test_values_are_completed_with_their_counts(
     recording: Recording, text: str, first: list[tuple[str, int]] | None
 ) -> None:
-    """From the recording, the frequent ones first; each can be typed as it is, and finds something where it counts."""
+    """From the recording, the frequent ones first; each can be typed as it is, and finds something
+    where it counts."""
     found = suggest_completions(text, len(text), recording.db)
     told = [(each.text, each.count) for each in found.items]
     assert first is None or sorted(told[: len(first)]) == sorted(first)
     assert told == sorted(told, key=lambda each: -each[1])
     for value, count in told:
         node = parse_expression(text[: found.start] + value)
-        assert bool(count) <= bool(list(recording.find_frames(node)) or list(recording.find_exchanges(node))), value
+        assert bool(count) <= bool(
+            list(recording.find_frames(node)) or list(recording.find_exchanges(node))
+        ), value
 
 
 def test_every_closed_list_is_offered() -> None:
     """All words of a field, and each of them is one."""
     for field in FIELDS.values():
-        offered = [each.text for each in suggest_completions(f"{field.name}:", len(field.name) + 1).items]
+        offered = [
+            each.text for each in suggest_completions(f"{field.name}:", len(field.name) + 1).items
+        ]
         assert set(offered) <= set(field.kind.words)
         assert bool(offered) == bool(field.kind.words)
         for word in offered:

@@ -40,7 +40,8 @@ def test_every_example_uses_its_field(name: str) -> None:
 
 
 def test_manual_examples_parse() -> None:
-    """Each line of its blocks: what stands after -f or --filter, and the expressions in the list."""
+    """Each line of its blocks: what stands after -f or --filter, and the expressions in the
+    list."""
     text = PAGE.read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.startswith("a2a-inspect ")]
     typed = [re.split("-f |--filter ", line)[-1].strip("'") for line in lines]

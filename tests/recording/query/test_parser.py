@@ -68,10 +68,13 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("task:*", Match("task", Op.HAS, Anything())),
         ('task:"*"', Match("task", Op.HAS, "*")),
         ("req.task:b", Match("task", Op.HAS, "b", "req")),
-        ("state:TASK_STATE_INPUT_REQUIRED", Match("state", Op.HAS, WordValue("input-required", (6,)))),
+        ("state:TASK_STATE_INPUT_REQUIRED",
+         Match("state", Op.HAS, WordValue("input-required", (6,)))),
         ("state:Input_Required", Match("state", Op.HAS, WordValue("input-required", (6,)))),
-        ("op:message/stream", Match("op", Op.HAS, WordValue("SendStreamingMessage", ("SendStreamingMessage",)))),
-        ("op:TaskSubscription", Match("op", Op.HAS, WordValue("SubscribeToTask", ("SubscribeToTask",)))),
+        ("op:message/stream",
+         Match("op", Op.HAS, WordValue("SendStreamingMessage", ("SendStreamingMessage",)))),
+        ("op:TaskSubscription",
+         Match("op", Op.HAS, WordValue("SubscribeToTask", ("SubscribeToTask",)))),
         ("code:NotFound", Match("code", Op.HAS, WordValue("NOT_FOUND", (5,)))),
         ("code:-32001", Match("code", Op.HAS, Number("-32001", -32001))),
         ("status:>=400", Match("status", Op.AT_LEAST, Number("400", 400))),
@@ -86,8 +89,10 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("size:512", Match("size", Op.HAS, Number("512", 512))),
         ("t:>12:30", Match("t", Op.MORE, TimeValue("12:30", "day", 45_000 * S, 60 * S))),
         ("t:+5s", Match("t", Op.HAS, TimeValue("+5s", "session", 5 * S, S))),
-        ("t:2026-11-21T20:28:13.5Z", _at("2026-11-21T20:28:13.5Z", Op.HAS, 1795292893500 * MS, 10**8)),
-        ("t<2026-11-21T20:28+01:00", _at("2026-11-21T20:28+01:00", Op.LESS, 1795289280 * S, 60 * S)),
+        ("t:2026-11-21T20:28:13.5Z",
+         _at("2026-11-21T20:28:13.5Z", Op.HAS, 1795292893500 * MS, 10**8)),
+        ("t<2026-11-21T20:28+01:00",
+         _at("2026-11-21T20:28+01:00", Op.LESS, 1795289280 * S, 60 * S)),
         ("text~a(b|c)+", Match("text", Op.MATCHES, "a(b|c)+")),
         (r'(text~"\d+ x")', Match("text", Op.MATCHES, r"\d+ x")),
         ("$.a.b[0][*].c:x", Match("$.a.b[0][*].c", Op.HAS, "x")),
@@ -135,7 +140,8 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
         ("state:wor", 'there is no state "wor"; did you mean "working"?', 6, True),
         ("state:wor a", 'there is no state "wor"; did you mean "working"?', 6, False),
         ("state:zzz", 'there is no state "zzz"', 6, False),
-        ("op:SendMesage", 'there is no operation "SendMesage"; did you mean "SendMessage"?', 3, False),
+        ("op:SendMesage",
+         'there is no operation "SendMesage"; did you mean "SendMessage"?', 3, False),
         ("dur>2", '"2" is not a duration with its unit: 500ms, 2s, 1.5m', 4, True),
         ("dur>2x", '"2x" is not a duration with its unit: 500ms, 2s, 1.5m', 4, False),
         ("size>1.5", '"1.5" is not a size: 512, 10kB, 4MiB', 5, True),
@@ -170,12 +176,18 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
         ("a" * 10_001, "the expression is longer than 10000 characters", 10_000, False),
     ],
 )  # fmt: skip
-def test_errors_have_message_position_and_completeness(text: str, message: str, at: int, incomplete: bool) -> None:
+def test_errors_have_message_position_and_completeness(
+    text: str, message: str, at: int, incomplete: bool
+) -> None:
     """Message, place, and whether typing on may mend it."""
     with pytest.raises(QueryError) as caught:
         parse_expression(text)
     wrong = caught.value
-    assert (wrong.message.startswith(message), wrong.at, wrong.incomplete) == (True, at, incomplete), wrong.message
+    assert (wrong.message.startswith(message), wrong.at, wrong.incomplete) == (
+        True,
+        at,
+        incomplete,
+    ), wrong.message
 
 
 def test_the_caret_points_at_the_error() -> None:
@@ -195,7 +207,8 @@ _PIECES = [*"ab()\"'\\-~:<>=!.*$[]0 1\n", "AND", "OR", "NOT ", "task:", "req.", 
 
 @given(st.lists(st.sampled_from(_PIECES)).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing but a QueryError, with a place inside the text; what is read is read the same way again."""
+    """Nothing but a QueryError, with a place inside the text; what is read is read the same way
+    again."""
     tree, place = None, 0
     try:
         tree = parse_expression(text)

@@ -44,7 +44,9 @@ def test_any_bytes_are_searched_without_an_exception(wanted: str, op: str, paylo
 def test_a_text_is_found_however_json_writes_it(text: str) -> None:
     """With and without escapes for characters outside ASCII."""
     for ascii_only in (True, False):
-        payload = json.dumps({"text": text}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        payload = json.dumps({"text": text}, ensure_ascii=ascii_only).encode(
+            "utf-8", "surrogatepass"
+        )
         if text.isprintable():
             assert tests.matches_text(":", text, payload)
 
@@ -83,13 +85,24 @@ def test_a_text_is_found_however_json_writes_it(text: str) -> None:
 )
 def test_paths(path: str, op: str, wanted: str, found: bool) -> None:
     """Steps by name in both spellings, position and `*`; values by their type."""
-    value = {"a": "x", "n": 5, "t": True, "z": None, "o": {}, "list": ["one", "two"], "a b": "y", "ä": "ae"}
+    value = {
+        "a": "x",
+        "n": 5,
+        "t": True,
+        "z": None,
+        "o": {},
+        "list": ["one", "two"],
+        "a b": "y",
+        "ä": "ae",
+    }
     value |= {"contextId": "c", "task_id": "k", "big": "12345678901234567890"}
     places = tests.values_at_path(value, tests.path_steps(path))
     assert any(tests.matches_leaf(op, wanted, each) for each in places) is found
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){20}b", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a|aa)+$", "(.*a){20}b", "^(([a-z])+.)+[A-Z]([a-z])+$"]
+)
 def test_a_hostile_pattern_is_stopped(pattern: str) -> None:
     """Each takes longer than the age of the world on this text; here a short while."""
     begun = time.process_time()
@@ -128,7 +141,9 @@ def test_a_deep_payload_has_no_parts() -> None:
 )
 def test_parts_of_every_dialect(part: dict[str, object], kind: str) -> None:
     """Their kind, where they stand, and that their payload is never passed over unread."""
-    value = {"result": {"artifact": {"parts": [part]}, "data": {"parts": [{"text": "the peer's own"}]}}}
+    value = {
+        "result": {"artifact": {"parts": [part]}, "data": {"parts": [{"text": "the peer's own"}]}}
+    }
     assert [tests.part_kind(each) for each in tests.find_parts(value)] == [kind]
     data = json.dumps(value).encode()
     assert not kind or tests.has_any_name(kind, data)

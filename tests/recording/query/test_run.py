@@ -34,7 +34,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for session in (1, 2):
         writer = Writer(file, facts(session))
         exchanges = [
-            Exchange(n, 1 + (n - 1) * 20 // 1000, 0, Binding.GRPC, STARTED + n) for n in range(1, 1 + COUNT // 2 // 20)
+            Exchange(n, 1 + (n - 1) * 20 // 1000, 0, Binding.GRPC, STARTED + n)
+            for n in range(1, 1 + COUNT // 2 // 20)
         ]
         connections = [Connection(n, "c", "l", "u", STARTED) for n in range(1, 16)]
         frames = event_frames(COUNT // 2, seed=session)
@@ -53,7 +54,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
 
 def test_queries_may_be_limited_to_some_rows(path: Path, small: Recording) -> None:
     """The same answer as for all, for those alone; more of them than go into one query."""
-    for expression in ("state:working", "needle", "-gap", "binding:grpc", "finding:*", "dur>1ms OR err"):
+    for expression in (
+        "state:working",
+        "needle",
+        "-gap",
+        "binding:grpc",
+        "finding:*",
+        "dur>1ms OR err",
+    ):
         for rows in Rows:
             every = list(small.get_queryable().select_ids("", rows))
             found = list(small.get_queryable().select_ids(expression, rows))
@@ -70,12 +78,20 @@ def test_pages_are_consecutive(path: Path) -> None:
     with Recording(path) as recording:
         first = [row.id for row in recording.find_frames("state:working", limit=100)]
         assert first == list(range(1, 101))
-        assert [row.id for row in recording.find_frames("state:working", after=100, limit=2)] == [101, 102]
+        assert [row.id for row in recording.find_frames("state:working", after=100, limit=2)] == [
+            101,
+            102,
+        ]
         assert [row.id for row in recording.find_frames("needle")] == [101, COUNT // 2 + 101]
         assert [row.session for row in recording.find_frames("needle", 2)] == [2]
-        assert [row.key for row in recording.find_exchanges("needle")] == [make_key(1, 6), make_key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle")] == [
+            make_key(1, 6),
+            make_key(2, 6),
+        ]
         assert [row.key for row in recording.find_exchanges("needle", 2)] == [make_key(2, 6)]
-        assert [row.key for row in recording.find_exchanges("needle", after=make_key(1, 6))] == [make_key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle", after=make_key(1, 6))] == [
+            make_key(2, 6)
+        ]
         assert list(recording.find_frames("a", limit=0)) == []
         (row,) = recording.find_frames("needle", 1, payloads=False)
         assert (row.frame.payload, row.frame.size) == (b"", 5008)
@@ -84,7 +100,8 @@ def test_pages_are_consecutive(path: Path) -> None:
 
 
 def test_the_first_hit_does_not_wait_for_the_last_row(path: Path) -> None:
-    """A search of payloads goes by windows; between them whoever watches is told, and may end it."""
+    """A search of payloads goes by windows; between them whoever watches is told, and may end
+    it."""
     looked: list[tuple[int, int]] = []
 
     def watch(done: int, total: int) -> bool:
@@ -100,7 +117,10 @@ def test_the_first_hit_does_not_wait_for_the_last_row(path: Path) -> None:
         assert [total for _, total in looked] == [COUNT, COUNT]
         assert 0 < looked[0][0] < looked[1][0] < COUNT
         every: list[tuple[int, int]] = []
-        assert len(list(recording.find_frames("needle", watch=lambda *seen: not every.append(seen)))) == 2
+        assert (
+            len(list(recording.find_frames("needle", watch=lambda *seen: not every.append(seen))))
+            == 2
+        )
         assert every[-1] == (COUNT, COUNT)
 
 
@@ -118,7 +138,9 @@ def test_no_statement_stays_open_between_windows(path: Path) -> None:
 def test_a_slow_pattern_is_a_clear_error(path: Path) -> None:
     """Hostile bytes do not block the search; the recording accepts further queries."""
     with Recording(path) as recording:
-        with pytest.raises(QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$") as caught:
+        with pytest.raises(
+            QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$"
+        ) as caught:
             list(recording.find_frames("text~(a+)+$"))
         assert "nested repetitions" in caught.value.hint
         assert len(list(recording.find_frames("text~Needle"))) == 2
@@ -134,17 +156,30 @@ def test_a_damaged_block_hides_only_its_own_payloads(path: Path, tmp_path: Path)
     with Recording(copy) as recording:
         found = {row.session for row in recording.find_frames("agent", payloads=False)}
         assert found == {2}
-        assert [row.id for row in recording.find_frames("needle", 1, payloads=False)] == [101]  # stored by itself
+        assert [row.id for row in recording.find_frames("needle", 1, payloads=False)] == [
+            101
+        ]  # stored by itself
 
 
-EVIL = ("'; DROP TABLE frame; --", "x' OR '1'='1", "{}", ":after", "@a", "$1", "\0", "a%_", "') UNION SELECT 1 --")
+EVIL = (
+    "'; DROP TABLE frame; --",
+    "x' OR '1'='1",
+    "{}",
+    ":after",
+    "@a",
+    "$1",
+    "\0",
+    "a%_",
+    "') UNION SELECT 1 --",
+)
 
 
 @pytest.mark.parametrize("rows", Rows)
 def test_the_first_window_is_read_row_by_row(
     rows: Rows, path: Path, small: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first window is small and asked row by row, the others are not: the answer is the same."""
+    """The first window is small and asked row by row, the others are not: the answer is the
+    same."""
     for expression in (
         "state:working",
         "-state:working",
@@ -169,7 +204,8 @@ def test_the_first_window_is_read_row_by_row(
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_values_are_bound_parameters(name: str, small: Recording) -> None:
-    """For every field and operator: the SQL is the same whatever the value, and has a mark for each parameter."""
+    """For every field and operator: the SQL is the same whatever the value, and has a mark for each
+    parameter."""
     for op in FIELDS[name].kind.ops:
         made: dict[Rows, set[str]] = {rows: set() for rows in Rows}
         for evil in EVIL:
@@ -196,10 +232,15 @@ def test_paths_are_bound_parameters(small: Recording) -> None:
 def test_columns_are_queried_at_once_and_payloads_by_window(path: Path) -> None:
     """The output of `explain`: the normalized expression, the SQL with placeholders, the plan."""
     with Recording(path) as recording:
-        told = recording.get_queryable().explain_expression("(state:Working)  AND op:message/send", Rows.EXCHANGES)
+        told = recording.get_queryable().explain_expression(
+            "(state:Working)  AND op:message/send", Rows.EXCHANGES
+        )
         assert told.text == "state:working op:SendMessage"
         assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
-        assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == ("SendMessage", 2)
+        assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == (
+            "SendMessage",
+            2,
+        )
         assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
         assert told.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
         assert recording.get_queryable().explain_expression("word", Rows.FRAMES).params[-2:] == (
@@ -218,7 +259,12 @@ def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [" OR ".join(["size<0"] * 200), " ".join(["state:working"] * 200), "-" * 50 + "err", "(" * 50 + "err" + ")" * 50],
+    [
+        " OR ".join(["size<0"] * 200),
+        " ".join(["state:working"] * 200),
+        "-" * 50 + "err",
+        "(" * 50 + "err" + ")" * 50,
+    ],
 )
 def test_many_conditions_are_accepted(text: str, small: Recording) -> None:
     """As many as may be typed, and as deep."""

@@ -31,12 +31,20 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_are_found_by_key(path: Path):
-    """Two sessions of one file: exchanges, frames, findings and tasks of each, by key and in order."""
+    """Two sessions of one file: exchanges, frames, findings and tasks of each, by key and in
+    order."""
     for number in (1, 2):
         writer = Writer(path, facts(number))
-        tasks = [Task("a", "7", first=STARTED, last=STARTED), Task("b", "x", first=STARTED, last=STARTED)]
-        found = [Finding("R", Severity.ERROR, STARTED, "s", exchange=n, task_id="7") for n in (1, 2, 1)]
-        snapshots = Changes([Connection(1, "c", "l", "u", STARTED)], [_exchange(n) for n in (1, 2, 3)], tasks)
+        tasks = [
+            Task("a", "7", first=STARTED, last=STARTED),
+            Task("b", "x", first=STARTED, last=STARTED),
+        ]
+        found = [
+            Finding("R", Severity.ERROR, STARTED, "s", exchange=n, task_id="7") for n in (1, 2, 1)
+        ]
+        snapshots = Changes(
+            [Connection(1, "c", "l", "u", STARTED)], [_exchange(n) for n in (1, 2, 3)], tasks
+        )
         writer.write(event_frames(60, seed=number), found, snapshots)
         writer.finish(STARTED + 1)
     with Recording(path) as recording:
@@ -58,9 +66,15 @@ def test_rows_are_found_by_key(path: Path):
         assert recording.frames_of(some) == [
             recording.read_frame(each.id, payload=False) for each in (frames[0], frames[3])
         ]
-        assert [row.finding.exchange for row in recording.read_findings(1, exchange=keys[0])] == [1, 1]
+        assert [row.finding.exchange for row in recording.read_findings(1, exchange=keys[0])] == [
+            1,
+            1,
+        ]
         assert [row.session for row in recording.read_findings(exchange=keys[3])] == [2, 2]
-        assert [(row.session, row.task.agent) for row in recording.read_task("7")] == [(1, "a"), (2, "a")]
+        assert [(row.session, row.task.agent) for row in recording.read_task("7")] == [
+            (1, "a"),
+            (2, "a"),
+        ]
         assert recording.read_task("7", "b") == recording.read_task("nothing") == []
         assert [row.task.task_id for row in recording.read_task("x", "b")] == ["x", "x"]
         assert recording.read_connection(make_key(2, 1)) == next(recording.read_connections(2))
@@ -72,7 +86,11 @@ def test_rows_are_found_by_key(path: Path):
 def test_frames_outside_exchanges_are_found_by_connection(path: Path):
     """Frames outside any exchange are found by their connection."""
     base = event_frames(1)[0]
-    own = [msgspec.structs.replace(base, exchange=0, connection=n, seq=s) for s in (0, 1) for n in (1, 2)]
+    own = [
+        msgspec.structs.replace(base, exchange=0, connection=n, seq=s)
+        for s in (0, 1)
+        for n in (1, 2)
+    ]
     Writer(path, facts()).write([*own, base])
     with Recording(path) as recording:
         assert [row.frame for row in recording.connection_frames(make_key(1, 2))] == own[1::2]
@@ -80,7 +98,8 @@ def test_frames_outside_exchanges_are_found_by_connection(path: Path):
 
 
 def test_a_follower_reads_on_while_the_writer_commits(path: Path):
-    """Neither waits for the other: each commit is seen at once by an iteration begun before it, and is noticed."""
+    """Neither waits for the other: each commit is seen at once by an iteration begun before it, and
+    is noticed."""
     stored = event_frames(4 * PAGE_ROWS)
     writer = Writer(path, facts())
     writer.write(stored[:PAGE_ROWS])
@@ -96,7 +115,11 @@ def test_a_follower_reads_on_while_the_writer_commits(path: Path):
                 assert recording.data_version() != version
                 version = recording.data_version()
             if done % PAGE_ROWS == 7:
-                checkpoint = sqlite3.connect(path, timeout=0).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                checkpoint = (
+                    sqlite3.connect(path, timeout=0)
+                    .execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    .fetchone()
+                )
                 assert checkpoint[0] == 0, "a reader in mid-iteration holds no transaction"
         assert read == stored
 
@@ -114,10 +137,15 @@ def with_text(recording: Recording, text: str, after: int = 0) -> list[int]:
 
 
 def test_text_is_found_in_blocks_and_blobs(path: Path):
-    """A search for text finds each frame whose payload has it, in open and closed blocks, in blobs and across edges."""
+    """A search for text finds each frame whose payload has it, in open and closed blocks, in blobs
+    and across edges."""
     stored = event_frames(3000)
     base = stored[0]
-    for index, payload in ((5, b"one needle"), (900, b'{"a":"needle ' + b"x" * 5000 + b'"}'), (2999, b"nee")):
+    for index, payload in (
+        (5, b"one needle"),
+        (900, b'{"a":"needle ' + b"x" * 5000 + b'"}'),
+        (2999, b"nee"),
+    ):
         stored[index] = msgspec.structs.replace(base, seq=index, payload=payload, size=len(payload))
     writer = Writer(path, facts())
     for start in range(0, 3000, 500):
@@ -133,7 +161,12 @@ def test_text_is_found_in_blocks_and_blobs(path: Path):
 def test_text_is_found_in_any_json_spelling(path: Path):
     """Quotes and characters outside ASCII, escaped or not."""
     base = event_frames(1)[0]
-    spellings = (b'{"t":"say \\"\\u00e4\\""}', '{"t":"say \\"ä\\""}'.encode(), 'say "ä"'.encode(), b"say a")
+    spellings = (
+        b'{"t":"say \\"\\u00e4\\""}',
+        '{"t":"say \\"ä\\""}'.encode(),
+        'say "ä"'.encode(),
+        b"say a",
+    )
     Writer(path, facts()).write([msgspec.structs.replace(base, payload=data) for data in spellings])
     with Recording(path) as recording:
         assert with_text(recording, 'say "ä"') == [1, 2, 3]
@@ -146,8 +179,13 @@ def test_sql_can_read_payloads(path: Path):
     Writer(path, facts()).write([stored[0], big])
     with Recording(path) as recording:
         query = "SELECT payload(block, offset, size), payload(id) FROM frame ORDER BY id"
-        assert recording.db.execute(query).fetchall() == [(stored[0].payload, stored[0].payload), (None, big.payload)]
-        found = recording.db.execute("SELECT id FROM frame WHERE instr(payload(id), 'yyy')").fetchall()
+        assert recording.db.execute(query).fetchall() == [
+            (stored[0].payload, stored[0].payload),
+            (None, big.payload),
+        ]
+        found = recording.db.execute(
+            "SELECT id FROM frame WHERE instr(payload(id), 'yyy')"
+        ).fetchall()
         assert found == [(2,)]
         assert recording.db.execute("SELECT payload(77)").fetchone() == (None,)
 
@@ -163,7 +201,10 @@ def test_damage_is_reported_and_the_rest_is_readable(path: Path):
     with Recording(path) as recording:
         with pytest.raises(RecordingError, match="block 1"):
             next(recording.frames_after(0))
-        assert recording.db.execute("SELECT payload(id) FROM frame").fetchall() == [(None,), (None,)]
+        assert recording.db.execute("SELECT payload(id) FROM frame").fetchall() == [
+            (None,),
+            (None,),
+        ]
 
 
 def test_a_finished_recording_opens_in_a_read_only_folder(path: Path):
@@ -182,7 +223,8 @@ def test_a_finished_recording_opens_in_a_read_only_folder(path: Path):
 
 
 def test_reading_leaves_no_file_beside_a_finished_recording(path: Path):
-    """SQLite creates a write-ahead log for readers too; an existing one stays, because another process uses it."""
+    """SQLite creates a write-ahead log for readers too; an existing one stays, because another
+    process uses it."""
     writer = Writer(path, facts())
     writer.write(event_frames(10), [], Changes([], [_exchange(1)], []))
     with Recording(path) as beside:
@@ -198,7 +240,8 @@ def test_reading_leaves_no_file_beside_a_finished_recording(path: Path):
 
 
 def test_pages_are_read_without_sorting(path: Path):
-    """Frames of a session come in the order of storing: with a sort for each page, a long one took hours to check."""
+    """Frames of a session come in the order of storing: with a sort for each page, a long one took
+    hours to check."""
     writer = Writer(path, facts(1))
     writer.write(event_frames(60, seed=1), [], Changes([], [_exchange(n) for n in (1, 2, 3)], []))
     writer.finish(STARTED + 1)
@@ -208,6 +251,10 @@ def test_pages_are_read_without_sorting(path: Path):
         assert len(list(recording.frames_after(0, session=1))) == 60
         recording.db.set_trace_callback(None)
         queries = [each for each in asked if "FROM frame" in each]
-        plans = [str(step) for each in queries for step in recording.db.execute(f"EXPLAIN QUERY PLAN {each}")]
+        plans = [
+            str(step)
+            for each in queries
+            for step in recording.db.execute(f"EXPLAIN QUERY PLAN {each}")
+        ]
     assert plans
     assert not [step for step in plans if "TEMP B-TREE" in step]

@@ -17,7 +17,10 @@ _uuid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 def test_any_text_survives_sqlite(value: str):
     """As text and as identifier, lone surrogates and NUL included."""
     db = sqlite3.connect(":memory:")
-    for pack, unpack in ((codec.pack_text, codec.unpack_text), (codec.pack_ident, codec.unpack_ident)):
+    for pack, unpack in (
+        (codec.pack_text, codec.unpack_text),
+        (codec.pack_ident, codec.unpack_ident),
+    ):
         stored = db.execute("SELECT ?", (pack(value),)).fetchone()[0]
         assert unpack(stored) == value
     db.close()
@@ -25,7 +28,13 @@ def test_any_text_survives_sqlite(value: str):
 
 @pytest.mark.parametrize(
     ("value", "size"),
-    [(_uuid, 16), (f'"{_uuid}"', 17), (_uuid.upper(), None), (_uuid.replace("-", ""), None), ("-" * 36, None)],
+    [
+        (_uuid, 16),
+        (f'"{_uuid}"', 17),
+        (_uuid.upper(), None),
+        (_uuid.replace("-", ""), None),
+        ("-" * 36, None),
+    ],
 )
 def test_only_canonical_uuids_are_bytes(value: str, size: int | None):
     """16 bytes for a UUID, 17 for one in JSON quotes, else text."""
@@ -36,7 +45,14 @@ def test_only_canonical_uuids_are_bytes(value: str, size: int | None):
 
 @pytest.mark.parametrize(
     ("value", "number"),
-    [("0", -1), ("7", -8), ("1099511627775", -(2**40)), ("1099511627776", None), ("07", None), ("-1", None)],
+    [
+        ("0", -1),
+        ("7", -8),
+        ("1099511627775", -(2**40)),
+        ("1099511627776", None),
+        ("07", None),
+        ("-1", None),
+    ],
 )
 def test_plain_numbers_need_no_row(value: str, number: int | None):
     """And nothing else does without."""
@@ -52,7 +68,11 @@ def test_any_number_survives(value: int):
     db.close()
 
 
-@given(st.recursive(st.integers() | st.text(alphabet=st.characters()), lambda inner: st.lists(inner, max_size=3)))
+@given(
+    st.recursive(
+        st.integers() | st.text(alphabet=st.characters()), lambda inner: st.lists(inner, max_size=3)
+    )
+)
 def test_any_json_survives(value: object):
     """Also what msgspec cannot write."""
     assert codec.unpack_json(codec.pack_json([value])) == [value]

@@ -1,4 +1,5 @@
-"""Errors of queries that bypass the reader are attributed to the file only if its rows are not valid."""
+"""Errors of queries that bypass the reader are attributed to the file only if its rows are not
+valid."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from support_hostile import altered
 def test_an_error_over_an_invalid_time_names_its_row(tmp_path: Path):
     """Tables that enforce types accept it."""
     path = altered(tmp_path, f"UPDATE finding SET at = {(1 << 63) - 1}")
-    with Recording(path) as recording, pytest.raises(RecordingError, match="row 1 of table finding is not valid"):
+    with (
+        Recording(path) as recording,
+        pytest.raises(RecordingError, match="row 1 of table finding is not valid"),
+    ):
         _fail_within_the_guard(recording)
 
 

@@ -35,7 +35,11 @@ def _refused(path: Path, said: str) -> None:
     """Reader and writer refuse it alike, and leave everything as it was."""
     folder = next(parent for parent in path.parents if parent.is_dir())
     before = _state(folder)
-    attempts = (lambda: Recording(path), lambda: Writer(path, facts()), lambda: resume_writer(path, facts().uuid))
+    attempts = (
+        lambda: Recording(path),
+        lambda: Writer(path, facts()),
+        lambda: resume_writer(path, facts().uuid),
+    )
     for attempt in attempts:
         with pytest.raises(RecordingError, match=said) as caught:
             attempt()
@@ -183,12 +187,16 @@ def test_text_columns_are_not_converted_without_strict_tables(monkeypatch: pytes
     """SQLite before 3.37: texts that look like numbers stay texts."""
     monkeypatch.setattr(database, "_STRICT_SINCE", (99,))
     db = open_private()
-    script = " ".join(row[0] for row in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table'"))
+    script = " ".join(
+        row[0] for row in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table'")
+    )
     assert "STRICT" not in script
     assert " ANY" not in script
     writer = Writer.on_connection(db, facts())
     writer.write(event_frames(3))
-    assert [row.frame for row in Recording.from_connection(db, "old").frames_after(0)] == event_frames(3)
+    assert [
+        row.frame for row in Recording.from_connection(db, "old").frames_after(0)
+    ] == event_frames(3)
     db.execute("INSERT INTO text (value) VALUES ('7.0')")
     assert db.execute("SELECT typeof(value) FROM text ORDER BY id DESC").fetchone() == ("text",)
 
@@ -199,7 +207,8 @@ def test_tables_are_strict_if_sqlite_supports_it():
         pytest.skip("this SQLite knows no STRICT")
     with pytest.raises(sqlite3.IntegrityError):
         open_private().execute(
-            "INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')"
+            "INSERT INTO note (session, exchange, seq, at, "
+            "bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')"
         )
 
 
@@ -218,7 +227,8 @@ def test_a_stale_wal_is_not_replayed_into_a_new_database(tmp_path: Path) -> None
 
 
 def test_creating_a_recording_is_exclusive(tmp_path: Path) -> None:
-    """Who finds no file throws away the log of a deleted one; that log may be of a file that appeared meanwhile."""
+    """Who finds no file throws away the log of a deleted one; that log may be of a file that
+    appeared meanwhile."""
     path = tmp_path / "r.a2a.db"
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -13,7 +13,8 @@ from a2a_proxy.recording.store.database import open_private
 
 @given(st.lists(st.sets(st.integers(0, 60).map(lambda n: f"id {n}"), max_size=9), max_size=30))
 def test_numbers_never_change(batches):
-    """Whatever was forgotten in between, a value has one row, and the cache stays near its bound."""
+    """Whatever was forgotten in between, a value has one row, and the cache stays near its
+    bound."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intern, "_EPOCH_SIZE", 12)
         db = open_private()
@@ -24,7 +25,10 @@ def test_numbers_never_change(batches):
             for value in batch:
                 assert seen.setdefault(value, known.ids[value]) == known.ids[value]
             assert len(known.ids) <= 12 + 9 + 1
-        stored = {unpack_ident(value): number for number, value in db.execute("SELECT id, value FROM ident")}
+        stored = {
+            unpack_ident(value): number
+            for number, value in db.execute("SELECT id, value FROM ident")
+        }
         assert stored == seen
         db.close()
 

@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs, insert_pieces, remove_spans
+from a2a_proxy.recording.store.long_runs import (
+    MIN_PIECE_BYTES,
+    find_long_runs,
+    insert_pieces,
+    remove_spans,
+)
 
 _LONG = "A" * MIN_PIECE_BYTES
 
@@ -22,7 +27,12 @@ def _back(payload: bytes) -> list[bytes]:
     return pieces
 
 
-@given(st.lists(st.binary(max_size=30) | st.sampled_from([b'"', b"\\", _LONG.encode(), b'{"', b"\x0a\x80\x20"])))
+@given(
+    st.lists(
+        st.binary(max_size=30)
+        | st.sampled_from([b'"', b"\\", _LONG.encode(), b'{"', b"\x0a\x80\x20"])
+    )
+)
 def test_any_bytes_come_back(parts: list[bytes]):
     """Whatever is cut, the payload is rebuilt byte for byte."""
     for first in (b"", b"{", b"["):
@@ -30,7 +40,10 @@ def test_any_bytes_come_back(parts: list[bytes]):
 
 
 @given(
-    st.lists(st.text(max_size=5) | st.sampled_from([_LONG, _LONG + '"' + _LONG, _LONG + "\\", "\\" * MIN_PIECE_BYTES]))
+    st.lists(
+        st.text(max_size=5)
+        | st.sampled_from([_LONG, _LONG + '"' + _LONG, _LONG + "\\", "\\" * MIN_PIECE_BYTES])
+    )
 )
 def test_long_strings_of_json_are_cut_whole(values: list[str]):
     """Quotes and backslashes inside a string do not end it."""
@@ -45,7 +58,9 @@ def test_long_fields_of_protobuf_are_cut_whole():
     """The text and the bytes of parts, however deep; not the messages around them."""
     parts = [{"text": _LONG}, {"text": "short"}, {"raw": "Q" * (MIN_PIECE_BYTES * 2)}]
     message = from_dict(
-        "1.0", "StreamResponse", {"task": {"id": "t", "artifacts": [{"artifactId": "a", "parts": parts}]}}
+        "1.0",
+        "StreamResponse",
+        {"task": {"id": "t", "artifacts": [{"artifactId": "a", "parts": parts}]}},
     )
     pieces = _back(message.SerializeToString())
     assert pieces[0] == _LONG.encode()

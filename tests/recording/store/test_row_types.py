@@ -22,7 +22,12 @@ def test_the_declared_columns_are_those_of_a_fresh_database():
     """Same columns in the same order, each with the types that its declaration allows."""
     types = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
     with closing(open_private()) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        tables = [
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+            )
+        ]
         assert sorted(declared_types()) == tables
         for table in tables:
             columns = db.execute(f"PRAGMA table_info({table})").fetchall()
@@ -41,12 +46,18 @@ def test_columns_with_other_types_are_checked(tmp_path: Path):
     writer.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA writable_schema = ON")
-        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'sent_traceparent ANY', 'sent_traceparent REAL')")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, "
+            "'sent_traceparent ANY', 'sent_traceparent REAL')"
+        )
         db.commit()
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE exchange SET sent_traceparent = 1.5")
         db.commit()
-    with Recording(path) as recording, pytest.raises(RecordingError, match="of table exchange is not valid"):
+    with (
+        Recording(path) as recording,
+        pytest.raises(RecordingError, match="of table exchange is not valid"),
+    ):
         list(recording.read_exchanges())
 
 
@@ -67,7 +78,11 @@ def test_a_row_with_more_or_fewer_columns_than_declared_is_refused():
 def test_times_fit_in_the_63_bits_of_a_recording():
     """NULL is 0."""
     largest = (1 << 63) - 1
-    assert [absolute_time(*each) for each in ((5, None), (5, -5), (5, largest - 5))] == [0, 0, largest]
+    assert [absolute_time(*each) for each in ((5, None), (5, -5), (5, largest - 5))] == [
+        0,
+        0,
+        largest,
+    ]
     for zero, at in ((5, -6), (5, largest - 4), (-1, 0)):
         with pytest.raises(ValueError, match="before 1970 or after 2262"):
             absolute_time(zero, at)

@@ -30,7 +30,16 @@ TASK = Task(
     first=START + 1,
     last=START + 9,
     artifacts=(
-        ArtifactState("r", "result", chunks=2, parts=3, size=40, complete=True, first=START + 2, last=START + 3),
+        ArtifactState(
+            "r",
+            "result",
+            chunks=2,
+            parts=3,
+            size=40,
+            complete=True,
+            first=START + 2,
+            last=START + 3,
+        ),
     ),
 )
 
@@ -52,10 +61,22 @@ def query(path: Path, sql: str) -> list[tuple[object, ...]]:
 def test_findings_name_rule_title_severity_and_place(path: Path):
     """The place is written as the commands take it; decoders' findings have no title."""
     rows = query(
-        path, "SELECT rule, title, severity, confidence, at, place, connection, task_id, summary FROM findings"
+        path,
+        "SELECT rule, title, severity, confidence, at, "
+        "place, connection, task_id, summary FROM findings",
     )
     assert rows == [
-        ("A2A-GEN-001", "Generation gap", "error", "high", START + 5, "1:2.3", 1, "t1", "generation 4 is missing"),
+        (
+            "A2A-GEN-001",
+            "Generation gap",
+            "error",
+            "high",
+            START + 5,
+            "1:2.3",
+            1,
+            "t1",
+            "generation 4 is missing",
+        ),
         (
             "A2A-SSE-012",
             all_rules()["A2A-SSE-012"].title,
@@ -74,7 +95,9 @@ def test_findings_name_rule_title_severity_and_place(path: Path):
 def test_artifacts_name_their_task(path: Path):
     """One row for each artifact of each task."""
     rows = query(
-        path, "SELECT agent, task_id, artifact_id, name, chunks, parts, size, complete, first, last FROM artifacts"
+        path,
+        "SELECT agent, task_id, artifact_id, name, chunks, "
+        "parts, size, complete, first, last FROM artifacts",
     )
     assert rows == [("a", "t1", "r", "result", 2, 3, 40, 1, START + 2, START + 3)]
 

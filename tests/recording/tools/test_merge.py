@@ -22,7 +22,10 @@ from support_recording import STARTED
 from support_several import begin, call, pair
 
 ROOT = Path(__file__).parents[3]
-SAMPLES = [ROOT / "recordings" / f"{name}.a2a.jsonl" for name in ("generations", "sdk-1.x-grpc", "stdio", "live-2153")]
+SAMPLES = [
+    ROOT / "recordings" / f"{name}.a2a.jsonl"
+    for name in ("generations", "sdk-1.x-grpc", "stdio", "live-2153")
+]
 
 
 def content(recording: Recording, session: int) -> list[object]:
@@ -36,7 +39,10 @@ def content(recording: Recording, session: int) -> list[object]:
         connections,
         [row.exchange for row in exchanges],
         [[each.frame for each in recording.read_frames(row.key)] for row in exchanges],
-        [[each.frame for each in recording.connection_frames(make_key(session, line.id))] for line in connections],
+        [
+            [each.frame for each in recording.connection_frames(make_key(session, line.id))]
+            for line in connections
+        ],
         [row.task for row in recording.read_tasks(session)],
         [row.finding for row in recording.read_findings(session)],
         [row.note for row in recording.read_notes(session)],
@@ -59,7 +65,8 @@ def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
 
 
 def test_sessions_are_copied_unchanged(tmp_path: Path) -> None:
-    """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and segments too."""
+    """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and
+    segments too."""
     files = [*pair(tmp_path), *SAMPLES]
     write_note(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
     before: dict[str, list[object]] = {}
@@ -76,7 +83,10 @@ def test_sessions_and_frames_are_in_the_order_of_their_times(tmp_path: Path) -> 
     merged(tmp_path / "out.a2a.db", second, first)
 
     with Recording(tmp_path / "out.a2a.db") as recording:
-        assert [row.facts.upstreams for row in recording.read_sessions()] == [("agent-1:8000",), ("agent-2:8000",)]
+        assert [row.facts.upstreams for row in recording.read_sessions()] == [
+            ("agent-1:8000",),
+            ("agent-2:8000",),
+        ]
         assert [(row.session, row.exchange.id) for row in recording.read_exchanges()] == [
             *((1, 1), (1, 2), (1, 3)),
             *((2, 1), (2, 2)),
@@ -127,7 +137,10 @@ def test_a_session_in_two_files_is_copied_from_the_more_complete_one(tmp_path: P
     with MultiReader(files) as several:
         taken, left = plan_merge(several)
         assert [(each.member.name, each.frames) for each in taken] == [("live", 4)]
-        assert [(each.member.name, each.better.name) for each in left] == [("early", "live"), ("copy", "live")]
+        assert [(each.member.name, each.better.name) for each in left] == [
+            ("early", "live"),
+            ("copy", "live"),
+        ]
     (told,) = merged(tmp_path / "out.a2a.db", *files).values()
     with Recording(files[1]) as recording:
         assert told == content(recording, 1)
@@ -198,6 +211,9 @@ def test_a_damaged_source_leaves_no_file(tmp_path: Path) -> None:
     with closing(sqlite3.connect(second)) as db:
         db.execute("UPDATE block SET data = x'00'")
         db.commit()
-    with MultiReader([first, second]) as several, pytest.raises(RecordingError, match="recording cannot be read"):
+    with (
+        MultiReader([first, second]) as several,
+        pytest.raises(RecordingError, match="recording cannot be read"),
+    ):
         merge_sessions(several, tmp_path / "out.a2a.db")
     assert not list(tmp_path.glob("*out*"))

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from a2a_proxy.recording.cassette.file import read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.prune import _KEYED_TABLES, _ROW_TABLES, _SESSION_TABLES, remove_sessions
+from a2a_proxy.recording.tools.prune import (
+    _KEYED_TABLES,
+    _ROW_TABLES,
+    _SESSION_TABLES,
+    remove_sessions,
+)
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 
@@ -19,7 +24,10 @@ def filled(path: Path, sessions: int, frames: int = 200) -> Path:
     """A recording of several ended sessions with payloads that differ."""
     for number in range(1, sessions + 1):
         made = writer(path, number)
-        said = [request(1), *(status(1, seq, f"{number} {seq} {'x' * (seq % 97)}") for seq in range(1, frames))]
+        said = [
+            request(1),
+            *(status(1, seq, f"{number} {seq} {'x' * (seq % 97)}") for seq in range(1, frames)),
+        ]
         made.write(said, changes=changes(exchange(1)))
         made.finish(STARTED + 10_000_000_000)
     return path
@@ -86,13 +94,17 @@ def test_pruning_does_not_disturb_a_writer(tmp_path: Path) -> None:
 
     with Recording(path) as recording:
         (row,) = recording.read_exchanges(2)
-        assert [each.frame.task_id for each in recording.read_frames(row.key)][1:] == [row.exchange.task_id] * 2
+        assert [each.frame.task_id for each in recording.read_frames(row.key)][1:] == [
+            row.exchange.task_id
+        ] * 2
 
 
 def test_no_table_is_forgotten(tmp_path: Path) -> None:
     """A new table has to say to whom its rows belong."""
     path = filled(tmp_path / "a.db", 1, frames=2)
     with sqlite3.connect(path) as db:
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
 
     assert tables - SHARED == {*_KEYED_TABLES, *_SESSION_TABLES, *_ROW_TABLES}

@@ -24,7 +24,11 @@ from support_thin import thin
 
 
 def checked(recording: Recording) -> list[Finding]:
-    return [finding for session in recording.read_sessions() for finding in recheck_session(recording, session)]
+    return [
+        finding
+        for session in recording.read_sessions()
+        for finding in recheck_session(recording, session)
+    ]
 
 
 def in_order(live: list[Finding]) -> list[Finding]:
@@ -41,9 +45,12 @@ def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) ->
         assert [row.finding for row in recording.read_findings()] == live
 
 
-@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
+@pytest.mark.parametrize(
+    "sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl"))
+)
 def test_rechecking_a_sample_finds_the_same(sample: str, tmp_path: Path) -> None:
-    """The bytes of real conversations: what their rules say as they pass, they say over the recording."""
+    """The bytes of real conversations: what their rules say as they pass, they say over the
+    recording."""
     live = record(tmp_path / "r.db", chunks(loaded(sample)))
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)
@@ -53,7 +60,11 @@ GET = {"id": "t1"}
 DONE = status("COMPLETED", second=1)
 STREAM = rpc_stream("SendStreamingMessage", send(), snapshot(), DONE)
 LISTED = {"tasks": [task("WORKING", second=5)], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
-PIPE = (pipe_call("SendStreamingMessage", send(), id=7), pipe_response(snapshot(), id=7), pipe_response(DONE, id=7))
+PIPE = (
+    pipe_call("SendStreamingMessage", send(), id=7),
+    pipe_response(snapshot(), id=7),
+    pipe_response(DONE, id=7),
+)
 PAGE = http(
     "POST",
     "/",
@@ -72,8 +83,14 @@ def get(generation: str, second: int) -> Script:
     ("script", "expected"),
     [
         (PAGE, "A2A-HTTP-002 #1"),
-        (rpc_stream("SendStreamingMessage", send(), json_text(snapshot()), json_text(DONE)), "A2A-SSE-004 #1"),
-        (STREAM + rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact()])), "A2A-ART-006 #2"),
+        (
+            rpc_stream("SendStreamingMessage", send(), json_text(snapshot()), json_text(DONE)),
+            "A2A-SSE-004 #1",
+        ),
+        (
+            STREAM + rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact()])),
+            "A2A-ART-006 #2",
+        ),
         (get("7", 1) + get("5", 9), "A2A-STATE-009 #2"),
         (rpc("tasks/foo", GET, {"done": True}) + rpc("GetTask", GET, task()), "A2A-RPC-011 #1"),
         (rpc("tasks/foo", GET, task()), "A2A-RPC-011 #1"),
@@ -86,7 +103,9 @@ def get(generation: str, second: int) -> Script:
         ),
     ],
 )
-def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, tmp_path: Path) -> None:
+def test_a_fault_beyond_one_frame_is_found_again(
+    script: Script, expected: str, tmp_path: Path
+) -> None:
     """Live and in the recording, in the exchange that it breaks."""
     live = record(tmp_path / "r.db", script.make_chunks())
     assert expected in [f"{each.rule} #{each.exchange}" for each in live]
@@ -95,7 +114,8 @@ def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, 
 
 
 def test_signatures_are_verified_again_with_other_keys(tmp_path: Path) -> None:
-    """A recording without keys gets verdicts, one with a verdict gets another; a card with a label keeps its own."""
+    """A recording without keys gets verdicts, one with a verdict gets another; a card with a label
+    keeps its own."""
     flagged, clean = all_rules()["A2A-CARD-013"].flagged, all_rules()["A2A-CARD-013"].clean
     record(tmp_path / "r.db", (flagged + clean).make_chunks())
     other = json.loads(CARD_KEYS) | {"k": "b3RoZXI"}
@@ -103,9 +123,17 @@ def test_signatures_are_verified_again_with_other_keys(tmp_path: Path) -> None:
     lines = {}
     with Recording(tmp_path / "r.db") as recording:
         (session,) = recording.read_sessions()
-        for name, keys in (("same", json.loads(CARD_KEYS)), ("other", other), ("unsuited", unsuited)):
+        for name, keys in (
+            ("same", json.loads(CARD_KEYS)),
+            ("other", other),
+            ("unsuited", unsuited),
+        ):
             cards = CardRecheck(CardVerifier(parse_keys(json.dumps(keys).encode()).keys))
-            found = [each for each in recheck_session(recording, session, cards=cards) if each.rule == "A2A-CARD-013"]
+            found = [
+                each
+                for each in recheck_session(recording, session, cards=cards)
+                if each.rule == "A2A-CARD-013"
+            ]
             lines[name] = [each.exchange for each in found], list(cards.lines)
     failed = "signed by key-1 (HS256), does not verify: key-1 tried with every form"
     assert lines == {

@@ -1,4 +1,5 @@
-"""A copy without payloads keeps the findings that need none and drops those that may quote a payload."""
+"""A copy without payloads keeps the findings that need none and drops those that may quote a
+payload."""
 
 from __future__ import annotations
 
@@ -21,8 +22,12 @@ def findings(path: Path, *words: str) -> dict[str, str]:
         return {row.finding.rule: repr(row.finding) for row in copy.recording.read_findings()}
 
 
-@pytest.mark.parametrize(("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")])
-def test_findings_that_may_quote_a_payload_are_removed(ident: str, quoted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")]
+)
+def test_findings_that_may_quote_a_payload_are_removed(
+    ident: str, quoted: str, tmp_path: Path
+) -> None:
     """It goes with the payload; with another policy it stays."""
     record(tmp_path / "r.db", all_rules()[ident].flagged.make_chunks())
     assert quoted in findings(tmp_path / "r.db", "pii")[ident]

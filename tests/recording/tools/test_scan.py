@@ -37,7 +37,9 @@ def put(tmp_path: Path, sample: Path, old: bytes, new: bytes, times: int = 1) ->
     return path
 
 
-@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0])
+@pytest.mark.parametrize(
+    "sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0]
+)
 def test_no_false_alarm_on_the_samples(sample: Path) -> None:
     """They were recorded with redaction: all that is left of secrets are labels."""
     seen = scanned(sample)
@@ -59,8 +61,11 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2lnbg"
         ("sk-abcdefgh12345678abcd it is", "sk-abcdefgh12345678abcd", Clue.LOOK),
     ],
 )
-def test_a_credential_in_a_message_is_found(tmp_path: Path, text: str, secret: str, clue: Clue) -> None:
-    """In JSON and in protobuf, with its place, what gave it away, and an excerpt that does not tell it."""
+def test_a_credential_in_a_message_is_found(
+    tmp_path: Path, text: str, secret: str, clue: Clue
+) -> None:
+    """In JSON and in protobuf, with its place, what gave it away, and an excerpt that does not tell
+    it."""
     for sample, old in ((DEMO, b"Lisbon"), (GRPC, b'"unary"')):
         new = json.dumps(text).encode() if old.startswith(b'"') else text.encode()
         seen = scanned(put(tmp_path, sample, old, new))
@@ -77,7 +82,10 @@ def test_places_in_several_sessions(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     for number in (1, 2):
         made = writer(path, number)
-        made.write([request(1, f"take {RANDOM} with you")], changes=changes(exchange(1, target=f"/?key={RANDOM}")))
+        made.write(
+            [request(1, f"take {RANDOM} with you")],
+            changes=changes(exchange(1, target=f"/?key={RANDOM}")),
+        )
         made.close()
     assert {each.place for each in scanned(path).secrets} == {"#1:1", "#1:1.0", "#2:1", "#2:1.0"}
 
@@ -109,7 +117,11 @@ def test_unknown_members_and_notes_are_scanned(tmp_path: Path) -> None:
     end["sha256"] = hashlib.sha256(body).hexdigest()
     path.write_bytes(body + json.dumps(end, separators=(",", ":")).encode() + b"\n")
     (found,) = scanned(path).secrets
-    assert (found.place, found.where, found.secret) == ("line 3", '$["x-debug"].password', b"hunter2-hunter2")
+    assert (found.place, found.where, found.secret) == (
+        "line 3",
+        '$["x-debug"].password',
+        b"hunter2-hunter2",
+    )
 
 
 def test_a_policy_adds_and_removes_patterns(tmp_path: Path) -> None:

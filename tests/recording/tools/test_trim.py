@@ -15,9 +15,19 @@ RECORDINGS = Path(__file__).parents[3] / "recordings"
 
 @pytest.mark.parametrize(
     ("chosen", "expected"),
-    [({2}, {1}), ({12, 13}, {11}), ({30}, {21}), ({2, 30}, {1}), ({1, 12}, set()), ({12, 21}, set()), (set(), set())],
+    [
+        ({2}, {1}),
+        ({12, 13}, {11}),
+        ({30}, {21}),
+        ({2, 30}, {1}),
+        ({1, 12}, set()),
+        ({12, 21}, set()),
+        (set(), set()),
+    ],
 )
-def test_the_card_that_the_client_fetched_last_is_needed(chosen: set[int], expected: set[int]) -> None:
+def test_the_card_that_the_client_fetched_last_is_needed(
+    chosen: set[int], expected: set[int]
+) -> None:
     """The recording has cards in #1, #11 and #21."""
     with open_recording_or_cassette(RECORDINGS / "js-three-bindings.a2a.jsonl") as recording:
         found = needed_cards(recording, {make_key(1, number) for number in chosen})

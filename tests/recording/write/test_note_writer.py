@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    open_recording_or_cassette,
+    read_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.prune import remove_sessions
@@ -22,7 +26,10 @@ AT = STARTED + 5_000_000_000
 def noted(path: Path) -> dict[tuple[int, int, int], Note]:
     """What is written in a recording, by place."""
     with open_recording_or_cassette(path) as recording:
-        return {(row.session, row.note.exchange, row.note.seq): row.note for row in recording.read_notes()}
+        return {
+            (row.session, row.note.exchange, row.note.seq): row.note
+            for row in recording.read_notes()
+        }
 
 
 def test_a_place_has_one_note(tmp_path: Path) -> None:
@@ -87,13 +94,17 @@ def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
     with Recording(sample(tmp_path / "a.db")) as recording:
         write_cassette(recording, path)
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="is a cassette: notes can only be written to recordings") as wrong:
+    with pytest.raises(
+        RecordingError, match="is a cassette: notes can only be written to recordings"
+    ) as wrong:
         write_note(path, NotePlace(1), AT, text="x")
     assert f"a2a-inspect cassette read {path} NAME.a2a.db" in wrong.value.hint
     assert path.read_bytes() == before
 
 
-def test_an_unwritable_recording_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_recording_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One clear error, for any user: root may write everything, so the check is patched here."""
     path = sample(tmp_path / "a.db")
     before = path.read_bytes()

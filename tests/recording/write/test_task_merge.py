@@ -36,7 +36,16 @@ RICH = Task(
     (1, 2),
 )
 LATER = Task(
-    "agent:8000", "t1", "", "", 3, ((STARTED + 50, 3),), STARTED + 50, STARTED + 50, exchanges=(9,), messages=1
+    "agent:8000",
+    "t1",
+    "",
+    "",
+    3,
+    ((STARTED + 50, 3),),
+    STARTED + 50,
+    STARTED + 50,
+    exchanges=(9,),
+    messages=1,
 )
 
 
@@ -62,7 +71,9 @@ def test_a_late_call_is_added_to_the_task(db: Connection) -> None:
 
 def test_repeated_snapshots_are_added_once(db: Connection) -> None:
     """A commit may repeat it."""
-    more = msgspec.structs.replace(LATER, states=(*LATER.states, (STARTED + 60, 2)), state=2, last=STARTED + 60)
+    more = msgspec.structs.replace(
+        LATER, states=(*LATER.states, (STARTED + 60, 2)), state=2, last=STARTED + 60
+    )
     made = stored(db, RICH, LATER, LATER, more, more)
     assert made.states == (*RICH.states, (STARTED + 60, 2))
     assert (made.state, made.messages, made.artifacts) == (2, 12, (REPORT,))
@@ -86,7 +97,9 @@ def test_a_task_followed_throughout_is_replaced(db: Connection) -> None:
 def test_generations_are_joined() -> None:
     """A gap that was made good after the task had been forgotten is told once."""
     healed = MissedGenerations(2, 2, STARTED + 4, 1, STARTED + 50, 9, 6)
-    again = msgspec.structs.replace(LATER, generation=6, seen=((5, 6),), missed=(healed,), support=Support.YES)
+    again = msgspec.structs.replace(
+        LATER, generation=6, seen=((5, 6),), missed=(healed,), support=Support.YES
+    )
     made = merge_tasks(RICH, again)
     assert (made.generation, made.seen, made.missed) == (6, ((1, 1), (3, 6)), (healed,))
 
@@ -95,7 +108,10 @@ def test_artifacts_are_joined_by_their_ids() -> None:
     again = ArtifactState("report", "", 1, 9, 100, False, STARTED + 50, STARTED + 51)
     fresh = ArtifactState("log", "Log", 1, 1, 5, True, STARTED + 52, STARTED + 52)
     made = merge_tasks(RICH, msgspec.structs.replace(LATER, artifacts=(again, fresh)))
-    assert made.artifacts == (ArtifactState("report", "Report", 5, 9, 900, True, STARTED + 3, STARTED + 51), fresh)
+    assert made.artifacts == (
+        ArtifactState("report", "Report", 5, 9, 900, True, STARTED + 3, STARTED + 51),
+        fresh,
+    )
 
 
 def test_lists_stay_bounded() -> None:
@@ -104,8 +120,15 @@ def test_lists_stay_bounded() -> None:
         states=tuple((STARTED + 50 + n, 1 + n % 2) for n in range(64)),
         exchanges=tuple(range(100, 356)),
         seen=tuple((number, number) for number in range(10, 138, 2)),
-        missed=tuple(MissedGenerations(number, number, STARTED + 60, 9) for number in range(11, 139, 2)),
+        missed=tuple(
+            MissedGenerations(number, number, STARTED + 60, 9) for number in range(11, 139, 2)
+        ),
     )
     made = merge_tasks(RICH, many)
-    assert (len(made.states), len(made.exchanges), len(made.seen), len(made.missed)) == (64, 256, 64, 64)
+    assert (len(made.states), len(made.exchanges), len(made.seen), len(made.missed)) == (
+        64,
+        256,
+        64,
+        64,
+    )
     assert made.exchanges[-1] == 355

@@ -39,9 +39,14 @@ def _same(value: object) -> object:
 
 
 @_slow
-@given(st.lists(frames(), max_size=8), st.lists(findings, max_size=3), st.lists(changes(), min_size=1, max_size=2))
+@given(
+    st.lists(frames(), max_size=8),
+    st.lists(findings, max_size=3),
+    st.lists(changes(), min_size=1, max_size=2),
+)
 def test_every_written_value_is_read_back_unchanged(stored, found, snapshots):
-    """Any frame, finding, connection, exchange and task, also those that no peer should have sent."""
+    """Any frame, finding, connection, exchange and task, also those that no peer should have
+    sent."""
     db = open_private()
     writer = Writer.on_connection(db, facts())
     for snapshot in snapshots:
@@ -96,7 +101,11 @@ def test_a_repeated_big_payload_is_stored_once(tmp_path: Path):
     stored = []
     for number in range(20):
         payload = f'{{"n":{number},"parts":[{{"raw":"{raw}"}}]}}'.encode()
-        stored.append(msgspec.structs.replace(frame, seq=number, payload=payload, size=len(payload), message_id=""))
+        stored.append(
+            msgspec.structs.replace(
+                frame, seq=number, payload=payload, size=len(payload), message_id=""
+            )
+        )
     writer = Writer(path, facts())
     writer.write(stored)
     writer.finish(STARTED + 5)
@@ -110,7 +119,11 @@ def test_changed_and_removed_artifacts_are_replaced():
     """A task's artifacts are those of its last snapshot."""
     db = open_private()
     writer = Writer.on_connection(db, facts())
-    first = Task("agent", "t", artifacts=tuple(ArtifactState(str(n), first=STARTED, last=STARTED) for n in range(4)))
+    first = Task(
+        "agent",
+        "t",
+        artifacts=tuple(ArtifactState(str(n), first=STARTED, last=STARTED) for n in range(4)),
+    )
     changed = (first.artifacts[0], msgspec.structs.replace(first.artifacts[1], chunks=9))
     for artifacts in (first.artifacts, first.artifacts, changed):
         task = msgspec.structs.replace(first, artifacts=artifacts, first=STARTED, last=STARTED)
@@ -129,7 +142,8 @@ def test_constructing_a_writer_creates_no_file(tmp_path: Path):
 
 
 def test_the_position_moves_with_the_rows(tmp_path: Path):
-    """Position and snapshot are committed with the rows; a second recorder is refused and stores nothing."""
+    """Position and snapshot are committed with the rows; a second recorder is refused and stores
+    nothing."""
     path = tmp_path / "r.a2a.db"
     stored = event_frames(6)
     first = Writer(path, facts())
@@ -148,12 +162,18 @@ def test_the_position_moves_with_the_rows(tmp_path: Path):
         assert [row.frame for row in recording.frames_after(0)] == stored
         session = recording.read_sessions()[0]
         assert session.facts == facts()
-        assert (session.ended, session.how, session.lost, session.edits) == (STARTED + 9, "unclean", 2, 1)
+        assert (session.ended, session.how, session.lost, session.edits) == (
+            STARTED + 9,
+            "unclean",
+            2,
+            1,
+        )
         assert (session.position, session.snapshot) == ((2, 0), "two")
 
 
 def test_a_failed_write_is_rolled_back_and_can_be_repeated(tmp_path: Path):
-    """After a rollback the writer believes only the file: identifiers and blocks it had handed out are not used."""
+    """After a rollback the writer believes only the file: identifiers and blocks it had handed out
+    are not used."""
     path = tmp_path / "r.a2a.db"
     stored = event_frames(1500)
     writer = Writer(path, facts())
@@ -187,10 +207,12 @@ for number, frame in enumerate(event_frames(100_000)):
 
 
 def test_a_killed_writer_leaves_whole_transactions(tmp_path: Path):
-    """SIGKILL at any moment: everything reported as stored is there, frames and position agree, a successor
-    continues."""
+    """SIGKILL at any moment: everything reported as stored is there, frames and position agree, a
+    successor continues."""
     path = tmp_path / "r.a2a.db"
-    child = subprocess.Popen([sys.executable, "-c", _KILLED, str(path), *sys.path], stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", _KILLED, str(path), *sys.path], stdout=subprocess.PIPE
+    )
     assert child.stdout is not None
     told = 0
     while told < 40:
@@ -228,7 +250,9 @@ def test_eight_processes_create_one_file_at_once(tmp_path: Path):
     path = tmp_path / "r.a2a.db"
     command = [sys.executable, "-c", _RACE, str(path)]
     children = [
-        subprocess.Popen([*command, str(number), *sys.path], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [*command, str(number), *sys.path], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         for number in range(1, 9)
     ]
     for child in children:
@@ -248,7 +272,8 @@ def test_eight_processes_create_one_file_at_once(tmp_path: Path):
 
 
 def test_memory_of_a_writer_is_bounded(tmp_path: Path):
-    """120,000 frames with fresh identifiers: the writer holds caches of a bounded size, not the recording.
+    """120,000 frames with fresh identifiers: the writer holds caches of a bounded size, not the
+    recording.
 
     The caches are full after 35 rounds; without a bound the rest would take 8 MiB more.
     """
@@ -266,12 +291,15 @@ early = store(range(36))
 print(early, store(range(36, 60)))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "r.a2a.db"), *sys.path]
-    early, late = map(int, subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.split())
+    early, late = map(
+        int, subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.split()
+    )
     assert late - early < 4_000, "KiB"
 
 
 def test_sizes_on_disk(tmp_path: Path):
-    """Events of about 300 bytes with a fresh UUID each take at most 150 bytes in a burst, 200 one by one."""
+    """Events of about 300 bytes with a fresh UUID each take at most 150 bytes in a burst, 200 one
+    by one."""
     for batch, count, most in ((2000, 40_000, 150), (1, 3000, 200)):
         path = tmp_path / f"{batch}.a2a.db"
         stored = event_frames(count)
@@ -283,11 +311,18 @@ def test_sizes_on_disk(tmp_path: Path):
 
 
 def test_the_file_is_a_plain_sqlite_database(tmp_path: Path):
-    """Any SQLite tool opens it: integrity, application id and schema version, and views in plain words."""
+    """Any SQLite tool opens it: integrity, application id and schema version, and views in plain
+    words."""
     path = tmp_path / "r.a2a.db"
     writer = Writer(path, facts())
     stored = event_frames(3)
-    writer.write([msgspec.structs.replace(stored[0], message_id="plain", rpc_id='"' + stored[0].task_id + '"')])
+    writer.write(
+        [
+            msgspec.structs.replace(
+                stored[0], message_id="plain", rpc_id='"' + stored[0].task_id + '"'
+            )
+        ]
+    )
     writer.finish(STARTED + 5)
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -301,29 +336,46 @@ def test_the_file_is_a_plain_sqlite_database(tmp_path: Path):
 
 
 def test_views_show_names_for_numbers(tmp_path: Path):
-    """Kinds, events and states are words, for every member; an unknown number stays; what is absent is NULL."""
+    """Kinds, events and states are words, for every member; an unknown number stays; what is absent
+    is NULL."""
     path = tmp_path / "r.a2a.db"
     base = event_frames(1)[0]
     kinds = [msgspec.structs.replace(base, kind=kind, seq=kind) for kind in FrameKind]
     events = [msgspec.structs.replace(base, event=event, seq=100 + event) for event in EventKind]
-    states = [msgspec.structs.replace(base, state=state, seq=200 + state) for state in [*map(int, TaskState), 99]]
+    states = [
+        msgspec.structs.replace(base, state=state, seq=200 + state)
+        for state in [*map(int, TaskState), 99]
+    ]
     tasks = [Task("a", str(state), state=state, first=STARTED, last=STARTED) for state in (0, 6)]
     with closing(Writer(path, facts())) as writer:
         writer.write(kinds + events + states, [], Changes([], [], tasks))
         writer.finish(STARTED + 5)
     with closing(sqlite3.connect(path)) as db:
-        found = [row[0] for row in db.execute("SELECT kind FROM frames WHERE seq < 100 ORDER BY seq")]
+        found = [
+            row[0] for row in db.execute("SELECT kind FROM frames WHERE seq < 100 ORDER BY seq")
+        ]
         assert found == [kind.name.lower() for kind in FrameKind]
-        found = [row[0] for row in db.execute("SELECT event FROM frames WHERE seq BETWEEN 100 AND 199 ORDER BY seq")]
+        found = [
+            row[0]
+            for row in db.execute(
+                "SELECT event FROM frames WHERE seq BETWEEN 100 AND 199 ORDER BY seq"
+            )
+        ]
         assert found == [None, *(event.name.lower() for event in EventKind if event)]
-        found = [row[0] for row in db.execute("SELECT state FROM frames WHERE seq >= 200 ORDER BY seq")]
+        found = [
+            row[0] for row in db.execute("SELECT state FROM frames WHERE seq >= 200 ORDER BY seq")
+        ]
         assert found == [None, *(state.label for state in TaskState if state), 99]
-        assert [row[0] for row in db.execute("SELECT state FROM tasks ORDER BY id")] == [None, "input-required"]
+        assert [row[0] for row in db.execute("SELECT state FROM tasks ORDER BY id")] == [
+            None,
+            "input-required",
+        ]
         assert "message_id" not in [row[1] for row in db.execute("PRAGMA table_info(frames)")]
 
 
 def test_the_index_of_a_finished_session_is_compact(tmp_path: Path) -> None:
-    """Frames of many exchanges at once fill its pages badly; nothing is left to be gained at the end."""
+    """Frames of many exchanges at once fill its pages badly; nothing is left to be gained at the
+    end."""
     path = tmp_path / "a.db"
     made = Writer(path, facts(1))
     chance, passed = random.Random(1), [0] * 300

@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from a2a_proto import message_class, parse
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
-from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, is_local, parse_card_url, rewrite_card_urls
+from a2a_proxy.relay.edits.card_urls import (
+    AgentAddresses,
+    RewriteMode,
+    is_local,
+    parse_card_url,
+    rewrite_card_urls,
+)
 from a2a_proxy.relay.edits.edit import AgentInterface
 
 CARD = b"""{
-  "name" : "caf\\u00e9 \\/ agent", "url":"http:\\/\\/localhost:8000\\/a2a", "preferredTransport":"JSONRPC",
+  "name" : "caf\\u00e9 \\/ agent", "url":"http:\\/\\/localhost:8000\\/a2a",
+  "preferredTransport":"JSONRPC",
   "provider": {"url": "http://localhost:8000/"}, "documentationUrl":"http://localhost:8000/docs",
   "additionalInterfaces" : [ {"transport":"GRPC","url":"localhost:50051"},
   {"url" : "stdio:agent", "transport":"stdio"} ],
@@ -52,10 +59,23 @@ def test_an_extended_card_is_in_the_result() -> None:
     outer = b'{"jsonrpc":"2.0","id":1,"url":"http://localhost:8000/","result":' + CARD + b"}"
     inner = rewrite_card_urls(CARD, "json", "p:1", AGENT, "auto", on_same_port).payload
     assert inner is not None
-    assert rewrite_card_urls(outer, "jsonrpc", "p:1", AGENT, "auto", on_same_port).payload == outer.replace(CARD, inner)
+    assert rewrite_card_urls(
+        outer, "jsonrpc", "p:1", AGENT, "auto", on_same_port
+    ).payload == outer.replace(CARD, inner)
 
 
-NO_CARDS = [b"", b"{", b"[]", b"null", b'"x"', b'{"url":1}', b"\xff", b'{"name":"x"}', b"[" * 100_000, b'{"result":1}']
+NO_CARDS = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b'{"url":1}',
+    b"\xff",
+    b'{"name":"x"}',
+    b"[" * 100_000,
+    b'{"result":1}',
+]
 
 
 @pytest.mark.parametrize("form", ["json", "jsonrpc", "lf.a2a.v1", "a2a.v1", "b.c"])
@@ -65,16 +85,23 @@ def test_other_bodies_are_unchanged(payload: bytes, form: str) -> None:
     assert rewrite_card_urls(payload, form, "p:1", AGENT, "always", on_same_port).payload is None
 
 
-@pytest.mark.parametrize(("line", "package"), [("1.0", "lf.a2a.v1"), ("rc", "a2a.v1"), ("0.3", "a2a.v1")])
+@pytest.mark.parametrize(
+    ("line", "package"), [("1.0", "lf.a2a.v1"), ("rc", "a2a.v1"), ("0.3", "a2a.v1")]
+)
 def test_protobuf_cards(line: str, package: str) -> None:
-    """Cards of gRPC: 1.0, its release candidate and 0.3, both forms of URLs, unknown fields kept."""
+    """Cards of gRPC: 1.0, its release candidate and 0.3, both forms of URLs, unknown fields
+    kept."""
     card = message_class(line, "AgentCard")(name="a", version="1")  # type: ignore[arg-type]
     if line == "0.3":
         card.url, card.preferred_transport = "http://localhost:8000/", "JSONRPC"
         card.additional_interfaces.add(url="localhost:50051", transport="GRPC")
     else:
-        card.supported_interfaces.add(url="http://localhost:8000/", protocol_binding="JSONRPC", protocol_version="1.0")
-        card.supported_interfaces.add(url="localhost:50051", protocol_binding="GRPC", protocol_version="1.0")
+        card.supported_interfaces.add(
+            url="http://localhost:8000/", protocol_binding="JSONRPC", protocol_version="1.0"
+        )
+        card.supported_interfaces.add(
+            url="localhost:50051", protocol_binding="GRPC", protocol_version="1.0"
+        )
     data = card.SerializeToString() + b"\xa2\x3f\x01x"  # field 1012
     outcome = rewrite_card_urls(data, package, "proxy:9000", AGENT, "auto", on_same_port)
     assert outcome.payload is not None
@@ -86,7 +113,9 @@ def test_protobuf_cards(line: str, package: str) -> None:
     assert new.name == "a"  # type: ignore[attr-defined]
 
 
-SIGNED = json.dumps({"name": "s", "url": "http://localhost:8000/", "signatures": [{"signature": "x"}]}).encode()
+SIGNED = json.dumps(
+    {"name": "s", "url": "http://localhost:8000/", "signatures": [{"signature": "x"}]}
+).encode()
 
 
 def test_a_signed_card_is_unchanged_with_a_note() -> None:
@@ -110,7 +139,8 @@ def test_mode_never_changes_no_byte() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
 def test_urls_of_other_hosts_are_reported_or_rewritten_by_mode(mode: RewriteMode) -> None:
-    """URLs that lead elsewhere are listed with the hint in `auto`; `always` rewrites them, and learns no route."""
+    """URLs that lead elsewhere are listed with the hint in `auto`; `always` rewrites them, and
+    learns no route."""
     card = b'{"url":"https://other.example/a","name":"n"}'
     outcome = rewrite_card_urls(card, "json", "p:1", AGENT, mode, on_same_port)
     assert outcome.learned_interfaces == ()
@@ -124,7 +154,9 @@ def test_urls_of_other_hosts_are_reported_or_rewritten_by_mode(mode: RewriteMode
 
 def test_an_interface_without_a_listener_keeps_its_url() -> None:
     """An interface without a listener keeps its URL, with the reason of the refusal."""
-    outcome = rewrite_card_urls(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
+    outcome = rewrite_card_urls(
+        b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere
+    )
     assert (outcome.payload, outcome.notes) == (None, ())
     assert outcome.learned_interfaces == (AgentInterface("localhost", 1, False, False),)
 
@@ -150,7 +182,13 @@ def test_urls_are_taken_apart(url: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "transport"),
-    [("agent --stdio", "stdio"), ("/a2a", "JSONRPC"), ("h:1", "JSONRPC"), ("http://u:p@h/", ""), ("http://h:0/", "")],
+    [
+        ("agent --stdio", "stdio"),
+        ("/a2a", "JSONRPC"),
+        ("h:1", "JSONRPC"),
+        ("http://u:p@h/", ""),
+        ("http://h:0/", ""),
+    ],
 )
 def test_unusable_urls_are_unchanged(text: str, transport: str) -> None:
     """Commands, relative references, user information and nonsense are left alone."""
@@ -176,9 +214,15 @@ def test_local_spellings(host: str, local: bool) -> None:
 
 def test_bare_grpc_targets_get_a_port() -> None:
     """A bare target needs a port; a URL does not."""
-    card = b'{"url":"http://localhost:8000/","additionalInterfaces":[{"url":"localhost:8000","transport":"GRPC"}]}'
+    card = (
+        b'{"url":"http://localhost:8000/",'
+        b'"additionalInterfaces":[{"url":"localhost:8000","transport":"GRPC"}]}'
+    )
     payload = rewrite_card_urls(card, "json", "proxy", AGENT, "auto", on_same_port).payload
-    assert payload == b'{"url":"http://proxy/","additionalInterfaces":[{"url":"proxy:80","transport":"GRPC"}]}'
+    assert (
+        payload
+        == b'{"url":"http://proxy/","additionalInterfaces":[{"url":"proxy:80","transport":"GRPC"}]}'
+    )
 
 
 JSON = st.recursive(
@@ -189,15 +233,20 @@ JSON = st.recursive(
     | st.sampled_from(["http://localhost:8000/x", "a:1"]),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["url", "supportedInterfaces", "result", "x", ""]), inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["url", "supportedInterfaces", "result", "x", ""]), inner, max_size=4
+        )
     ),
     max_leaves=15,
 )
 
 
 @given(value=JSON, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
-def test_any_json_changes_only_where_a_card_has_urls(value: object, indent: int | None, ascii_only: bool) -> None:
-    """The bytewise replacement equals one made on the parsed value, for any JSON in any spelling."""
+def test_any_json_changes_only_where_a_card_has_urls(
+    value: object, indent: int | None, ascii_only: bool
+) -> None:
+    """The bytewise replacement equals one made on the parsed value, for any JSON in any
+    spelling."""
     payload = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
     card = read_card(payload, "json")
     if card is None:

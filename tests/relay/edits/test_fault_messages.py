@@ -22,6 +22,8 @@ def test_a_generation_stays_in_its_range(before: int, change: int, after: int) -
     event = RESPONSE()
     event.task.generation = before
     payload = event.SerializeToString()
-    changed = GrpcEvents(PATH, b"identity").change_generation(b"\0" + len(payload).to_bytes(4) + payload, change)
+    changed = GrpcEvents(PATH, b"identity").change_generation(
+        b"\0" + len(payload).to_bytes(4) + payload, change
+    )
     assert changed is not None
     assert RESPONSE.FromString(changed[PREFIX_SIZE:]).task.generation == after

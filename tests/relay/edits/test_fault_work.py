@@ -1,4 +1,5 @@
-"""Faults beside hostile input: the work is linear in the input and divided into steps, and held bytes go on."""
+"""Faults beside hostile input: the work is linear in the input and divided into steps, and held
+bytes go on."""
 
 from __future__ import annotations
 
@@ -48,7 +49,11 @@ class Line:
         for at in range(0, len(data), size):
             piece, position = data[at : at + size], 0
             while position < len(piece):
-                self._take(lambda piece=piece, start=position: self.editor.feed(direction, piece, self.now, start))
+                self._take(
+                    lambda piece=piece, start=position: self.editor.feed(
+                        direction, piece, self.now, start
+                    )
+                )
                 position = self.editor.position
             self.wait(0)
 
@@ -64,7 +69,9 @@ class Line:
         self.longest = max(self.longest, time.process_time() - began)
         for each in outputs:
             self.got[each.direction] += each.data
-        self.reasons += [fact.detail["reason"] for fact in self.editor.take_edits() if fact.kind == "untouched"]
+        self.reasons += [
+            fact.detail["reason"] for fact in self.editor.take_edits() if fact.kind == "untouched"
+        ]
 
 
 class Case(msgspec.Struct):
@@ -88,30 +95,58 @@ SLOW, OTHER = "slow 1ms every SendStreamingMessage", "fail 503 at GetTask"
 ASK = fixed(stream(b"/"))
 CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
 CASES = {
-    "an event in chunks of one byte": Case(SLOW, ASK, repeated(EVENTS + CHUNKS, b"1\r\nx\r\n"), 8_000),
+    "an event in chunks of one byte": Case(
+        SLOW, ASK, repeated(EVENTS + CHUNKS, b"1\r\nx\r\n"), 8_000
+    ),
     "an event in pieces": Case(SLOW, ASK, repeated(EVENTS + b"\r\n", b"x" * 1_400), 700, 1_400),
     "CR between events": Case(SLOW, ASK, repeated(EVENTS + b"\r\n", b"\r"), 300_000),
     "small events": Case("drop 2 of *", ASK, repeated(EVENTS + b"\r\n", b"data:1\n\n"), 5_000),
-    "events of a swap": Case("swap 1 900000 of *", ASK, repeated(EVENTS + b"\r\n", b"data:1\n\n"), 8_000),
+    "events of a swap": Case(
+        "swap 1 900000 of *", ASK, repeated(EVENTS + b"\r\n", b"data:1\n\n"), 8_000
+    ),
     "slices of one byte": Case(
-        "slice 1 of *", ASK, lambda n: EVENTS + CHUNKS + b"%x\r\n%s\n\n\r\n0\r\n\r\n" % (n + 2, b"x" * n), 30_000
+        "slice 1 of *",
+        ASK,
+        lambda n: EVENTS + CHUNKS + b"%x\r\n%s\n\n\r\n0\r\n\r\n" % (n + 2, b"x" * n),
+        30_000,
     ),
-    "lines of one event": Case("gen+1 at 1 of *", ASK, lambda n: EVENTS + b"\r\n" + b"data\n" * n + b"\n", 90_000),
+    "lines of one event": Case(
+        "gen+1 at 1 of *", ASK, lambda n: EVENTS + b"\r\n" + b"data\n" * n + b"\n", 90_000
+    ),
     "1xx answers": Case(
-        OTHER, fixed(b"GET / HTTP/1.1\r\n\r\n"), repeated(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), 5_000
+        OTHER,
+        fixed(b"GET / HTTP/1.1\r\n\r\n"),
+        repeated(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        5_000,
     ),
-    "a request in chunks": Case(OTHER, repeated(b"POST / HTTP/1.1\r\n" + CHUNKS, b"1\r\nx\r\n"), fixed(b""), 20_000),
-    "empty CONTINUATION": Case(OTHER, repeated(START + frame(1, 0, 1, REQUEST), frame(9, 0, 1)), fixed(b""), 20_000),
-    "CONTINUATION of one byte": Case(OTHER, repeated(START + frame(1, 0, 1), frame(9, 0, 1, b"x")), fixed(b""), 20_000),
-    "a long frame": Case(OTHER, lambda n: START + frame(0, 0, 1, bytes(n)), fixed(b""), 1_000_000, 1_400),
+    "a request in chunks": Case(
+        OTHER, repeated(b"POST / HTTP/1.1\r\n" + CHUNKS, b"1\r\nx\r\n"), fixed(b""), 20_000
+    ),
+    "empty CONTINUATION": Case(
+        OTHER, repeated(START + frame(1, 0, 1, REQUEST), frame(9, 0, 1)), fixed(b""), 20_000
+    ),
+    "CONTINUATION of one byte": Case(
+        OTHER, repeated(START + frame(1, 0, 1), frame(9, 0, 1, b"x")), fixed(b""), 20_000
+    ),
+    "a long frame": Case(
+        OTHER, lambda n: START + frame(0, 0, 1, bytes(n)), fixed(b""), 1_000_000, 1_400
+    ),
     "a long frame of a call": Case(
-        "drop 2 of *", fixed(CALL), lambda n: ANSWER + frame(0, 0, 1, message(bytes(n))), 900_000, 1_400
+        "drop 2 of *",
+        fixed(CALL),
+        lambda n: ANSWER + frame(0, 0, 1, message(bytes(n))),
+        900_000,
+        1_400,
     ),
-    "empty messages": Case("dup 2 of *", fixed(CALL), lambda n: ANSWER + frame(0, 0, 1, message(b"") * n), 8_000),
+    "empty messages": Case(
+        "dup 2 of *", fixed(CALL), lambda n: ANSWER + frame(0, 0, 1, message(b"") * n), 8_000
+    ),
     "a message in small frames": Case(
         "drop 2 of *",
         fixed(CALL),
-        lambda n: ANSWER + frame(0, 0, 1, message(bytes(100 * n))[:5]) + frame(0, 0, 1, bytes(100)) * n,
+        lambda n: (
+            ANSWER + frame(0, 0, 1, message(bytes(100 * n))[:5]) + frame(0, 0, 1, bytes(100)) * n
+        ),
         9_000,
     ),
     "slices of a message": Case(
@@ -133,7 +168,8 @@ def play(case: Case, count: int, plan: EditPlan) -> tuple[float, Line]:
 @pytest.mark.parametrize("plan", [EditPlan(), TRACED], ids=["alone", "with other edits"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_work_is_linear_and_in_short_steps(name: str, plan: EditPlan) -> None:
-    """Four times as much input takes at most ten times as long: 16 times if all is read again for each piece."""
+    """Four times as much input takes at most ten times as long: 16 times if all is read again for
+    each piece."""
     case = CASES[name]
     play(case, 10, plan)  # loads what is needed
     once = min(play(case, case.count, plan)[0] for _ in range(2))
@@ -193,7 +229,8 @@ def test_an_event_that_is_held_too_long_goes_on(fault: str, body: bytes) -> None
 
 
 def test_an_event_that_follows_another_in_time_is_not_late() -> None:
-    """The time begins again with each complete event, although there is always one that is not complete."""
+    """The time begins again with each complete event, although there is always one that is not
+    complete."""
     line = Line("drop 9 of *")
     line.send(UP, stream(b"/"))
     line.send(DOWN, EVENTS + b"\r\ndata")

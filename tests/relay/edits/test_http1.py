@@ -48,7 +48,9 @@ BOTH = EditPlan(b"agent.example", rename, "127.0.0.1:9000")
 class Played:
     """What an editor made of a conversation."""
 
-    def __init__(self, plan: EditPlan, steps: Steps, cuts: Iterable[int] | None = None, size: int = 0) -> None:
+    def __init__(
+        self, plan: EditPlan, steps: Steps, cuts: Iterable[int] | None = None, size: int = 0
+    ) -> None:
         self.editor = Http1Editor(plan)
         self.out = [b"", b""]
         self.facts: list[EditFact] = []
@@ -87,12 +89,21 @@ def response(body: bytes, *fields: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 def chunked(body: bytes, size: int = 11) -> bytes:
-    parts = b"".join(b"%x;e=1\r\n%s\r\n" % (len(p), p) for p in pieces_of(body, range(0, len(body), size)))
-    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX: y\r\n\r\n" + parts + b"0\r\nTrailer: t\r\n\r\n"
+    parts = b"".join(
+        b"%x;e=1\r\n%s\r\n" % (len(p), p) for p in pieces_of(body, range(0, len(body), size))
+    )
+    return (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX: y\r\n\r\n"
+        + parts
+        + b"0\r\nTrailer: t\r\n\r\n"
+    )
 
 
 def get(path: bytes = CARD_PATHS[0], *fields: bytes) -> bytes:
-    return b"GET %s HTTP/1.1\r\nHost: proxy:9000\r\n%s\r\n" % (path, b"".join(field + b"\r\n" for field in fields))
+    return b"GET %s HTTP/1.1\r\nHost: proxy:9000\r\n%s\r\n" % (
+        path,
+        b"".join(field + b"\r\n" for field in fields),
+    )
 
 
 NEW = b'{"name":"agent","url":"http://proxy:9000/json/"}'
@@ -109,16 +120,28 @@ def test_card_paths(prefix: bytes, end: bytes, query: bytes) -> None:
     assert played.out == [get(path), response(NEW)]
 
 
-@pytest.mark.parametrize("path", [b"/", b"/.well-known/agent-card.jsonx", b"/x?/v1/card", b"/v1/cards", b"/v1/card/"])
+@pytest.mark.parametrize(
+    "path", [b"/", b"/.well-known/agent-card.jsonx", b"/x?/v1/card", b"/v1/cards", b"/v1/card/"]
+)
 def test_other_paths_are_unchanged(path: bytes) -> None:
     """Nothing else is touched."""
-    steps = [(C, get(path, b"If-None-Match: x", b"Accept-Encoding: gzip")), (S, response(CARD, b'ETag: "1"'))]
+    steps = [
+        (C, get(path, b"If-None-Match: x", b"Accept-Encoding: gzip")),
+        (S, response(CARD, b'ETag: "1"')),
+    ]
     assert play(AUTO, steps).out == [steps[0][1], steps[1][1]]
 
 
 def test_card_requests_ask_for_identity_without_conditions() -> None:
-    """Identity is asked, conditions are dropped, all else stays; the new response has its own length and ETag."""
-    asked = get(CARD_PATHS[0], b"accept-encoding: gzip, br", b"IF-None-Match: W/x", b"If-Modified-Since: y", b"X: y")
+    """Identity is asked, conditions are dropped, all else stays; the new response has its own
+    length and ETag."""
+    asked = get(
+        CARD_PATHS[0],
+        b"accept-encoding: gzip, br",
+        b"IF-None-Match: W/x",
+        b"If-Modified-Since: y",
+        b"X: y",
+    )
     played = play(AUTO, [(C, asked), (S, response(CARD, b'ETag: W/"1"', b"X: z"))])
     assert played.out[C] == get(CARD_PATHS[0], b"accept-encoding: identity", b"X: y")
     head, _, body = played.out[S].partition(b"\r\n\r\n")
@@ -161,14 +184,25 @@ def test_head_has_no_body() -> None:
     """HEAD of a card announces a length and sends nothing; what follows is the next response."""
     head = b"HEAD" + get()[3:]
     answers = response(CARD)[: -len(CARD)] + response(CARD)
-    assert play(AUTO, [(C, head + get()), (S, answers)]).out[S] == response(CARD)[: -len(CARD)] + response(NEW)
+    assert play(AUTO, [(C, head + get()), (S, answers)]).out[S] == response(CARD)[
+        : -len(CARD)
+    ] + response(NEW)
 
 
 def test_pipelined_requests_keep_their_order() -> None:
-    """Cards among other requests, all sent before the first answer: each response belongs to its own request."""
+    """Cards among other requests, all sent before the first answer: each response belongs to its
+    own request."""
     early = b"HTTP/1.1 100 Continue\r\n\r\n"
     asked = POST + get() + POST + get(b"/x") + get()
-    answers = early + response(CARD) + early + response(CARD) + chunked(CARD) + response(CARD) + response(CARD)
+    answers = (
+        early
+        + response(CARD)
+        + early
+        + response(CARD)
+        + chunked(CARD)
+        + response(CARD)
+        + response(CARD)
+    )
     played = play(AUTO, [(C, asked), (S, answers)])
     assert played.out[C] == asked
     rest = response(NEW) + chunked(CARD) + response(CARD) + response(NEW)
@@ -177,16 +211,28 @@ def test_pipelined_requests_keep_their_order() -> None:
 
 def call(method: str) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode()
-    return b"POST / HTTP/1.1\r\nHost: proxy:9000\r\nAccept-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s" % (
-        len(body),
-        body,
+    return (
+        b"POST / HTTP/1.1\r\nHost: proxy:9000\r\n"
+        b"Accept-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
+        % (
+            len(body),
+            body,
+        )
     )
 
 
 @pytest.mark.parametrize("method", ["GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"])
 def test_the_extended_card_over_jsonrpc(method: str) -> None:
-    """The request passes untouched as it comes; the response is rewritten as JSON-RPC, also after other calls."""
-    steps = [(C, POST), (S, response(CARD)), (C, call(method)), (S, response(CARD)), (C, POST), (S, response(CARD))]
+    """The request passes untouched as it comes; the response is rewritten as JSON-RPC, also after
+    other calls."""
+    steps = [
+        (C, POST),
+        (S, response(CARD)),
+        (C, call(method)),
+        (S, response(CARD)),
+        (C, POST),
+        (S, response(CARD)),
+    ]
     played = play(AUTO, steps)
     assert played.out[C] == POST + call(method) + POST
     new = CARD.replace(b"localhost:8000", b"proxy:9000/jsonrpc")
@@ -195,7 +241,11 @@ def test_the_extended_card_over_jsonrpc(method: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"method":"SendMessage","params":"GetExtendedAgentCard"}', b'"GetExtendedAgentCard"', b"GetExtendedAgentCard{"],
+    [
+        b'{"method":"SendMessage","params":"GetExtendedAgentCard"}',
+        b'"GetExtendedAgentCard"',
+        b"GetExtendedAgentCard{",
+    ],
 )
 def test_the_method_name_in_a_body_is_not_a_call(body: bytes) -> None:
     """The method's name elsewhere in a body changes nothing."""
@@ -206,7 +256,10 @@ def test_the_method_name_in_a_body_is_not_a_call(body: bytes) -> None:
 def test_a_chunked_call_for_the_card() -> None:
     """The call may come chunked."""
     body = call("GetExtendedAgentCard").partition(b"\r\n\r\n")[2]
-    asked = b"POST / HTTP/1.1\r\nHost: proxy:9000\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    asked = (
+        b"POST / HTTP/1.1\r\nHost: proxy:9000\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    )
     played = play(AUTO, [(C, asked % (len(body), body)), (S, response(CARD))])
     assert b"proxy:9000/jsonrpc" in played.out[S]
 
@@ -215,13 +268,18 @@ def test_host_is_rewritten_in_every_request() -> None:
     """Also pipelined, also with cards; reported once for each value."""
     asked = POST + get(b"/x") + POST.replace(b"proxy:9000", b"other") + get()
     played = play(BOTH, [(C, asked), (S, response(CARD) * 4)])
-    assert played.out[C] == asked.replace(b"proxy:9000", b"agent.example").replace(b"other", b"agent.example")
+    assert played.out[C] == asked.replace(b"proxy:9000", b"agent.example").replace(
+        b"other", b"agent.example"
+    )
     assert played.out[S] == response(CARD) * 3 + response(NEW)
     hosts = [fact.detail["before"] for fact in played.facts if fact.kind == "host"]
     assert hosts == ["proxy:9000", "other"]
 
 
-TWO_LENGTHS = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+TWO_LENGTHS = (
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+)
 NOT_UNDERSTOOD = {
     "length and coding": TWO_LENGTHS,
     "two lengths": b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
@@ -251,9 +309,13 @@ def test_unparsable_bytes_end_editing(case: str, plan: EditPlan) -> None:
 
 
 def test_an_accepted_upgrade_ends_editing() -> None:
-    """After 101 everything passes; an Upgrade that is not taken (`h2c` of some clients) changes nothing."""
+    """After 101 everything passes; an Upgrade that is not taken (`h2c` of some clients) changes
+    nothing."""
     upgrade = get(CARD_PATHS[0], b"Connection: Upgrade", b"Upgrade: h2c")
-    taken = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0" + response(CARD)
+    taken = (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0"
+        + response(CARD)
+    )
     played = play(AUTO, [(C, upgrade), (S, taken), (C, b"anything")])
     assert played.out == [upgrade + b"anything", taken]
     assert not played.editor.is_active
@@ -337,7 +399,8 @@ def test_posts_are_never_held() -> None:
 
 
 def test_a_thousand_requests_mixed_with_cards() -> None:
-    """Keep-alive and pipelining at random: the cards are rewritten, all else is byte for byte the same."""
+    """Keep-alive and pipelining at random: the cards are rewritten, all else is byte for byte the
+    same."""
     chance = random.Random(7)
     editor, got, expected = Http1Editor(AUTO), b"", b""
     asked, answers = b"", b""
@@ -350,7 +413,9 @@ def test_a_thousand_requests_mixed_with_cards() -> None:
         if chance.random() < 0.4:
             for direction, raw in ((C, asked), (S, answers)):
                 for piece in pieces_of(raw, [chance.randrange(1, 2000) for _ in range(3)]):
-                    got += b"".join(p.data for p in editor.feed(direction, piece, 0.0) if p.direction is S)
+                    got += b"".join(
+                        p.data for p in editor.feed(direction, piece, 0.0) if p.direction is S
+                    )
             asked = answers = b""
     for direction, raw in ((C, asked), (S, answers)):
         got += b"".join(p.data for p in editor.feed(direction, raw, 0.0) if p.direction is S)
@@ -391,7 +456,9 @@ class Oracle:
 
 @settings(max_examples=150, deadline=None)
 @given(talk=conversations(), size=st.integers(1, 80))
-def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]], size: int) -> None:
+def test_the_scanner_agrees_with_httptools(
+    talk: list[tuple[bytes, bytes, bytes]], size: int
+) -> None:
     """Both see the same bodies in a stream of requests."""
     wire = b"".join(asked for _, asked, _ in talk)
     oracle = Oracle(httptools.HttpRequestParser)
@@ -416,7 +483,12 @@ def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]
 
 @pytest.mark.parametrize(
     "head",
-    [b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 20 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX y\r\n\r\n", b"ICY 200 OK\r\n\r\n"],
+    [
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 20 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX y\r\n\r\n",
+        b"ICY 200 OK\r\n\r\n",
+    ],
 )
 def test_responses_out_of_order(head: bytes) -> None:
     """What only looks like a response is not understood."""

@@ -21,7 +21,13 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def status(state: str, generation: int) -> dict[str, Any]:
-    return {"statusUpdate": {"taskId": "t", "status": {"state": f"TASK_STATE_{state}"}, "generation": str(generation)}}
+    return {
+        "statusUpdate": {
+            "taskId": "t",
+            "status": {"state": f"TASK_STATE_{state}"},
+            "generation": str(generation),
+        }
+    }
 
 
 EVENTS = [
@@ -49,7 +55,10 @@ def chunked(*parts: bytes, kind: bytes = b"text/event-stream") -> bytes:
 
 
 def sized(body: bytes, status: bytes = b"200 OK") -> bytes:
-    head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+    head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (
+        status,
+        len(body),
+    )
     return head + body
 
 
@@ -88,7 +97,11 @@ class Line:
         client.receive_data(self.got[DOWN])
         found = []
         for _ in range(count):
-            client.send(h11.Request(method="POST", target="/", headers=[("Host", "a"), ("Content-Length", "0")]))
+            client.send(
+                h11.Request(
+                    method="POST", target="/", headers=[("Host", "a"), ("Content-Length", "0")]
+                )
+            )
             client.send(h11.EndOfMessage())
             body = b""
             while not isinstance(event := client.next_event(), h11.EndOfMessage):
@@ -155,12 +168,20 @@ def test_a_generation_changes_in_one_event() -> None:
 def test_a_cut_ends_the_connection(framing: str) -> None:
     response = chunked(*sse(*EVENTS))
     if framing == "close":
-        response = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"".join(sse(*EVENTS))
+        response = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"".join(
+            sse(*EVENTS)
+        )
     line = streamed("cut 2 of * @ 50%", response=response)
     event = sse(EVENTS[1])[0]
-    assert line.got[DOWN].endswith(event[: round(len(event) / 2)] + (b"\r\n" if framing == "chunked" else b""))
+    assert line.got[DOWN].endswith(
+        event[: round(len(event) / 2)] + (b"\r\n" if framing == "chunked" else b"")
+    )
     (end,) = [each for each in line.facts if each.kind == "fault-end"]
-    assert end.detail == {"note": "cut by --fault: cut 2 of * @ 50%", "reset": framing == "close", "stream": 1}
+    assert end.detail == {
+        "note": "cut by --fault: cut 2 of * @ 50%",
+        "reset": framing == "close",
+        "stream": 1,
+    }
     before = line.got[DOWN]
     line.send(DOWN, b"more")
     assert line.got[DOWN] == before
@@ -238,7 +259,9 @@ def test_a_gRPC_status_concerns_gRPC_alone() -> None:
 def test_rest_calls_and_cards_fail_by_their_head() -> None:
     line = Line("fail 500 at GetTask", "fail 404 at GetAgentCard")
     line.send(
-        UP, b"GET /v1/tasks/7 HTTP/1.1\r\nHost: a\r\n\r\nGET /.well-known/agent-card.json HTTP/1.1\r\nHost: a\r\n\r\n"
+        UP,
+        b"GET /v1/tasks/7 HTTP/1.1\r\nHost: a\r\n\r\n"
+        b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: a\r\n\r\n",
     )
     assert line.got[UP] == b""
     assert [json.loads(each)["status"] for each in line.bodies(2)] == [500, 404]
@@ -251,7 +274,10 @@ def test_a_delivery_to_a_webhook_fails() -> None:
     line.send(UP, delivery + delivery)
     assert line.got[UP] == delivery
     assert line.got[DOWN].startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-    assert b"answered by a2a-proxy, not by the webhook: --fault fail 503 at webhook call 1" in line.got[DOWN]
+    assert (
+        b"answered by a2a-proxy, not by the webhook: --fault fail 503 at webhook call 1"
+        in line.got[DOWN]
+    )
 
 
 def test_a_connection_is_reset() -> None:
@@ -276,7 +302,9 @@ def test_a_connection_is_reset_after_the_whole_request() -> None:
 def test_an_answer_with_a_length_is_cut_stalled_and_changed() -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": EVENTS[0]}).encode()
     line = Line(
-        "gen+1 at 1 of GetTask call 1", "stall 1s before task of GetTask call 1", "cut 1 of GetTask call 2 @ 10%"
+        "gen+1 at 1 of GetTask call 1",
+        "stall 1s before task of GetTask call 1",
+        "cut 1 of GetTask call 2 @ 10%",
     )
     line.send(UP, rpc("GetTask"))
     line.send(DOWN, sized(body))
@@ -317,7 +345,9 @@ def test_what_no_fault_concerns_is_forwarded_byte_for_byte() -> None:
             line.send(direction, data)
         line.end(DOWN)
         for direction in (UP, DOWN):
-            assert line.got[direction] == b"".join(data for way, data in conversation if way is direction)
+            assert line.got[direction] == b"".join(
+                data for way, data in conversation if way is direction
+            )
 
 
 @pytest.mark.parametrize("garbage", [b"\x00\x01\r\n\r\nrest", b"HTTP/1.1 abc\r\n\r\nrest"])
@@ -376,7 +406,10 @@ def test_an_incomplete_head_is_sent_when_the_agent_breaks_off() -> None:
 def test_an_answer_that_ends_with_the_connection_is_sent_once() -> None:
     line = Line("stall 1s before 1 of GetTask")
     line.send(UP, rpc("GetTask"))
-    answer = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{"id":"t"}}'
+    answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+        b'{"jsonrpc":"2.0","id":1,"result":{"id":"t"}}'
+    )
     line.send(DOWN, answer)
     line.end(DOWN)
     line.wait(1.0)
@@ -385,7 +418,8 @@ def test_an_answer_that_ends_with_the_connection_is_sent_once() -> None:
 
 
 def test_bytes_that_are_no_request_leave_the_response_in_progress_whole() -> None:
-    """It is sent with the chunked coding to its end; what the agent sends after it stays as it is."""
+    """It is sent with the chunked coding to its end; what the agent sends after it stays as it
+    is."""
     line = Line("stall 1s before 9 of GetTask")
     line.send(UP, rpc("GetTask"))
     body = b'{"id":1,"result":{"id":"t"}}'

@@ -39,17 +39,24 @@ def splits(wire: bytes) -> list[list[bytes]]:
     return [[wire], singles, *([wire[:cut], wire[cut:]] for cut in range(1, len(wire)))]
 
 
-TO_A = b"GET http://a.test/x?q=1 HTTP/1.1\r\nHost: a.test\r\nProxy-Authorization: Basic c2VjcmV0\r\nAccept: */*\r\n\r\n"
+TO_A = (
+    b"GET http://a.test/x?q=1 HTTP/1.1\r\nHost: a.test\r\n"
+    b"Proxy-Authorization: Basic c2VjcmV0\r\nAccept: */*\r\n\r\n"
+)
 SENT_A = b"GET /x?q=1 HTTP/1.1\r\nHost: a.test\r\nAccept: */*\r\n\r\n"
 TO_B = (
     b"POST http://b.test:8080 HTTP/1.1\r\nhost: other\r\nPROXY-Connection: keep-alive\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
 )
-SENT_B = b"POST / HTTP/1.1\r\nhost: b.test:8080\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+SENT_B = (
+    b"POST / HTTP/1.1\r\nhost: b.test:8080\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+)
 
 
 def test_requests_in_every_split() -> None:
-    """Origin form, `Host` from the target, no `Proxy-*`; a change of origin between any two requests."""
+    """Origin form, `Host` from the target, no `Proxy-*`; a change of origin between any two
+    requests."""
     for pieces in splits(TO_A + TO_A + TO_B + TO_A):
         sent, _ = forwarded(pieces)
         assert sent == [("a.test:80", SENT_A * 2), ("b.test:8080", SENT_B), ("a.test:80", SENT_A)]
@@ -93,10 +100,17 @@ def test_http_1_0_gets_a_host() -> None:
         (b"GET http://a.test:0/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, "its URL is not valid"),
         (b"GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "its URL is not valid"),
         (b"GET http://\xff/x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "its URL is not valid"),
-        (b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n", 400, "two host fields"),
+        (
+            b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n",
+            400,
+            "two host fields",
+        ),
         (b"GET http://a.test/ HTTP/1.1\nHost: a\n\n", 400, "a bare LF in a head"),
         (
-            b"POST http://a.test/ HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            (
+                b"POST http://a.test/ HTTP/1.1\r\nHost: a\r\n"
+                b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+            ),
             400,
             "Content-Length with Transfer-Encoding",
         ),
@@ -243,7 +257,8 @@ def test_empty_lines_before_a_request_are_left_out() -> None:
 
 
 def test_http_1_0_with_a_transfer_coding_is_refused() -> None:
-    """RFC 9112 6.1: an origin may read such a request without its body, and the body as the next request."""
+    """RFC 9112 6.1: an origin may read such a request without its body, and the body as the next
+    request."""
     head = b"POST http://a.test/ HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
     sent, http = forwarded([head + b"0\r\n\r\n"])
     assert sent == []

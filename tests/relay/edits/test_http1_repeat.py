@@ -14,7 +14,11 @@ BODY = b'{"method":"SendMessage"}'
 
 
 def request(
-    trace: str | None, *, host: str = "localhost", path: str = "/a2a", last: str = "Content-Length: 24"
+    trace: str | None,
+    *,
+    host: str = "localhost",
+    path: str = "/a2a",
+    last: str = "Content-Length: 24",
 ) -> bytes:
     """The head of a request, with its `traceparent` in the middle."""
     line = f"Traceparent: {trace}\r\n" if trace is not None else ""
@@ -23,7 +27,9 @@ def request(
 
 def remembered(trace: str | None) -> RepeatedRequest:
     origin = origin_of([trace.encode()] if trace is not None else [])
-    found = remember_request(request(trace), request(trace, host="agent"), origin, len(BODY), stateless=False)
+    found = remember_request(
+        request(trace), request(trace, host="agent"), origin, len(BODY), stateless=False
+    )
     assert found is not None
     return found
 
@@ -72,7 +78,9 @@ def test_the_name_of_a_card_call_counts_only_in_the_body() -> None:
         assert like.origin_of(head + BODY) == origin
 
 
-@pytest.mark.parametrize("trace", ["", "no trace", FIRST + "0", f"cc{FIRST[2:]}-more", FIRST[:-1] + "g"])
+@pytest.mark.parametrize(
+    "trace", ["", "no trace", FIRST + "0", f"cc{FIRST[2:]}-more", FIRST[:-1] + "g"]
+)
 def test_an_unusual_trace_is_not_remembered(trace: str) -> None:
     origin = origin_of([trace.encode()])
     assert remember_request(request(trace), request(trace), origin, 0, stateless=True) is None

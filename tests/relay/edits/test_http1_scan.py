@@ -1,4 +1,5 @@
-"""The scanner finds the ends of heads and bodies in any split, and understands only what is unambiguous."""
+"""The scanner finds the ends of heads and bodies in any split, and understands only what is
+unambiguous."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def ends(data: bytes, framing: int, cuts: Iterable[int] = ()) -> list[tuple[byte
         while at < len(piece):
             part, at = scanner.read_part(piece, at)
             where = start + at
-            if (part is MessagePart.HEAD_END and scanner.begin_body(framing)) or part is MessagePart.BODY_END:
+            if (
+                part is MessagePart.HEAD_END and scanner.begin_body(framing)
+            ) or part is MessagePart.BODY_END:
                 found.append((scanner.head, where))
     return found
 
@@ -173,7 +176,10 @@ def test_the_framing_of_a_message(lines: tuple[str, ...], framing: int | None) -
         assert parse_response_head(head, False) == (status, until)
         assert parse_response_head(head, True) == (status, 0)
     for status in (100, 101, 199, 204, 304):
-        assert parse_response_head(b"HTTP/1.1 %d\r\n" % status + fields(*lines), False) == (status, 0)
+        assert parse_response_head(b"HTTP/1.1 %d\r\n" % status + fields(*lines), False) == (
+            status,
+            0,
+        )
 
 
 @pytest.mark.parametrize(
@@ -201,13 +207,17 @@ def test_ambiguous_fields_are_not_understood(lines: tuple[str, ...]) -> None:
         parse_response_head(b"HTTP/1.1 200 OK\r\n" + fields(*lines), False)
 
 
-@pytest.mark.parametrize("line", ["GET  / HTTP/1.1", "GET / HTTP/2", "GET /", "G(T / HTTP/1.1", "GET / HTTP/1.1 "])
+@pytest.mark.parametrize(
+    "line", ["GET  / HTTP/1.1", "GET / HTTP/2", "GET /", "G(T / HTTP/1.1", "GET / HTTP/1.1 "]
+)
 def test_other_request_lines_are_not_understood(line: str) -> None:
     with pytest.raises(Http1ScanError):
         parse_request_head(fields(line))
 
 
-@pytest.mark.parametrize("line", ["HTTP/1.1 20", "HTTP/1.1 099 x", "HTTP/2 200", "HTTP/1.1 2000", "200 OK"])
+@pytest.mark.parametrize(
+    "line", ["HTTP/1.1 20", "HTTP/1.1 099 x", "HTTP/2 200", "HTTP/1.1 2000", "200 OK"]
+)
 def test_other_status_lines_are_not_understood(line: str) -> None:
     with pytest.raises(Http1ScanError):
         parse_response_head(fields(line), False)

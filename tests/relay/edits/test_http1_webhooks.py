@@ -1,4 +1,5 @@
-"""URLs of webhooks on HTTP/1.1: replaced in requests, set back in answers, all else byte for byte, for every split."""
+"""URLs of webhooks on HTTP/1.1: replaced in requests, set back in answers, all else byte for byte,
+for every split."""
 
 from __future__ import annotations
 
@@ -59,7 +60,11 @@ class Played:
         for direction, data in steps:
             if not data:
                 sent = self.editor.feed_eof(direction, 0.0)
-            for piece in pieces_of(data, range(0, len(data), size) if size else [cut] if cut else ()) if data else ():
+            for piece in (
+                pieces_of(data, range(0, len(data), size) if size else [cut] if cut else ())
+                if data
+                else ()
+            ):
                 sent = self.editor.feed(direction, piece, 0.0)
                 self.take(sent)
                 sent = []
@@ -84,12 +89,20 @@ def play(*steps: tuple[Direction, bytes], **more: Any) -> Played:
 
 
 def post(body: bytes, target: bytes = b"/", *fields: bytes) -> bytes:
-    head = [b"POST %s HTTP/1.1" % target, b"Host: a", b"content-LENGTH: %d" % len(body), b"X-A: 1", *fields]
+    head = [
+        b"POST %s HTTP/1.1" % target,
+        b"Host: a",
+        b"content-LENGTH: %d" % len(body),
+        b"X-A: 1",
+        *fields,
+    ]
     return b"\r\n".join([*head, b"", body])
 
 
 def answer(body: bytes, status: bytes = b"200 OK", *fields: bytes) -> bytes:
-    return b"\r\n".join([b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), b"Date: x", *fields, b"", body])
+    return b"\r\n".join(
+        [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), b"Date: x", *fields, b"", body]
+    )
 
 
 def rpc(method: str, **params: Any) -> bytes:
@@ -102,7 +115,11 @@ def result(value: Any) -> bytes:
 
 CONFIG = {"id": "1", "url": HOOK, "token": "word"}
 CREATE = rpc("CreateTaskPushNotificationConfig", taskId="t", **CONFIG)
-SEND = rpc("SendMessage", message={"parts": [{"url": HOOK}]}, configuration={"taskPushNotificationConfig": CONFIG})
+SEND = rpc(
+    "SendMessage",
+    message={"parts": [{"url": HOOK}]},
+    configuration={"taskPushNotificationConfig": CONFIG},
+)
 MADE = result({"taskId": "t", **CONFIG})
 NAMED = PushConfig("t", "1")
 
@@ -141,13 +158,29 @@ def test_a_configuration_comes_with_a_message() -> None:
 @pytest.mark.parametrize(
     ("method", "target", "body", "reply", "log"),
     [
-        (b"POST", b"/v1/tasks/t/pushNotificationConfigs", CONFIG, CONFIG, [("replace", NAMED), ("restore", NAMED)]),
+        (
+            b"POST",
+            b"/v1/tasks/t/pushNotificationConfigs",
+            CONFIG,
+            CONFIG,
+            [("replace", NAMED), ("restore", NAMED)],
+        ),
         (b"GET", b"/tasks/t/pushNotificationConfigs/1", None, CONFIG, [("restore", NAMED)]),
-        (b"GET", b"/tasks/t/pushNotificationConfigs", None, {"configs": [CONFIG]}, [("restore", NAMED)]),
+        (
+            b"GET",
+            b"/tasks/t/pushNotificationConfigs",
+            None,
+            {"configs": [CONFIG]},
+            [("restore", NAMED)],
+        ),
     ],
 )
 def test_rest(method: bytes, target: bytes, body: Any, reply: Any, log: Any) -> None:
-    sent = post(json.dumps(body).encode(), target) if body else b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target
+    sent = (
+        post(json.dumps(body).encode(), target)
+        if body
+        else b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target
+    )
     assert sent.startswith(method)
     told = json.dumps(reply).encode()
     played = play((C, sent), (S, answer(ours(told), b"201 Created")))
@@ -159,16 +192,28 @@ def test_rest(method: bytes, target: bytes, body: Any, reply: Any, log: Any) -> 
 @pytest.mark.parametrize(
     ("request_", "reply", "log"),
     [
-        (rpc("DeleteTaskPushNotificationConfig", taskId="t", id="1"), answer(result({})), [("forget", NAMED)]),
+        (
+            rpc("DeleteTaskPushNotificationConfig", taskId="t", id="1"),
+            answer(result({})),
+            [("forget", NAMED)],
+        ),
         (
             rpc("tasks/pushNotificationConfig/delete", id="t", pushNotificationConfigId="1"),
             answer(result(None)),
             [("forget", NAMED)],
         ),
-        (rpc("DeleteTaskPushNotificationConfig", taskId="t", id="1"), answer(b'{"error":{"code":-1}}'), []),
+        (
+            rpc("DeleteTaskPushNotificationConfig", taskId="t", id="1"),
+            answer(b'{"error":{"code":-1}}'),
+            [],
+        ),
         (CREATE, answer(b'{"error":{"code":-1}}'), [("replace", NAMED), ("discard", OURS)]),
         (CREATE, answer(b"", b"500 Oops"), [("replace", NAMED), ("discard", OURS)]),
-        (SEND, answer(b"no", b"401 Unauthorized"), [("replace", PushConfig("", "1")), ("discard", OURS)]),
+        (
+            SEND,
+            answer(b"no", b"401 Unauthorized"),
+            [("replace", PushConfig("", "1")), ("discard", OURS)],
+        ),
     ],
 )
 def test_what_the_agent_answers_decides(request_: bytes, reply: bytes, log: Any) -> None:
@@ -178,10 +223,15 @@ def test_what_the_agent_answers_decides(request_: bytes, reply: bytes, log: Any)
     assert played.log == log
 
 
-@pytest.mark.parametrize(("status", "log"), [(b"204 No Content", [("forget", NAMED)]), (b"404 Not Found", [])])
+@pytest.mark.parametrize(
+    ("status", "log"), [(b"204 No Content", [("forget", NAMED)]), (b"404 Not Found", [])]
+)
 def test_deletion_over_rest(status: bytes, log: Any) -> None:
     sent = b"DELETE /tasks/t/pushNotificationConfigs/1 HTTP/1.1\r\nHost: a\r\n\r\n"
-    reply = b"HTTP/1.1 %s\r\n%s\r\n" % (status, b"" if status.startswith(b"204") else b"Content-Length: 0\r\n")
+    reply = b"HTTP/1.1 %s\r\n%s\r\n" % (
+        status,
+        b"" if status.startswith(b"204") else b"Content-Length: 0\r\n",
+    )
     played = play((C, sent), (S, reply))
     assert (played.out, played.log) == ([sent, reply], log)
 
@@ -189,9 +239,16 @@ def test_deletion_over_rest(status: bytes, log: Any) -> None:
 def test_chunks_and_trailers() -> None:
     """A chunked request stays one, with its trailers; a chunked or packed answer gets a length."""
     head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-    sent = head + b"5;a=1\r\n%s\r\n%x\r\n%s\r\n0\r\nX-B: 2\r\n\r\n" % (CREATE[:5], len(CREATE) - 5, CREATE[5:])
+    sent = head + b"5;a=1\r\n%s\r\n%x\r\n%s\r\n0\r\nX-B: 2\r\n\r\n" % (
+        CREATE[:5],
+        len(CREATE) - 5,
+        CREATE[5:],
+    )
     packed = gzip.compress(ours(MADE), mtime=0)
-    reply = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    reply = (
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    )
     played = play((C, sent), (S, reply % (len(packed), packed)))
     body = ours(CREATE)
     assert played.out[C] == head + b"%x\r\n%s\r\n0\r\nX-B: 2\r\n\r\n" % (len(body), body)
@@ -204,7 +261,9 @@ def test_pipelined_requests() -> None:
     other = post(b'{"method":"GetTask"}')
     reply = answer(b'{"url":"' + OURS.encode() + b'"}')
     config = json.dumps(CONFIG).encode()
-    played = play((C, other + get + post(CREATE)), (S, reply + answer(ours(config)) + answer(ours(MADE))))
+    played = play(
+        (C, other + get + post(CREATE)), (S, reply + answer(ours(config)) + answer(ours(MADE)))
+    )
     assert played.out == [other + get + post(ours(CREATE)), reply + answer(config) + answer(MADE)]
 
 
@@ -245,7 +304,9 @@ def test_a_slow_request_is_released_after_a_second() -> None:
     assert editor.tick(5.9) == []
     (part,) = editor.tick(6.0)
     assert (part.direction, part.data) == (C, data[:-1])
-    assert [fact.detail for fact in editor.take_edits()] == [{"reason": "it took more than 1 s", "what": "webhook"}]
+    assert [fact.detail for fact in editor.take_edits()] == [
+        {"reason": "it took more than 1 s", "what": "webhook"}
+    ]
     assert editor.deadline is None
     assert editor.feed(C, data[-1:], 7.0)[0].data == data[-1:]
     assert editor.feed(S, answer(ours(MADE)), 7.0)[0].data == answer(ours(MADE))
@@ -259,7 +320,9 @@ def test_a_slow_answer_is_released_after_a_second() -> None:
     assert editor.feed(S, reply[:-1], 5.0) == []
     (part,) = editor.tick(6.0)
     assert (part.direction, part.data) == (S, reply[:-1])
-    assert [fact.detail for fact in editor.take_edits()] == [{"reason": "it took more than 1 s", "what": "webhook"}]
+    assert [fact.detail for fact in editor.take_edits()] == [
+        {"reason": "it took more than 1 s", "what": "webhook"}
+    ]
 
 
 def test_an_early_answer_to_a_held_request() -> None:

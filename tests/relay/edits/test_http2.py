@@ -1,4 +1,5 @@
-"""Authority on HTTP/2, and unedited streams: `h2` as both peers, `hyperframe` and `hpack` check the bytes."""
+"""Authority on HTTP/2, and unedited streams: `h2` as both peers, `hyperframe` and `hpack` check the
+bytes."""
 
 from __future__ import annotations
 
@@ -73,7 +74,10 @@ def renamed(frames):
     return [
         (
             *head[:3],
-            [(name, AGENT if name in (b":authority", b"host") else value, never) for name, value, never in last],
+            [
+                (name, AGENT if name in (b":authority", b"host") else value, never)
+                for name, value, never in last
+            ],
         )
         if isinstance(last := head[3], list) and last and last[0][0].startswith(b":")
         else head
@@ -94,31 +98,42 @@ def fed(plan, data, pieces=None):
 
 HEADERS = st.lists(
     st.tuples(
-        st.sampled_from([b"traceparent", b"x-request-id", b"authorization", b"x-bin", b"user-agent"]),
+        st.sampled_from(
+            [b"traceparent", b"x-request-id", b"authorization", b"x-bin", b"user-agent"]
+        ),
         st.sampled_from([b"a", b"\x00raw\xff\x01", b"b" * 300]) | st.binary(max_size=20),
         st.booleans(),
     ),
     max_size=5,
 )
 CALLS = st.lists(
-    st.tuples(HEADERS, st.booleans(), st.integers(0, 3), st.none() | st.sampled_from([0, 100, 4096])), max_size=6
+    st.tuples(
+        HEADERS, st.booleans(), st.integers(0, 3), st.none() | st.sampled_from([0, 100, 4096])
+    ),
+    max_size=6,
 )
 
 
 @given(CALLS, st.integers(1, 60))
 @settings(max_examples=80, deadline=None)
 def test_every_split_gives_the_same_bytes_and_only_the_authority_changes(calls, size):
-    """Indexed and never indexed fields, raw bytes, padding, priority, CONTINUATION, trailers, table sizes."""
+    """Indexed and never indexed fields, raw bytes, padding, priority, CONTINUATION, trailers, table
+    sizes."""
     encoder, data = Encoder(), START
     for number, (extra, trailers, shape, table) in enumerate(calls):
         stream = 1 + 2 * number
         if table is not None:
             encoder.header_table_size = table
         fields = [HeaderTuple(name, value) for name, value in request()]
-        fields += [(NeverIndexedHeaderTuple if never else HeaderTuple)(name, value) for name, value, never in extra]
+        fields += [
+            (NeverIndexedHeaderTuple if never else HeaderTuple)(name, value)
+            for name, value, never in extra
+        ]
         data += shaped(shape, stream, encoder.encode(fields)) + frame(0, 0, stream, b"data")
         if trailers:
-            data += frame(1, 5, stream, encoder.encode([(b"x-end", b"1"), (b"host", b"in trailers")]))
+            data += frame(
+                1, 5, stream, encoder.encode([(b"x-end", b"1"), (b"host", b"in trailers")])
+            )
     editor, once = fed(HERE, data)
     assert judged(once) == renamed(judged(data))
     for pieces in (single(data), [data[at : at + size] for at in range(0, len(data), size)]):
@@ -137,17 +152,25 @@ def shaped(shape, stream, block):
         return frame(1, 4 | 8, stream, b"\x07" + block + bytes(7))
     if shape == 2:
         return frame(1, 4 | 8 | 32, stream, b"\x00" + priority + block)
-    return frame(1, 32, stream, priority + block[:5]) + frame(9, 0, stream) + frame(9, 4, stream, block[5:])
+    return (
+        frame(1, 32, stream, priority + block[:5])
+        + frame(9, 0, stream)
+        + frame(9, 4, stream, block[5:])
+    )
 
 
 @given(
-    st.lists(st.sampled_from(["call", "answer", "data", "settings", "agent settings", "reset"]), max_size=25),
+    st.lists(
+        st.sampled_from(["call", "answer", "data", "settings", "agent settings", "reset"]),
+        max_size=25,
+    ),
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("plan", [EditPlan(), HERE, CARDS, BOTH])
 def test_both_peers_hold_any_conversation(plan, steps, bytewise):
-    """Neither peer finds fault, the agent gets the client's frames in order, the client gets the agent's bytes."""
+    """Neither peer finds fault, the agent gets the client's frames in order, the client gets the
+    agent's bytes."""
     pair = Pair(plan, single if bytewise else whole)
     pair.move()
     opened, answered = [], set()
@@ -155,7 +178,9 @@ def test_both_peers_hold_any_conversation(plan, steps, bytewise):
         stream = opened[number % len(opened)] if opened else None
         if step == "call":
             opened.append(1 + 2 * len(opened))
-            pair.client.send_headers(opened[-1], request(PLAIN_PATH, (b"traceparent", b"%d" % number)))
+            pair.client.send_headers(
+                opened[-1], request(PLAIN_PATH, (b"traceparent", b"%d" % number))
+            )
         elif step == "settings":
             pair.client.update_settings({SettingCodes.HEADER_TABLE_SIZE: number * 100})
         elif step == "agent settings":
@@ -182,12 +207,19 @@ def test_both_peers_hold_any_conversation(plan, steps, bytewise):
 
 @pytest.mark.parametrize("limit", [16_384, 1 << 20])
 def test_oversized_header_blocks_use_continuation_frames(limit):
-    """64 KB of headers, in frames as large as the receiver takes from everybody, or has taken from this client."""
+    """64 KB of headers, in frames as large as the receiver takes from everybody, or has taken from
+    this client."""
     encoder = Encoder()
-    fields = [*request(), *((b"x-%d" % number, bytes([65 + number % 26]) * 6000) for number in range(11))]
+    fields = [
+        *request(),
+        *((b"x-%d" % number, bytes([65 + number % 26]) * 6000) for number in range(11)),
+    ]
     block = encoder.encode(fields) + encoder.encode(fields)
     pieces = [block[at : at + limit] for at in range(0, len(block), limit)]
-    frames = [frame(9 if at else 1, 4 if at == len(pieces) - 1 else 0, 1, piece) for at, piece in enumerate(pieces)]
+    frames = [
+        frame(9 if at else 1, 4 if at == len(pieces) - 1 else 0, 1, piece)
+        for at, piece in enumerate(pieces)
+    ]
     _, out = fed(HERE, START + b"".join(frames))
     table = 4096 if limit == 16_384 else 4097
     assert judged(out, table) == renamed(judged(START + b"".join(frames), table))
@@ -195,12 +227,16 @@ def test_oversized_header_blocks_use_continuation_frames(limit):
 
 
 def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monkeypatch):
-    """One size update in the first block; a repeated block with an unchanged table costs one look-up."""
+    """One size update in the first block; a repeated block with an unchanged table costs one
+    look-up."""
     encoder = Encoder()
     blocks = [encoder.encode(request()) for _ in range(50)]
     editor = Http2Editor(HERE)
     editor.feed(UP, START, 0.0)
-    sent = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate(blocks)]
+    sent = [
+        editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data
+        for at, block in enumerate(blocks)
+    ]
     assert sent[0][9] == 0x20
     assert {data[9:] for data in sent[1:]} == {sent[0][10:]}
     monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode_block", None)
@@ -209,12 +245,20 @@ def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monke
 
 def test_raw_binary_metadata_and_both_names_of_the_host():
     """C-core sends `-bin` values as a NUL and raw bytes; `host` is renamed as `:authority` is."""
-    block = b"\x83\x86" + literal(b":path", b"/x") + literal(b":authority", b"proxy") + literal(b"host", b"proxy")
+    block = (
+        b"\x83\x86"
+        + literal(b":path", b"/x")
+        + literal(b":authority", b"proxy")
+        + literal(b"host", b"proxy")
+    )
     block += literal(b"trace-bin", b"\x00\xff\x80")
     editor, out = fed(HERE, START + frame(1, 5, 1, block))
     fields = judged(out)[1][3]
     assert (b"trace-bin", b"\x00\xff\x80", False) in fields
-    assert [value for name, value, _ in fields if name in (b":authority", b"host")] == [AGENT, AGENT]
+    assert [value for name, value, _ in fields if name in (b":authority", b"host")] == [
+        AGENT,
+        AGENT,
+    ]
     assert [fact.kind for fact in editor.take_edits()] == ["authority", "host"]
 
 
@@ -227,7 +271,10 @@ def test_the_table_size_of_the_agent_applies_to_the_client():
     editor = Http2Editor(HERE)
     editor.feed(UP, START, 0.0)
     editor.feed(DOWN, frame(4, 0, 0, struct.pack(">HI", 1, 60_000)), 0.0)
-    raw = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate([first, second])]
+    raw = [
+        editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data
+        for at, block in enumerate([first, second])
+    ]
     assert len(second) < 100
     one, two = judged(START + b"".join(raw), 60_000)[1:]
     assert one[3] == two[3]
@@ -260,21 +307,29 @@ def test_invalid_bytes_before_any_edit_are_unchanged(plan, wrong):
         assert [fact.kind for fact in editor.take_edits()] == ["ended"]
 
 
-@pytest.mark.parametrize("wrong", [frame(1, 4, 3, b"\x80"), frame(1, 0, 3, b"\x83") + frame(0, 0, 1, b"data")])
+@pytest.mark.parametrize(
+    "wrong", [frame(1, 4, 3, b"\x80"), frame(1, 0, 3, b"\x83") + frame(0, 0, 1, b"data")]
+)
 def test_invalid_bytes_after_an_edit_make_the_agent_close(wrong):
-    """The agent has no dynamic table to decode the rest: it gets an undecodable block, and nothing after it."""
+    """The agent has no dynamic table to decode the rest: it gets an undecodable block, and nothing
+    after it."""
     pair = Pair(HERE)
     pair.client.send_headers(1, request())
     pair.move()
     sent = len(pair.sent[UP])
-    out = b"".join(item.data for item in pair.editor.feed(UP, wrong + frame(6, 0, 0, bytes(8)), 0.0))
+    out = b"".join(
+        item.data for item in pair.editor.feed(UP, wrong + frame(6, 0, 0, bytes(8)), 0.0)
+    )
     assert out == frame(1, 4, 3, b"\x80")
     with pytest.raises(ProtocolError, match="Error decoding"):
         pair.agent.receive_data(out)
     assert pair.agent.data_to_send()[3] == 7  # GOAWAY
     assert pair.editor.is_active
     assert pair.editor.feed(UP, frame(6, 0, 0, bytes(8)), 0.0) == []
-    assert pair.editor.feed(DOWN, b"anything at all, goes on", 0.0)[0].data == b"anything at all, goes on"
+    assert (
+        pair.editor.feed(DOWN, b"anything at all, goes on", 0.0)[0].data
+        == b"anything at all, goes on"
+    )
     assert sent == len(pair.sent[UP])
     assert pair.editor.take_edits()[-1].kind == "ended"
 

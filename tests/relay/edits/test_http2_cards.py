@@ -52,7 +52,9 @@ def call(pair, stream, path=CARD_PATH, **more):
 
 
 def ended(pair, stream):
-    return any(isinstance(event, StreamEnded) and event.stream_id == stream for event in pair.client_events)
+    return any(
+        isinstance(event, StreamEnded) and event.stream_id == stream for event in pair.client_events
+    )
 
 
 def reasons(pair):
@@ -79,7 +81,11 @@ def test_rewriting_a_card_keeps_flow_control_windows_consistent(cards, authority
     assert pair.windows() == (WINDOW, WINDOW)
     (fact,) = (fact for fact in pair.editor.take_edits() if fact.kind == "card")
     lengths = {"length_before": 5 + len(CARD), "length_after": 5 + len(new)}
-    assert (fact.direction, fact.offset, fact.detail) == (DOWN, offset, {"urls": [["before", "after"]], **lengths})
+    assert (fact.direction, fact.offset, fact.detail) == (
+        DOWN,
+        offset,
+        {"urls": [["before", "after"]], **lengths},
+    )
     assert pair.editor.deadline is None
     assert pair.editor.is_active
 
@@ -95,7 +101,8 @@ def test_rewriting_a_card_keeps_flow_control_windows_consistent(cards, authority
 )
 @pytest.mark.parametrize(("authority", "called"), [(b"proxy:9000", "proxy:9000"), (b"", LISTEN)])
 def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
-    """Package of the service, and the authority used by the client; other calls are not passed to it."""
+    """Package of the service, and the authority used by the client; other calls are not passed to
+    it."""
     asked = []
 
     def rewrite(payload, form, authority):
@@ -118,7 +125,10 @@ def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
 def test_a_changed_compressed_card_is_sent_uncompressed():
     """Messages of gRPC may be uncompressed; an unchanged card stays compressed."""
     packed = gzip.compress(CARD)
-    for cards, expected in ((SHORTER, message(CARD[:-100])), (rewriter(lambda payload: None), message(packed, 1))):
+    for cards, expected in (
+        (SHORTER, message(CARD[:-100])),
+        (rewriter(lambda payload: None), message(packed, 1)),
+    ):
         pair = Pair(plan(cards))
         pair.move()
         call(pair, 1)
@@ -153,7 +163,11 @@ def test_cards_that_are_not_rewritten_are_unchanged(data, reason):
 
 
 @pytest.mark.parametrize(
-    "head", [[*RESPONSE, (b"content-length", b"455")], [(b":status", b"200"), (b"content-type", b"text/html")]]
+    "head",
+    [
+        [*RESPONSE, (b"content-length", b"455")],
+        [(b":status", b"200"), (b"content-type", b"text/html")],
+    ],
 )
 def test_responses_that_are_not_plain_grpc_are_not_held(head):
     """A length that was announced would be wrong; a web page is no card."""
@@ -192,7 +206,8 @@ def test_a_card_in_pieces_with_padding_among_other_streams():
 
 
 def test_known_trailers_wait_for_the_card_before_them():
-    """Heads and trailers are equal in all calls, so the scanner knows them when the card arrives."""
+    """Heads and trailers are equal in all calls, so the scanner knows them when the card
+    arrives."""
     pair = Pair(plan(SHORTER))
     pair.move()
     for stream in (1, 3, 5):
@@ -217,12 +232,20 @@ def test_an_equal_block_asks_for_a_card_after_a_change_of_the_table():
     def add_path(path):
         return b"\x44" + bytes([len(path)]) + path
 
-    calls = [add_path(b"/a2a.v1.A2AService/GetTask"), b"\xbe", b"\xbe", add_path(CARD_PATH), b"\xbe"]
+    calls = [
+        add_path(b"/a2a.v1.A2AService/GetTask"),
+        b"\xbe",
+        b"\xbe",
+        add_path(CARD_PATH),
+        b"\xbe",
+    ]
     editor = Http2Editor(plan(SHORTER))
     requests = [frame(1, 5, 1 + 2 * number, block) for number, block in enumerate(calls)]
     editor.feed(UP, PREFACE + b"".join(requests), 0.0)
     plain, card = (frame(0, 0, stream, message(CARD)) for stream in (5, 9))
-    sent = b"".join(item.data for item in editor.feed(DOWN, plain + card, 0.0) if item.direction is DOWN)
+    sent = b"".join(
+        item.data for item in editor.feed(DOWN, plain + card, 0.0) if item.direction is DOWN
+    )
     assert sent == plain + frame(0, 0, 9, message(CARD[:-100]))
 
 
@@ -252,7 +275,8 @@ def test_a_card_held_for_a_second_is_released_unchanged(cut):
 
 
 def full(pair):
-    """Fill the client's window for the connection on a plain stream, but for a card that does not grow."""
+    """Fill the client's window for the connection on a plain stream, but for a card that does not
+    grow."""
     pair.consume = False
     call(pair, 1, PLAIN_PATH)
     call(pair, 3)
@@ -304,10 +328,13 @@ def test_a_longer_card_without_window_is_released_unchanged_after_a_second():
     assert pair.windows() == (10, 10)
 
 
-@pytest.mark.parametrize("who", ["client resets", "agent resets", "client ends", "agent ends", "smaller windows"])
+@pytest.mark.parametrize(
+    "who", ["client resets", "agent resets", "client ends", "agent ends", "smaller windows"]
+)
 @pytest.mark.parametrize("complete", [True, False])
 def test_resets_fins_and_smaller_windows_release_a_held_card(who, complete):
-    """A reset, a FIN or smaller windows: what the agent sent arrives before it, or behind a complete answer."""
+    """A reset, a FIN or smaller windows: what the agent sent arrives before it, or behind a
+    complete answer."""
     pair = Pair(plan(LONGER))
     pair.move()
     full(pair)
@@ -350,7 +377,8 @@ def test_a_reset_after_a_complete_response_follows_it():
 
 
 def beyond(pair):
-    """A longer card, then a stream that fills the window as far as the agent knows it, but for 300 bytes."""
+    """A longer card, then a stream that fills the window as far as the agent knows it, but for 300
+    bytes."""
     pair.move()
     pair.consume = False
     call(pair, 1)
@@ -367,12 +395,16 @@ def beyond(pair):
 
 
 def test_agent_data_beyond_the_client_window_waits():
-    """After a longer card the agent thinks too much of the client's window: the excess waits, to the byte."""
+    """After a longer card the agent thinks too much of the client's window: the excess waits, to
+    the byte."""
     pair = Pair(plan(LONGER))
     beyond(pair)
     pair.agent.send_headers(3, TRAILERS, end_stream=True)
     pair.move()
-    assert pair.windows() == (0, 0)  # padding cannot be split: it was left out, and so much less is owed
+    assert pair.windows() == (
+        0,
+        0,
+    )  # padding cannot be split: it was left out, and so much less is owed
     assert not ended(pair, 3)
     pair.grant(100)
     pair.move()
@@ -406,7 +438,8 @@ def test_data_after_a_longer_card_waits_for_the_window_of_its_stream():
 
 @pytest.mark.parametrize("direction", [UP, DOWN])
 def test_nothing_is_sent_after_a_fin(direction):
-    """Neither a window to an agent that got the client's FIN, nor DATA to a client that got the agent's."""
+    """Neither a window to an agent that got the client's FIN, nor DATA to a client that got the
+    agent's."""
     pair = Pair(plan(LONGER))
     beyond(pair)
     if direction is UP:
@@ -417,7 +450,9 @@ def test_nothing_is_sent_after_a_fin(direction):
         pair.take(pair.editor.feed_eof(DOWN, pair.now))
         pair.grant(5000)
         data = pair.client.data_to_send()
-    assert direction not in {item.direction for item in pair.editor.feed(direction.other, data, pair.now)}
+    assert direction not in {
+        item.direction for item in pair.editor.feed(direction.other, data, pair.now)
+    }
 
 
 def lazy(pair, owing, limit):
@@ -438,11 +473,17 @@ def lazy(pair, owing, limit):
 
 @pytest.mark.parametrize("authority", [None, AGENT])
 def test_a_thousand_cards_longer_and_shorter_then_ten_megabytes(authority):
-    """One channel with a window of 65,535: nothing stalls, and at the end both peers have the same window."""
+    """One channel with a window of 65,535: nothing stalls, and at the end both peers have the same
+    window."""
     sizes = itertools.cycle([137, -90, 250, -31, 300])
     pair = Pair(
         plan(
-            rewriter(lambda payload: payload + b"+" * size if (size := next(sizes)) > 0 else payload[:size]), authority
+            rewriter(
+                lambda payload: (
+                    payload + b"+" * size if (size := next(sizes)) > 0 else payload[:size]
+                )
+            ),
+            authority,
         )
     )
     pair.move()
@@ -460,28 +501,42 @@ def test_a_thousand_cards_longer_and_shorter_then_ten_megabytes(authority):
     call(pair, stream, PLAIN_PATH)
     pair.agent.send_headers(stream, RESPONSE)
     while left:
-        room = min(pair.agent.local_flow_control_window(stream), pair.agent.max_outbound_frame_size, left)
+        room = min(
+            pair.agent.local_flow_control_window(stream), pair.agent.max_outbound_frame_size, left
+        )
         assert room, f"stalled with {left} bytes left"
         pair.agent.send_data(stream, bytes(room), end_stream=room == left)
         left -= room
         pair.move()
-        got += sum(len(event.data) for event in pair.client_events if isinstance(event, DataReceived))
+        got += sum(
+            len(event.data) for event in pair.client_events if isinstance(event, DataReceived)
+        )
         lazy(pair, owing, WINDOW)
         pair.move()
     assert got == 10 << 20
     pair.grant(owing[0] + 1)
     pair.move()
     assert pair.windows() == (WINDOW + 1, WINDOW + 1)
-    assert [fact.kind for fact in pair.editor.take_edits() if fact.kind != "authority"] == ["card"] * 1000
+    assert [fact.kind for fact in pair.editor.take_edits() if fact.kind != "authority"] == [
+        "card"
+    ] * 1000
 
 
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("call"), st.booleans(), st.integers(1, 3000)),
-        st.tuples(st.sampled_from(["send", "send", "send padded", "finish"]), st.integers(0, 9), st.integers(1, 9000)),
-        st.tuples(st.sampled_from(["grant", "grant stream"]), st.integers(0, 9), st.integers(1, 4000)),
+        st.tuples(
+            st.sampled_from(["send", "send", "send padded", "finish"]),
+            st.integers(0, 9),
+            st.integers(1, 9000),
+        ),
+        st.tuples(
+            st.sampled_from(["grant", "grant stream"]), st.integers(0, 9), st.integers(1, 4000)
+        ),
         st.tuples(st.sampled_from(["reset", "agent resets"]), st.integers(0, 9), st.just(0)),
-        st.tuples(st.just("initial window"), st.just(0), st.sampled_from([100, 2000, 65_535, 200_000])),
+        st.tuples(
+            st.just("initial window"), st.just(0), st.sampled_from([100, 2000, 65_535, 200_000])
+        ),
         st.tuples(st.just("tick"), st.just(0), st.integers(0, 1200)),
     ),
     max_size=60,
@@ -490,7 +545,9 @@ STEPS = st.lists(
 
 def cut_small(data, size):
     """Pieces of that size; what fills a window stays whole."""
-    return [data[at : at + size] for at in range(0, len(data), size)] if len(data) < 4000 else [data]
+    return (
+        [data[at : at + size] for at in range(0, len(data), size)] if len(data) < 4000 else [data]
+    )
 
 
 class Story:
@@ -521,7 +578,9 @@ class Story:
 
     def rewrite(self, payload):
         growth = self.growth[payload[3] % len(self.growth)]
-        self.new[payload] = payload + b"+" * growth if growth > 0 else payload[: max(0, len(payload) + growth)]
+        self.new[payload] = (
+            payload + b"+" * growth if growth > 0 else payload[: max(0, len(payload) + growth)]
+        )
         return self.new[payload]
 
     def step(self, what, one, two):
@@ -557,11 +616,15 @@ class Story:
             del self.todo[stream]
             self.gone.add(stream)
         else:
-            self.send(stream, 1 << 20 if what == "finish" else size, 7 if what == "send padded" else None)
+            self.send(
+                stream, 1 << 20 if what == "finish" else size, 7 if what == "send padded" else None
+            )
 
     def send(self, stream, size, padding=None):
         pair, left = self.pair, self.todo[stream]
-        room = max(0, pair.agent.local_flow_control_window(stream) - (padding + 1 if padding else 0))
+        room = max(
+            0, pair.agent.local_flow_control_window(stream) - (padding + 1 if padding else 0)
+        )
         piece = left[: min(size, room, 16_000)]
         if piece:
             pair.agent.send_data(stream, piece, pad_length=padding)
@@ -582,7 +645,9 @@ class Story:
                 if stream not in self.gone and not ended(pair, stream):
                     pair.client.increment_flow_control_window(3000, stream)
             pair.move()
-            if not self.todo and all(ended(pair, stream) for stream in self.whole if stream not in self.gone):
+            if not self.todo and all(
+                ended(pair, stream) for stream in self.whole if stream not in self.gone
+            ):
                 break
         pair.grant(100_000)
         pair.move()
@@ -596,8 +661,11 @@ class Story:
     st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(steps, growth, filled, authority, bytewise):
-    """The client is never sent more than it granted (`h2` would object), and in the end both know the same window."""
+def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(
+    steps, growth, filled, authority, bytewise
+):
+    """The client is never sent more than it granted (`h2` would object), and in the end both know
+    the same window."""
     story = Story(growth, filled, authority, single if bytewise else whole)
     for step in steps:
         story.step(*step)
@@ -612,11 +680,15 @@ def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(steps, gro
     assert pair.editor.is_active
     assert pair.editor.deadline is None
     for size in (1, 11, 1 << 20):
-        assert replayed(pair.log, story.plan, lambda data, size=size: cut_small(data, size)) == pair.sent
+        assert (
+            replayed(pair.log, story.plan, lambda data, size=size: cut_small(data, size))
+            == pair.sent
+        )
 
 
 def test_a_long_frame_that_is_no_card_is_split_in_linear_time():
-    """Its receiver takes frames of 16 KiB. Four times as many bytes take at most ten times as long."""
+    """Its receiver takes frames of 16 KiB. Four times as many bytes take at most ten times as
+    long."""
 
     def release(size):
         editor, wide = Http2Editor(plan(SHORTER)), (2**31 - 1 - WINDOW).to_bytes(4)
@@ -631,4 +703,7 @@ def test_a_long_frame_that_is_no_card_is_split_in_linear_time():
         assert len(sent) == size + 5 + 9 * -(-(size + 5) // 16_384)
         return time.process_time() - began
 
-    assert min(release(16_000_000) for _ in range(2)) < 10 * min(release(4_000_000) for _ in range(2)) + 0.05
+    assert (
+        min(release(16_000_000) for _ in range(2))
+        < 10 * min(release(4_000_000) for _ in range(2)) + 0.05
+    )

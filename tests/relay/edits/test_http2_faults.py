@@ -40,18 +40,27 @@ def artifact(text: str = "text") -> bytes:
     return message(event.SerializeToString())
 
 
-EVENTS = [status(SUBMITTED, 1), status(WORKING, 2), artifact(), status(WORKING, 4), status(COMPLETED, 5)]
+EVENTS = [
+    status(SUBMITTED, 1),
+    status(WORKING, 2),
+    artifact(),
+    status(WORKING, 4),
+    status(COMPLETED, 5),
+]
 
 
 class Faulted(Pair):
-    """Two peers with faults between them. The client grants what it gets, and `owed` may differ only in between."""
+    """Two peers with faults between them. The client grants what it gets, and `owed` may differ
+    only in between."""
 
     def __init__(self, *faults: str, cut: Cut = whole, inner: EditPlan | None = None) -> None:
         self.plan = FaultPlan([parse_live_fault(each) for each in faults])
         self.stage = Http2Faults(self.plan)
         self.facts: list[Any] = []
         self._next = 1
-        super().__init__(cut=cut, editor=FaultEditor(self.stage, None if inner is None else Http2Editor(inner)))
+        super().__init__(
+            cut=cut, editor=FaultEditor(self.stage, None if inner is None else Http2Editor(inner))
+        )
 
     def take(self, sent: list[Any]) -> None:
         super().take(sent)
@@ -127,7 +136,11 @@ def test_a_mark_is_in_the_bytes_of_its_message() -> None:
 
 def test_a_stream_is_sliced_into_frames() -> None:
     pair, number = faulted("slice 7 of *")
-    frames = [each for each in pair.client_events if isinstance(each, ev.DataReceived) and each.stream_id == number]
+    frames = [
+        each
+        for each in pair.client_events
+        if isinstance(each, ev.DataReceived) and each.stream_id == number
+    ]
     assert max(len(frame.data) for frame in frames) == 7
 
 
@@ -161,7 +174,9 @@ def test_a_cut_resets_the_stream_and_no_other() -> None:
     half = round(len(EVENTS[1]) / 2)
     assert pair.got(first) == EVENTS[0] + EVENTS[1][:half]
     assert pair.ended(first) == "INTERNAL_ERROR"
-    assert any(isinstance(each, ev.StreamReset) and each.stream_id == first for each in pair.agent_events)
+    assert any(
+        isinstance(each, ev.StreamReset) and each.stream_id == first for each in pair.agent_events
+    )
     pair.send(second, EVENTS[0])
     pair.agent.send_headers(second, TRAILERS, end_stream=True)
     pair.move()
@@ -198,7 +213,8 @@ def test_every_message_is_slow() -> None:
 
 
 def test_pings_after_late_messages_do_not_reach_the_agent() -> None:
-    """Clients of gRPC send one for each message, and servers that sent no message end the connection after three."""
+    """Clients of gRPC send one for each message, and servers that sent no message end the
+    connection after three."""
     pair, number = faulted("slow 200ms every SendStreamingMessage")
 
     def pings(events: list[Any], kind: type[Any]) -> list[bytes]:
@@ -209,7 +225,12 @@ def test_pings_after_late_messages_do_not_reach_the_agent() -> None:
         pair.client.ping(b"late %03d" % count)
         pair.move()
     assert pings(pair.agent_events, ev.PingReceived) == []
-    assert pings(pair.client_events, ev.PingAckReceived) == [b"late 000", b"late 001", b"late 002", b"late 003"]
+    assert pings(pair.client_events, ev.PingAckReceived) == [
+        b"late 000",
+        b"late 001",
+        b"late 002",
+        b"late 003",
+    ]
     pair.client.ping(b"no late1")
     pair.move()
     pair.tick(0.2)
@@ -245,7 +266,9 @@ def test_a_call_fails_without_reaching_the_agent() -> None:
     seen = [each.stream_id for each in pair.agent_events if isinstance(each, ev.RequestReceived)]
     assert seen == [streams[0], streams[2]]
     answers = {
-        each.stream_id: dict(each.headers) for each in pair.client_events if isinstance(each, ev.ResponseReceived)
+        each.stream_id: dict(each.headers)
+        for each in pair.client_events
+        if isinstance(each, ev.ResponseReceived)
     }
     assert answers[streams[1]][b"grpc-status"] == b"14"
     assert b"--fault fail UNAVAILABLE" in answers[streams[1]][b"grpc-message"]
@@ -284,8 +307,13 @@ def test_a_stream_is_reset() -> None:
 
 @pytest.mark.parametrize("fault", ["drop 2 of *", "dup 2 of *", "swap 2 3 of *", "gen+1 at 1 of *"])
 def test_messages_larger_than_the_window_arrive(fault: str) -> None:
-    """The agent gets a larger window while a message is held, and less of the client's next windows."""
-    events = [status(WORKING, 1, "a" * 100_000), status(WORKING, 2, "b" * 150_000), status(COMPLETED, 3, "c" * 70_000)]
+    """The agent gets a larger window while a message is held, and less of the client's next
+    windows."""
+    events = [
+        status(WORKING, 1, "a" * 100_000),
+        status(WORKING, 2, "b" * 150_000),
+        status(COMPLETED, 3, "c" * 70_000),
+    ]
     pair = Faulted(fault)
     number = pair.call()
     pair.agent.send_headers(number, RESPONSE)
@@ -299,7 +327,9 @@ def test_messages_larger_than_the_window_arrive(fault: str) -> None:
     pair.agent.send_headers(number, TRAILERS, end_stream=True)
     pair.move()
     assert pair.ended(number) == "ended"
-    order = {"drop": [0, 2], "dup": [0, 1, 1, 2], "swap": [0, 2, 1]}.get(fault[:4].strip(), [0, 1, 2])
+    order = {"drop": [0, 2], "dup": [0, 1, 1, 2], "swap": [0, 2, 1]}.get(
+        fault[:4].strip(), [0, 1, 2]
+    )
     expected = [events[each] for each in order]
     if fault.startswith("gen"):
         expected[0] = status(WORKING, 2, "a" * 100_000)
@@ -341,7 +371,9 @@ def test_a_client_that_gives_up_gets_its_windows_back() -> None:
 @pytest.mark.parametrize("cut", [whole, single])
 def test_other_streams_pass_with_all_their_frames(cut: Cut) -> None:
     pair = Faulted("drop 1 of SubscribeToTask", cut=cut)
-    pair.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 100_000, SettingCodes.HEADER_TABLE_SIZE: 1000})
+    pair.client.update_settings(
+        {SettingCodes.INITIAL_WINDOW_SIZE: 100_000, SettingCodes.HEADER_TABLE_SIZE: 1000}
+    )
     pair.client.ping(b"12345678")
     number = pair.call()
     pair.stream(number, EVENTS)
@@ -365,7 +397,9 @@ def test_other_edits_are_made_next_to_the_client() -> None:
     pair = Faulted("drop 2 of *", inner=EditPlan(authority=b"remote"))
     number = pair.call()
     pair.stream(number, EVENTS)
-    (head,) = [dict(each.headers) for each in pair.agent_events if isinstance(each, ev.RequestReceived)]
+    (head,) = [
+        dict(each.headers) for each in pair.agent_events if isinstance(each, ev.RequestReceived)
+    ]
     assert head[b":authority"] == b"remote"
     assert pair.got(number) == b"".join(EVENTS[:1] + EVENTS[2:])
 
@@ -378,7 +412,8 @@ FAULTS = (
 
 @pytest.mark.parametrize("seed", range(5))
 def test_windows_stay_right_over_many_faulted_streams(seed: int) -> None:
-    """80 streams, four at a time, with faults of every kind and messages of any size: none stops."""
+    """80 streams, four at a time, with faults of every kind and messages of any size: none
+    stops."""
     chance = random.Random(seed)
     calls = 80
     faults = [FAULTS[call % len(FAULTS)].format(f"call {call}") for call in range(1, calls + 1)]
@@ -411,8 +446,12 @@ def _events(chance: random.Random) -> list[bytes]:
     return [*(artifact("a" * size) for size in sizes), status(COMPLETED)]
 
 
-def _send_some(pair: Faulted, number: int, pending: dict[int, bytes], chance: random.Random) -> None:
-    if any(isinstance(each, ev.StreamReset) and each.stream_id == number for each in pair.agent_events):
+def _send_some(
+    pair: Faulted, number: int, pending: dict[int, bytes], chance: random.Random
+) -> None:
+    if any(
+        isinstance(each, ev.StreamReset) and each.stream_id == number for each in pair.agent_events
+    ):
         del pending[number]
         return
     room = min(pair.agent.local_flow_control_window(number), chance.choice((10, 5_000, 16_384)))

@@ -1,4 +1,5 @@
-"""Extended cards over one channel of real gRPC peers (C-core on both ends), an editor between two sockets."""
+"""Extended cards over one channel of real gRPC peers (C-core on both ends), an editor between two
+sockets."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ CARDS = 1000
 PIECE = bytes(64 << 10)
 PIECES = 160
 SERVICE = "lf.a2a.v1.A2AService"
-WINDOW = [("grpc.http2.lookahead_bytes", 65_535), ("grpc.http2.bdp_probe", 0), ("grpc.max_receive_message_length", -1)]
+WINDOW = [
+    ("grpc.http2.lookahead_bytes", 65_535),
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.max_receive_message_length", -1),
+]
 
 
 class Agent(grpc.GenericRpcHandler):
@@ -84,7 +89,8 @@ class Between:
 @pytest.mark.parametrize("authority", [None, b"agent.example:8443"])
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 async def test_a_thousand_cards_share_a_grpc_channel_with_bulk_data(authority, compression):
-    """With a window of 65,535, longer and shorter by turns: every call is answered, every card is a rewritten one."""
+    """With a window of 65,535, longer and shorter by turns: every call is answered, every card is a
+    rewritten one."""
     turns = itertools.cycle([160, -90, 300, -500, 40])
 
     def rewrite(payload, form, called):
@@ -94,7 +100,9 @@ async def test_a_thousand_cards_share_a_grpc_channel_with_bulk_data(authority, c
 
     agent, server = Agent(), grpc.aio.server(options=WINDOW, compression=compression)
     server.add_generic_rpc_handlers((agent,))
-    between = Between(server.add_insecure_port("127.0.0.1:0"), EditPlan(authority, rewrite, "127.0.0.1:1"))
+    between = Between(
+        server.add_insecure_port("127.0.0.1:0"), EditPlan(authority, rewrite, "127.0.0.1:1")
+    )
     await server.start()
     port = await between.serve()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=WINDOW) as channel:
@@ -105,9 +113,14 @@ async def test_a_thousand_cards_share_a_grpc_channel_with_bulk_data(authority, c
             calls = [card(b"", metadata=metadata, timeout=120) for _ in range(20)]
             lengths += [len(answer) for answer in await asyncio.gather(*calls)]
         pieces = [
-            len(piece) async for piece in channel.unary_stream(f"/{SERVICE}/SendStreamingMessage")(b"", timeout=120)
+            len(piece)
+            async for piece in channel.unary_stream(f"/{SERVICE}/SendStreamingMessage")(
+                b"", timeout=120
+            )
         ]
-    assert sorted(lengths) == sorted(len(CARD) + size for size in [160, -90, 300, -500, 40] * (CARDS // 5))
+    assert sorted(lengths) == sorted(
+        len(CARD) + size for size in [160, -90, 300, -500, 40] * (CARDS // 5)
+    )
     assert pieces == [len(PIECE)] * PIECES
     assert agent.hosts == {b"\x00\xff\xfe raw"}
     (editor,) = between.editors

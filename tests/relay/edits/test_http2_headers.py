@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.relay.edits import http2_headers
-from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, HeaderMemo, RequestHeaders, ResponseHeaders
+from a2a_proxy.relay.edits.http2_headers import (
+    FIELDS_LIMIT,
+    HeaderMemo,
+    RequestHeaders,
+    ResponseHeaders,
+)
 from a2a_proxy.wire.hpack_decoder import HpackError
 
 
@@ -36,7 +41,11 @@ def test_a_block_that_changes_the_table_changes_it_each_time() -> None:
     reader = Reader()
     reader.read(ADD_X, ADD_X, ADD_Y)
     assert reader.decoded == 3
-    assert reader.read(b"\xbe", b"\xbf", b"\xc0") == [[(b"y", b"2")], [(b"x", b"1")], [(b"x", b"1")]]
+    assert reader.read(b"\xbe", b"\xbf", b"\xc0") == [
+        [(b"y", b"2")],
+        [(b"x", b"1")],
+        [(b"x", b"1")],
+    ]
     with pytest.raises(HpackError):
         reader.read(b"\xc1")
 
@@ -51,7 +60,9 @@ def test_a_block_means_something_else_after_a_change_of_the_table() -> None:
     assert reader.decoded == 5
 
 
-def test_only_short_blocks_and_only_a_number_of_them_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_short_blocks_and_only_a_number_of_them_are_cached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(http2_headers, "_MAX_BLOCKS", 2)
     monkeypatch.setattr(http2_headers, "MAX_KNOWN_BLOCK", 5)
     short, long = (literal(b"z", b"3", 0), literal(b"z", b"33", 0))
@@ -76,7 +87,11 @@ def test_blocks_that_stay_unchanged_are_known_until_the_table_changes() -> None:
     assert unchanged == {PLAIN, b"\xbe"}
     reader.read(ADD_Y)
     assert unchanged == set()
-    assert reader.read(b"\xbe", b"\xbf", b"\xbf") == [[(b"y", b"2")], [(b"z", b"3")], [(b"z", b"3")]]
+    assert reader.read(b"\xbe", b"\xbf", b"\xbf") == [
+        [(b"y", b"2")],
+        [(b"z", b"3")],
+        [(b"z", b"3")],
+    ]
     assert unchanged == {b"\xbf"}
 
 

@@ -1,4 +1,5 @@
-"""The scanner of frames: what no handler changes is forwarded in any split, and frames are inserted between others."""
+"""The scanner of frames: what no handler changes is forwarded in any split, and frames are inserted
+between others."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ class Edited:
         self.known: set[bytes] = set()
         self.watched: list[int] = []
         handlers = {PING: self._on_ping, RST_STREAM: self._on_reset}
-        self.scanner = Http2Scanner(handlers, self._on_block, preface=preface, known=self.known, watched=self.watched)
+        self.scanner = Http2Scanner(
+            handlers, self._on_block, preface=preface, known=self.known, watched=self.watched
+        )
 
     def _on_ping(self, ping: Http2Frame) -> bytes:
         self.frames.append((ping.flags, ping.stream, ping.start, ping.raw))
@@ -136,7 +139,9 @@ def test_a_frame_is_inserted_after_the_one_in_the_middle() -> None:
 
 def test_a_handler_inserts_after_its_frame() -> None:
     inserted = frame(PING, b"inserted", stream=0)
-    scanner = Http2Scanner({PING: lambda _: scanner.insert_frames(inserted), RST_STREAM: lambda _: b""})
+    scanner = Http2Scanner(
+        {PING: lambda _: scanner.insert_frames(inserted), RST_STREAM: lambda _: b""}
+    )
     data = frame(99, b"a") + PING_FRAME + frame(RST_STREAM, b"\0\0\0\0") + frame(99, b"b")
     scanner.feed(data, 0)
     assert b"".join(scanner.out) == frame(99, b"a") + PING_FRAME + inserted + frame(99, b"b")
@@ -172,11 +177,21 @@ def test_at_the_end_incomplete_frames_are_forwarded_and_nothing_is_inserted() ->
         (FRAMES[4] + frame(DATA, b"x", stream=5), 1, "CONTINUATION"),
         (FRAMES[4] + frame(CONTINUATION, b"x", stream=7), 1, "CONTINUATION"),
         (frame(99) + frame(HEADERS, b"bad", END_HEADERS), 1, "header block in HPACK"),
-        (frame(99) + frame(PING, b"x" * (MAX_WHOLE_FRAME - 8))[:-1], 1, f"frame of at most {MAX_WHOLE_FRAME} bytes"),
-        (frame(99) + frame(HEADERS, b"x" * (MAX_WHOLE_FRAME - 8))[:-1], 1, f"frame of at most {MAX_WHOLE_FRAME} bytes"),
+        (
+            frame(99) + frame(PING, b"x" * (MAX_WHOLE_FRAME - 8))[:-1],
+            1,
+            f"frame of at most {MAX_WHOLE_FRAME} bytes",
+        ),
+        (
+            frame(99) + frame(HEADERS, b"x" * (MAX_WHOLE_FRAME - 8))[:-1],
+            1,
+            f"frame of at most {MAX_WHOLE_FRAME} bytes",
+        ),
     ],
 )
-def test_a_violation_is_raised_at_its_frame_and_the_rest_can_be_forwarded(wire: bytes, before: int, text: str) -> None:
+def test_a_violation_is_raised_at_its_frame_and_the_rest_can_be_forwarded(
+    wire: bytes, before: int, text: str
+) -> None:
     first = len(FRAMES[4]) if wire.startswith(FRAMES[4]) else 9 * before
     for cuts in ((), (first + 5,), (first + 9,)):
         edited = Edited()
@@ -197,7 +212,10 @@ def test_a_header_block_has_at_most_256_kib_in_all_its_frames() -> None:
         edited.feed(frame(CONTINUATION, b"x" * (piece - 9)))
     with pytest.raises(Violation) as caught:
         edited.feed(frame(CONTINUATION, b""))
-    assert (caught.value.offset, caught.value.expected) == (0, f"header block of at most {MAX_WHOLE_FRAME} bytes")
+    assert (caught.value.offset, caught.value.expected) == (
+        0,
+        f"header block of at most {MAX_WHOLE_FRAME} bytes",
+    )
 
 
 def test_a_frame_of_the_maximum_size_is_edited() -> None:
@@ -231,13 +249,25 @@ def test_handlers_and_blocks_cost_more() -> None:
 
 
 def test_known_blocks_are_forwarded_without_the_handler_in_any_split() -> None:
-    one, two = frame(HEADERS, b"known", END_HEADERS, 7), frame(HEADERS, b"known", END_HEADERS | 1, 5)
-    wire = one + frame(DATA, b"x", 0, 7) + two + PING_FRAME + frame(HEADERS, b"edit", END_HEADERS, 3) + one
+    one, two = (
+        frame(HEADERS, b"known", END_HEADERS, 7),
+        frame(HEADERS, b"known", END_HEADERS | 1, 5),
+    )
+    wire = (
+        one
+        + frame(DATA, b"x", 0, 7)
+        + two
+        + PING_FRAME
+        + frame(HEADERS, b"edit", END_HEADERS, 3)
+        + one
+    )
     for cut in range(len(wire)):
         edited = Edited()
         edited.known.add(b"known")
         sent = edited.feed(wire, (cut,))
-        assert sent == wire.replace(PING_FRAME, PING_FRAME * 2).replace(frame(HEADERS, b"edit", 4, 3), b"<edited>")
+        assert sent == wire.replace(PING_FRAME, PING_FRAME * 2).replace(
+            frame(HEADERS, b"edit", 4, 3), b"<edited>"
+        )
         assert [(stream, fragment) for stream, _, fragment in edited.blocks] == [(3, b"edit")]
         assert edited.scanner.highest_stream == 7
         assert edited.scanner.offset == len(wire)
@@ -253,7 +283,9 @@ def test_known_blocks_are_forwarded_without_the_handler_in_any_split() -> None:
         (frame(HEADERS, b"k" * MAX_KNOWN_BLOCK, END_HEADERS), b"k" * MAX_KNOWN_BLOCK),
     ],
 )
-def test_other_frames_with_a_known_block_are_given_to_the_handler(wire: bytes, fragment: bytes) -> None:
+def test_other_frames_with_a_known_block_are_given_to_the_handler(
+    wire: bytes, fragment: bytes
+) -> None:
     edited = Edited()
     edited.known.add(fragment)
     assert edited.feed(wire) == wire

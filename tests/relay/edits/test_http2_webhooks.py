@@ -1,5 +1,5 @@
-"""URLs of webhooks over gRPC: replaced in requests, set back in answers, with consistent windows in both directions
-(`h2` as both peers)."""
+"""URLs of webhooks over gRPC: replaced in requests, set back in answers, with consistent windows in
+both directions (`h2` as both peers)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,19 @@ from hypothesis import strategies as st
 from a2a_proto import message_class
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, PushConfig
 from a2a_proxy.relay.edits.http2_messages import MAX_WATCHED_CALLS
-from support_http2_pair import DOWN, RESPONSE, TRAILERS, UP, Cut, Pair, message, replayed, request, single, whole
+from support_http2_pair import (
+    DOWN,
+    RESPONSE,
+    TRAILERS,
+    UP,
+    Cut,
+    Pair,
+    message,
+    replayed,
+    request,
+    single,
+    whole,
+)
 
 OURS = "http://127.0.0.1:9100/" + "ab" * 16
 SHORT, LONG = "http://client.example/hook", "http://client.example/" + "hook" * 100
@@ -72,7 +84,9 @@ class Calls(Pair):
             if isinstance(event, DataReceived) and event.flow_controlled_length:
                 self.agent.increment_flow_control_window(event.flow_controlled_length)
                 with contextlib.suppress(Exception):  # the stream may already be closed
-                    self.agent.increment_flow_control_window(event.flow_controlled_length, event.stream_id)
+                    self.agent.increment_flow_control_window(
+                        event.flow_controlled_length, event.stream_id
+                    )
                 event.flow_controlled_length = 0
 
     def call(self, stream: int, method: str, data: bytes, **more: Any) -> None:
@@ -83,12 +97,17 @@ class Calls(Pair):
 
     def asked(self, stream: int) -> bytes:
         """Return the data of a stream that the agent has received."""
-        events = [e for e in self.agent_events if isinstance(e, DataReceived) and e.stream_id == stream]
+        events = [
+            e for e in self.agent_events if isinstance(e, DataReceived) and e.stream_id == stream
+        ]
         return b"".join(event.data for event in events)
 
     def has_ended(self, stream: int) -> bool:
         """Return whether the agent got the end of the request."""
-        return any(isinstance(event, StreamEnded) and event.stream_id == stream for event in self.agent_events)
+        return any(
+            isinstance(event, StreamEnded) and event.stream_id == stream
+            for event in self.agent_events
+        )
 
     def request_windows(self) -> tuple[int, int]:
         """Return the connection's window for the client's bytes, at the agent and at the client."""
@@ -112,7 +131,11 @@ def send(url: str, text: str = "hello") -> bytes:
 
 
 def config(url: str) -> bytes:
-    return bytes(message_class("1.0", "TaskPushNotificationConfig")(task_id="t", id="1", url=url).SerializeToString())
+    return bytes(
+        message_class("1.0", "TaskPushNotificationConfig")(
+            task_id="t", id="1", url=url
+        ).SerializeToString()
+    )
 
 
 def page(*urls: str) -> bytes:
@@ -141,10 +164,16 @@ def test_a_message_with_a_configuration(hook: str, authority: bytes | None, cut:
     assert pair.windows() == (WINDOW, WINDOW)
     (first, *_) = facts = pair.facts("webhook")
     lengths = {"length_before": 5 + len(send(hook)), "length_after": 5 + len(send(OURS))}
-    assert (first.direction, first.detail, len(facts)) == (UP, {"urls": [[hook, OURS]], **lengths}, 20)
+    assert (first.direction, first.detail, len(facts)) == (
+        UP,
+        {"urls": [[hook, OURS]], **lengths},
+        20,
+    )
     assert pair.editor.deadline is None
     for other in (whole, single):
-        assert replayed(pair.log, pair.plan, other) == {d: bytes(data) for d, data in pair.sent.items()}
+        assert replayed(pair.log, pair.plan, other) == {
+            d: bytes(data) for d, data in pair.sent.items()
+        }
 
 
 @pytest.mark.parametrize("cut", [whole, single])
@@ -174,7 +203,9 @@ def test_a_deleted_and_a_refused_configuration_are_forgotten() -> None:
     """An agent that refuses sends no message."""
     urls = Urls()
     pair = Calls(urls)
-    delete = message_class("1.0", "DeleteTaskPushNotificationConfigRequest")(task_id="t", id="1").SerializeToString()
+    delete = message_class("1.0", "DeleteTaskPushNotificationConfigRequest")(
+        task_id="t", id="1"
+    ).SerializeToString()
     for stream, method, payload in (
         (1, "CreateTaskPushNotificationConfig", config(SHORT)),
         (3, "DeleteTaskPushNotificationConfig", delete),
@@ -220,7 +251,8 @@ def test_a_refused_send_is_forgotten(method: str, cut: Cut) -> None:
 
 @pytest.mark.parametrize("cut", [whole, single])
 def test_an_accepted_send_is_kept(cut: Cut) -> None:
-    """A stream that fails after an event, one without events, and a call that the client gives up."""
+    """A stream that fails after an event, one without events, and a call that the client gives
+    up."""
     urls = Urls()
     pair = Calls(urls, cut)
     pair.client.increment_flow_control_window(1000)
@@ -256,7 +288,10 @@ def test_a_compressed_request_is_sent_uncompressed() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (message(send(SHORT, "x" * 70_000)), f"message of {len(send(SHORT, 'x' * 70_000))} bytes, limit 65536"),
+        (
+            message(send(SHORT, "x" * 70_000)),
+            f"message of {len(send(SHORT, 'x' * 70_000))} bytes, limit 65536",
+        ),
         (message(send(SHORT)) * 2, "more than one message"),
         (message(b"no gzip", 1), "unknown compression"),
         (message(send(SHORT))[:-1], "incomplete message"),
@@ -296,7 +331,8 @@ def test_a_slow_request_is_released_after_a_second() -> None:
 
 
 def test_a_longer_request_waits_for_the_agent_s_window() -> None:
-    """Other calls go on, and the client's request is released as it was if the window does not grow in time."""
+    """Other calls go on, and the client's request is released as it was if the window does not grow
+    in time."""
     for grows in (True, False):
         urls = Urls()
         pair = Calls(urls)
@@ -387,15 +423,21 @@ def test_a_broken_direction_releases_what_is_held() -> None:
 
 
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(["send", "create", "other", "grant", "settings", "reset", "tick"]), st.integers(0, 3000)),
+    st.tuples(
+        st.sampled_from(["send", "create", "other", "grant", "settings", "reset", "tick"]),
+        st.integers(0, 3000),
+    ),
     max_size=25,
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(ACTIONS, st.sampled_from([SHORT, LONG]), st.sampled_from([None, AGENT]))
-def test_no_sequence_of_calls_breaks_a_connection(actions: list[tuple[str, int]], hook: str, authority: Any) -> None:
-    """Any mix of calls, windows and resets: no peer sees a violation, and in the end the windows are equal."""
+def test_no_sequence_of_calls_breaks_a_connection(
+    actions: list[tuple[str, int]], hook: str, authority: Any
+) -> None:
+    """Any mix of calls, windows and resets: no peer sees a violation, and in the end the windows
+    are equal."""
     pair = Calls(Urls(hook), authority=authority)
     stream = -1
     for action, number in actions:

@@ -15,7 +15,8 @@ STRANGE = b"\xa2\x3f\x01x"
 
 @given(url=st.text(max_size=300), token=st.text(max_size=200), after=st.text(max_size=300))
 def test_only_the_string_changes(url: str, token: str, after: str) -> None:
-    """The lengths around it are right, unknown fields stay, and replacing it back gives the same bytes."""
+    """The lengths around it are right, unknown fields stay, and replacing it back gives the same
+    bytes."""
     request = message_class("1.0", "SendMessageRequest")()
     request.message.message_id = token
     config = request.configuration.task_push_notification_config
@@ -27,7 +28,10 @@ def test_only_the_string_changes(url: str, token: str, after: str) -> None:
     new = message_class("1.0", "SendMessageRequest").FromString(edited)
     new.DiscardUnknownFields()
     assert read_string(edited, (3, 2, 4)) == after
-    assert (new.configuration.task_push_notification_config.url, new.message.message_id) == (after, token)
+    assert (new.configuration.task_push_notification_config.url, new.message.message_id) == (
+        after,
+        token,
+    )
     assert edited.endswith(STRANGE)
     assert replace_fields(edited, (3, 2, 4), lambda _: (url or "x").encode()) == data
 
@@ -42,7 +46,8 @@ def test_the_last_of_several_strings_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x0a", b"\x0a\x05ab", b"\x0b", b"\xff" * 12, b"\x00\x01", b"\x09\x01", b"\x0a\xff\xff"]
+    "data",
+    [b"\x0a", b"\x0a\x05ab", b"\x0b", b"\xff" * 12, b"\x00\x01", b"\x09\x01", b"\x0a\xff\xff"],
 )
 def test_other_bytes_raise(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"protobuf|field|number"):

@@ -1,4 +1,5 @@
-"""Push configurations in calls and answers of every dialect and binding: found, named and edited, nothing else."""
+"""Push configurations in calls and answers of every dialect and binding: found, named and edited,
+nothing else."""
 
 from __future__ import annotations
 
@@ -51,20 +52,40 @@ class Urls:
 
 
 def rpc(method: str, **params: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, indent=1).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, indent=1
+    ).encode()
 
 
 CONFIG = {"id": "hook-1", "url": HOOK, "token": HOOK, "authentication": {"url": HOOK}}
-MESSAGE = {"messageId": "m", "parts": [{"url": HOOK, "data": {"url": HOOK, "pushNotificationConfig": {"url": HOOK}}}]}
+MESSAGE = {
+    "messageId": "m",
+    "parts": [{"url": HOOK, "data": {"url": HOOK, "pushNotificationConfig": {"url": HOOK}}}],
+}
 NAMED = PushConfig("t", "hook-1")
 UNNAMED = PushConfig("", "hook-1")
 CALLS = {
     "1.0 create": (rpc("CreateTaskPushNotificationConfig", taskId="t", **CONFIG), NAMED),
-    "0.3 create": (rpc("tasks/pushNotificationConfig/set", taskId="t", pushNotificationConfig=CONFIG), NAMED),
-    "0.1 create": (rpc("tasks/pushNotification/set", id="t", pushNotificationConfig={"url": HOOK}), PushConfig("t")),
-    "1.0 send": (rpc("SendMessage", message=MESSAGE, configuration={"taskPushNotificationConfig": CONFIG}), UNNAMED),
-    "0.3 send": (rpc("message/stream", message=MESSAGE, configuration={"pushNotificationConfig": CONFIG}), UNNAMED),
-    "0.1 send": (rpc("tasks/sendSubscribe", id="t", message=MESSAGE, pushNotification={"url": HOOK}), PushConfig("t")),
+    "0.3 create": (
+        rpc("tasks/pushNotificationConfig/set", taskId="t", pushNotificationConfig=CONFIG),
+        NAMED,
+    ),
+    "0.1 create": (
+        rpc("tasks/pushNotification/set", id="t", pushNotificationConfig={"url": HOOK}),
+        PushConfig("t"),
+    ),
+    "1.0 send": (
+        rpc("SendMessage", message=MESSAGE, configuration={"taskPushNotificationConfig": CONFIG}),
+        UNNAMED,
+    ),
+    "0.3 send": (
+        rpc("message/stream", message=MESSAGE, configuration={"pushNotificationConfig": CONFIG}),
+        UNNAMED,
+    ),
+    "0.1 send": (
+        rpc("tasks/sendSubscribe", id="t", message=MESSAGE, pushNotification={"url": HOOK}),
+        PushConfig("t"),
+    ),
 }
 
 
@@ -86,10 +107,17 @@ def test_jsonrpc_requests(name: str) -> None:
 
 REST = {
     "1.0 create": (b"/tasks/t/pushNotificationConfigs", CONFIG, NAMED),
-    "0.3 create": (b"/v1/tasks/t/pushNotificationConfigs", {"config": {"pushNotificationConfig": CONFIG}}, NAMED),
+    "0.3 create": (
+        b"/v1/tasks/t/pushNotificationConfigs",
+        {"config": {"pushNotificationConfig": CONFIG}},
+        NAMED,
+    ),
     "0.3 create, name": (
         b"/v1/tasks/t/pushNotificationConfigs",
-        {"name": "tasks/t/pushNotificationConfigs/hook-1", "push_notification_config": {"url": HOOK}},
+        {
+            "name": "tasks/t/pushNotificationConfigs/hook-1",
+            "push_notification_config": {"url": HOOK},
+        },
         NAMED,
     ),
     "1.0 send": (
@@ -97,7 +125,11 @@ REST = {
         {"message": MESSAGE, "configuration": {"taskPushNotificationConfig": CONFIG}},
         UNNAMED,
     ),
-    "0.3 send": (b"/v1/message:stream", {"request": MESSAGE, "configuration": {"push_notification": CONFIG}}, UNNAMED),
+    "0.3 send": (
+        b"/v1/message:stream",
+        {"request": MESSAGE, "configuration": {"push_notification": CONFIG}},
+        UNNAMED,
+    ),
 }
 
 
@@ -135,9 +167,15 @@ ANSWERS: dict[str, tuple[Any, list[PushConfig]]] = {
     "1.0": ({"taskId": "t", **OUR_CONFIG}, [NAMED]),
     "0.3": ({"taskId": "t", "pushNotificationConfig": OUR_CONFIG}, [NAMED]),
     "0.1": ({"id": "t", "pushNotificationConfig": {"url": OURS}}, [PushConfig("t", "known")]),
-    "1.0 list": ({"configs": [{"taskId": "t", **OUR_CONFIG}, {"url": "http://x", "id": "y"}]}, [NAMED]),
+    "1.0 list": (
+        {"configs": [{"taskId": "t", **OUR_CONFIG}, {"url": "http://x", "id": "y"}]},
+        [NAMED],
+    ),
     "0.3 list": ([{"taskId": "t", "pushNotificationConfig": OUR_CONFIG}], [NAMED]),
-    "0.3 REST": ({"name": "tasks/t/pushNotificationConfigs/hook-1", "pushNotificationConfig": OUR_CONFIG}, [NAMED]),
+    "0.3 REST": (
+        {"name": "tasks/t/pushNotificationConfigs/hook-1", "pushNotificationConfig": OUR_CONFIG},
+        [NAMED],
+    ),
 }
 
 
@@ -145,7 +183,9 @@ ANSWERS: dict[str, tuple[Any, list[PushConfig]]] = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_get_the_client_s_url(name: str, form: str) -> None:
     value, configs = ANSWERS[name]
-    body = json.dumps(value if form == "json" else {"jsonrpc": "2.0", "id": 1, "result": value}).encode()
+    body = json.dumps(
+        value if form == "json" else {"jsonrpc": "2.0", "id": 1, "result": value}
+    ).encode()
     urls = Urls()
     edit = edit_answer(PushCall("get", form, PushConfig("", "known")), body, urls)
     assert edit is not None
@@ -157,7 +197,11 @@ def protobuf(line: str, kind: str, url: str) -> bytes:
     """Return a serialized request or answer with one configuration, and an unknown field."""
     if kind == "send":
         message = message_class(line, "SendMessageRequest")()  # type: ignore[arg-type]
-        member = {"0.3": "push_notification", "rc": "push_notification_config", "1.0": "task_push_notification_config"}
+        member = {
+            "0.3": "push_notification",
+            "rc": "push_notification_config",
+            "1.0": "task_push_notification_config",
+        }
         config = getattr(message.configuration, member[line])
         config.id, config.url, config.token = "hook-1", url, HOOK
         return bytes(message.SerializeToString()) + b"\xa2\x3f\x01x"
@@ -222,7 +266,17 @@ def test_grpc_deletions(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"method":1}', rpc("GetTask", id="t"), b"\xff", b"[" * 100_000, b'{"method":"x"}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"method":1}',
+        rpc("GetTask", id="t"),
+        b"\xff",
+        b"[" * 100_000,
+        b'{"method":"x"}',
+    ],
 )
 def test_other_requests_are_no_push_call(body: bytes) -> None:
     assert classify_jsonrpc(body) is None
@@ -230,7 +284,12 @@ def test_other_requests_are_no_push_call(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("status", "payload", "failed"),
-    [(200, b'{"result":null}', False), (200, b'{"error":{"code":1}}', True), (404, b"{}", True), (200, b"x", True)],
+    [
+        (200, b'{"result":null}', False),
+        (200, b'{"error":{"code":1}}', True),
+        (404, b"{}", True),
+        (200, b"x", True),
+    ],
 )
 def test_failures(status: int, payload: bytes, failed: bool) -> None:
     assert is_failure(PushCall("delete", "jsonrpc"), status, payload) is failed
@@ -249,7 +308,10 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["url", "configuration", "config", "pushNotificationConfig", "configs", "id", "a"]), inner
+            st.sampled_from(
+                ["url", "configuration", "config", "pushNotificationConfig", "configs", "id", "a"]
+            ),
+            inner,
         )
     ),
 )
@@ -260,5 +322,7 @@ def test_an_edit_of_any_json_is_undone_by_its_inverse(value: Any, form: str, kin
     body = json.dumps({"params": value, "result": value} if form == "jsonrpc" else value).encode()
     edit = edit_request(PushCall(kind, form), body, Urls())
     if edit is not None:
-        assert edit.payload.replace(OURS.encode(), HOOK.encode()) == body.replace(OURS.encode(), HOOK.encode())
+        assert edit.payload.replace(OURS.encode(), HOOK.encode()) == body.replace(
+            OURS.encode(), HOOK.encode()
+        )
         assert json.loads(edit.payload) != json.loads(body)

@@ -49,18 +49,22 @@ def test_the_proxy_is_inserted_before_the_command(text: str, wanted: str | None)
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("A=1 b", True), ("b", True), ("stdio:///b", True), ("A=1", False), (" A='b c' ", False)]
+    ("text", "found"),
+    [("A=1 b", True), ("b", True), ("stdio:///b", True), ("A=1", False), (" A='b c' ", False)],
 )
 def test_assignments_alone_have_no_program(text: str, found: bool) -> None:
     assert has_program(text) is found
 
 
 @given(
-    st.lists(st.tuples(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True), st.text()), max_size=3),
+    st.lists(
+        st.tuples(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True), st.text()), max_size=3
+    ),
     st.lists(st.text(), min_size=1, max_size=4),
 )
 def test_a_command_keeps_its_words(assignments: list[tuple[str, str]], command: list[str]) -> None:
-    """However they are quoted: assignments stay in front, then come the proxy's words, then the command's."""
+    """However they are quoted: assignments stay in front, then come the proxy's words, then the
+    command's."""
     assume("=" not in command[0])  # which would be one assignment more
     assume(command[0] not in {".", "eval", "exec", "source"})  # which only a shell has
     front = [f"{name}={shlex.quote(value)}" for name, value in assignments]
@@ -75,12 +79,20 @@ def test_any_text_is_wrapped_without_an_exception(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A='x y' printenv A", "A=1 B=$(echo two words) sh -c 'echo $A $B'", "cd /; pwd", "A=1 exec printenv A"]
+    "text",
+    [
+        "A='x y' printenv A",
+        "A=1 B=$(echo two words) sh -c 'echo $A $B'",
+        "cd /; pwd",
+        "A=1 exec printenv A",
+    ],
 )
 def test_a_shell_runs_the_same_words(tmp_path: Path, text: str) -> None:
     """`env` takes the place of the proxy: it runs the words after it."""
 
     def ran(line: str) -> bytes:
-        return subprocess.run(["sh", "-c", line], capture_output=True, cwd=tmp_path, check=True).stdout
+        return subprocess.run(
+            ["sh", "-c", line], capture_output=True, cwd=tmp_path, check=True
+        ).stdout
 
     assert ran(wrap_command(text, ["env"], "/usr/bin/env")) == ran(text) != b""

@@ -70,7 +70,9 @@ def test_another_port_of_the_agent_knows_its_urls(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     ours = bench.urls.replace_url(HOOK, PushConfig())
     grpc = Upstream.parse("agent.example:50051")
-    other = AgentUrls(bench.registry, grpc.text, grpc, "http://h", (), bench.notes.append, lambda _: False, print)
+    other = AgentUrls(
+        bench.registry, grpc.text, grpc, "http://h", (), bench.notes.append, lambda _: False, print
+    )
     assert ours is not None
     assert other.restore_url(ours, PushConfig()) == HOOK
 
@@ -114,7 +116,9 @@ def test_a_listener_that_the_agent_cannot_reach(tmp_path: Path) -> None:
     assert bench.urls.replace_url(HOOK, PushConfig()) is None
     (note,) = bench.notes
     assert note.loud
-    assert note.text.startswith("notifications for client.example:80 do not pass here: the agent agent.example:8000")
+    assert note.text.startswith(
+        "notifications for client.example:80 do not pass here: the agent agent.example:8000"
+    )
     assert "--webhooks 0.0.0.0:PORT" in note.hint
 
 
@@ -136,7 +140,9 @@ def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:
         ("http://client.local/", "http://127.0.0.1:9100", False),
     ],
 )
-def test_a_public_webhook_with_a_private_base(url: str, base: str, loud: bool, tmp_path: Path) -> None:
+def test_a_public_webhook_with_a_private_base(
+    url: str, base: str, loud: bool, tmp_path: Path
+) -> None:
     bench = Bench(tmp_path, base)
     assert bench.urls.replace_url(url, PushConfig()) is not None
     assert [note.loud for note in bench.notes] == [True] * loud
@@ -150,7 +156,11 @@ def test_a_public_webhook_with_a_private_base(url: str, base: str, loud: bool, t
         (WebhookAddress(("127.0.0.1", "::1"), 9100), "10.0.0.7", ""),
         (WebhookAddress(("0.0.0.0",), 9100, tls=True), "10.0.0.7", "https://10.0.0.7:9100"),
         (WebhookAddress(("::",), 9100), "::ffff:10.0.0.7", "http://10.0.0.7:9100"),
-        (WebhookAddress(("127.0.0.1",), 9100, url="https://p.example"), "10.0.0.7", "https://p.example"),
+        (
+            WebhookAddress(("127.0.0.1",), 9100, url="https://p.example"),
+            "10.0.0.7",
+            "https://p.example",
+        ),
     ],
 )
 def test_the_base_is_the_address_by_which_the_proxy_reaches_the_agent(
@@ -161,9 +171,15 @@ def test_the_base_is_the_address_by_which_the_proxy_reaches_the_agent(
 
 def test_sources() -> None:
     """On loopback any loopback address, else those that belong to the agent."""
-    assert delivery_sources("::ffff:10.0.0.7", {"agent.example", "10.0.0.8"}) == ("10.0.0.7", "10.0.0.8")
+    assert delivery_sources("::ffff:10.0.0.7", {"agent.example", "10.0.0.8"}) == (
+        "10.0.0.7",
+        "10.0.0.8",
+    )
     local = Registration("k", HOOK, "a:1", 1, 0.0, delivery_sources("127.0.0.1", set()))
-    assert [is_allowed_source(local, each) for each in ("::1", "127.0.0.1", "::ffff:127.0.0.1", "10.0.0.7")] == [
+    assert [
+        is_allowed_source(local, each)
+        for each in ("::1", "127.0.0.1", "::ffff:127.0.0.1", "10.0.0.7")
+    ] == [
         *[True] * 3,
         False,
     ]
@@ -171,7 +187,16 @@ def test_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["proxy.example", "ftp://p/", "http://p/..", "http://p/a/%2E./b", "http://p/?x=1", "http://p/#x", "http://"]
+    "text",
+    [
+        "proxy.example",
+        "ftp://p/",
+        "http://p/..",
+        "http://p/a/%2E./b",
+        "http://p/?x=1",
+        "http://p/#x",
+        "http://",
+    ],
 )
 def test_bad_bases(text: str) -> None:
     with pytest.raises(RouteError) as caught:

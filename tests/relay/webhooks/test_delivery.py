@@ -77,7 +77,13 @@ async def webhooks(
     to = Upstream.parse(upstream if isinstance(upstream, str) else f"127.0.0.1:{upstream}")
     service = WebhookService(Listen.parse(":0"), "", registry)
     editing = EditPolicy("never", keep_host=True, trust=trust, propagate=propagate)
-    relay = Relay([Route(Listen.parse(":0"), to)], session_clock(), editing, notes.append, client_tls=client_tls)
+    relay = Relay(
+        [Route(Listen.parse(":0"), to)],
+        session_clock(),
+        editing,
+        notes.append,
+        client_tls=client_tls,
+    )
     relay.take_deliveries(service)
     await relay.bind_listeners()
     relay.accept_connections(journal)
@@ -96,21 +102,31 @@ def receiving(seen: list[bytes], status: bytes = b"204 No Content", name: bytes 
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = int((head.lower().partition(b"content-length: ")[2] or b"0").partition(b"\r\n")[0])
+                length = int(
+                    (head.lower().partition(b"content-length: ")[2] or b"0").partition(b"\r\n")[0]
+                )
                 seen.append(head + await reader.readexactly(length))
-                writer.write(b"HTTP/1.1 %s\r\nX-Name: %s\r\nContent-Length: 0\r\n\r\n" % (status, name))
+                writer.write(
+                    b"HTTP/1.1 %s\r\nX-Name: %s\r\nContent-Length: 0\r\n\r\n" % (status, name)
+                )
         writer.close()
 
     return handle
 
 
 def post(target: str, body: bytes = b"{}", *fields: str) -> bytes:
-    lines = [f"POST {target} HTTP/1.1", "Host: 127.0.0.1:9100", f"Content-Length: {len(body)}", *fields]
+    lines = [
+        f"POST {target} HTTP/1.1",
+        "Host: 127.0.0.1:9100",
+        f"Content-Length: {len(body)}",
+        *fields,
+    ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def test_a_delivery_reaches_the_receiver(play: Play, tmp_path: Path) -> None:
-    """With its own `Host` and path, and everything else as the agent sent it; recorded as such, with an edit."""
+    """With its own `Host` and path, and everything else as the agent sent it; recorded as such,
+    with an edit."""
 
     async def story() -> None:
         seen: list[bytes] = []
@@ -120,13 +136,18 @@ def test_a_delivery_reaches_the_receiver(play: Play, tmp_path: Path) -> None:
             fields = ("X-A2A-Notification-Token: word", "Authorization: Bearer b", "x-odd:  1 ")
             got = await bench.deliver(post(f"/{key}", b'{"a":1}', *fields))
             assert got == b"HTTP/1.1 204 No Content\r\nX-Name: \r\nContent-Length: 0\r\n\r\n"
-            expected = post("/hook?x=1", b'{"a":1}', *fields).replace(b"127.0.0.1:9100", where.encode())
+            expected = post("/hook?x=1", b'{"a":1}', *fields).replace(
+                b"127.0.0.1:9100", where.encode()
+            )
             assert seen == [expected]
             await bench.closed()
             assert bench.journal.data(Direction.TO_AGENT) == expected
             assert bench.journal.kinds().count("EDIT to_agent") == 1
             facts = msgspec.json.decode(bench.journal.chunks[0].data, type=ConnectionFacts)
-            assert (facts.upstream, facts.listen.rpartition(":")[2]) == (where, str(bench.delivery_port))
+            assert (facts.upstream, facts.listen.rpartition(":")[2]) == (
+                where,
+                str(bench.delivery_port),
+            )
             assert facts.deliverer == "agent:1"
             assert key.encode() not in b"".join(chunk.data for chunk in bench.journal.chunks)
 
@@ -134,22 +155,32 @@ def test_a_delivery_reaches_the_receiver(play: Play, tmp_path: Path) -> None:
 
 
 def test_any_method_and_a_path_behind_the_key(play: Play, tmp_path: Path) -> None:
-    """Validation challenges; below a base with a path, which something between may have left in the target."""
+    """Validation challenges; below a base with a path, which something between may have left in the
+    target."""
 
     async def story() -> None:
         seen: list[bytes] = []
         async with agent(receiving(seen)) as receiver, webhooks(tmp_path, 1) as bench:
             key = bench.register(f"http://127.0.0.1:{receiver}/hook").key
-            for line in (f"GET /{key}?validationToken=a%20b", f"OPTIONS /{key}/", f"PUT /hooks/{key}/a/b?c"):
+            for line in (
+                f"GET /{key}?validationToken=a%20b",
+                f"OPTIONS /{key}/",
+                f"PUT /hooks/{key}/a/b?c",
+            ):
                 await bench.deliver(f"{line} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
             lines = [head.partition(b" HTTP/1.1")[0] for head in seen]
-            assert lines == [b"GET /hook?validationToken=a%20b", b"OPTIONS /hook/", b"PUT /hook/a/b?c"]
+            assert lines == [
+                b"GET /hook?validationToken=a%20b",
+                b"OPTIONS /hook/",
+                b"PUT /hook/a/b?c",
+            ]
 
     play(story())
 
 
 def test_two_receivers_on_one_connection(play: Play, tmp_path: Path) -> None:
-    """Each delivery, its retry too, gets the answer of its receiver; each receiver has a recorded connection."""
+    """Each delivery, its retry too, gets the answer of its receiver; each receiver has a recorded
+    connection."""
 
     async def story() -> None:
         one_seen: list[bytes] = []
@@ -162,10 +193,19 @@ def test_two_receivers_on_one_connection(play: Play, tmp_path: Path) -> None:
             first = bench.register(f"http://127.0.0.1:{one}/").key
             second = bench.register(f"http://127.0.0.1:{two}/").key
             keys = (first, first, second)
-            got = await bench.deliver(*(post(f"/{key}", b'{"n":%d}' % n) for n, key in enumerate(keys)))
-            assert [part.partition(b"\r\n")[0] for part in got.split(b"X-Name: ")[1:]] == [b"one", b"one", b"two"]
+            got = await bench.deliver(
+                *(post(f"/{key}", b'{"n":%d}' % n) for n, key in enumerate(keys))
+            )
+            assert [part.partition(b"\r\n")[0] for part in got.split(b"X-Name: ")[1:]] == [
+                b"one",
+                b"one",
+                b"two",
+            ]
             assert (len(one_seen), len(two_seen)) == (2, 1)
-            assert [bench.journal.kinds(number).count("EDIT to_agent") for number in (1, 2)] == [2, 1]
+            assert [bench.journal.kinds(number).count("EDIT to_agent") for number in (1, 2)] == [
+                2,
+                1,
+            ]
 
     play(story())
 
@@ -247,7 +287,9 @@ def test_the_relay_is_no_receiver(play: Play, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 3000", "Transfer-Encoding: chunked"])
-def test_long_deliveries(framing: str, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_deliveries(
+    framing: str, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are cut at a limit, also if their length is not announced."""
     monkeypatch.setattr(delivery_requests, "MAX_DELIVERY_BYTES", 1000)
     monkeypatch.setattr(delivery_requests, "MAX_HEAD_BYTES", 0)
@@ -265,7 +307,8 @@ def test_long_deliveries(framing: str, play: Play, tmp_path: Path, monkeypatch: 
 
 
 def test_slow_deliveries(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that sends nothing, and a receiver that does not answer, hold a connection for a limited time."""
+    """An agent that sends nothing, and a receiver that does not answer, hold a connection for a
+    limited time."""
     monkeypatch.setattr(delivery, "DELIVERY_SECONDS", 0.05)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -286,7 +329,9 @@ def test_slow_deliveries(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyP
     play(story())
 
 
-@pytest.mark.parametrize("begin", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x00\x05hello"])
+@pytest.mark.parametrize(
+    "begin", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x00\x05hello"]
+)
 def test_other_protocols(begin: bytes, play: Play, tmp_path: Path) -> None:
     async def story() -> None:
         async with webhooks(tmp_path, 1) as bench:
@@ -297,8 +342,8 @@ def test_other_protocols(begin: bytes, play: Play, tmp_path: Path) -> None:
 
 
 def test_a_registration_on_its_way(play: Play, tmp_path: Path) -> None:
-    """The agent gets the proxy's URL at the address by which it is reached, and may deliver there; the client reads its
-    own URL."""
+    """The agent gets the proxy's URL at the address by which it is reached, and may deliver there;
+    the client reads its own URL."""
 
     async def story() -> None:
         seen: list[bytes] = []
@@ -311,18 +356,28 @@ def test_a_registration_on_its_way(play: Play, tmp_path: Path) -> None:
         ):
             url = f"http://127.0.0.1:{receiver}/hook"
             reader, writer = await bench.connect()
-            writer.write(post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode()))
+            writer.write(
+                post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode())
+            )
             body = (await reader.read()).partition(b"\r\n\r\n")[2]
             writer.close()
             assert json.loads(body) == {"taskId": "t", "id": "1", "url": url}
             base, _, key = got[0].rpartition("/")
             assert base == f"http://127.0.0.1:{bench.delivery_port}"
             (known,) = bench.registry.list_live()
-            assert (known.key, known.config, known.sources) == (key, PushConfig("t", "1"), ("127.0.0.1", "::1"))
+            assert (known.key, known.config, known.sources) == (
+                key,
+                PushConfig("t", "1"),
+                ("127.0.0.1", "::1"),
+            )
             assert (await bench.deliver(post(f"/{key}"))).startswith(b"HTTP/1.1 204")
             assert seen[0].startswith(b"POST /hook HTTP/1.1\r\n")
             await bench.closed(1)
-            assert bench.journal.kinds(1).count("EDIT to_agent") == bench.journal.kinds(1).count("EDIT to_client") == 1
+            assert (
+                bench.journal.kinds(1).count("EDIT to_agent")
+                == bench.journal.kinds(1).count("EDIT to_client")
+                == 1
+            )
             assert bench.notes == []
 
     play(story())
@@ -340,7 +395,9 @@ def test_the_url_of_an_agent_s_own_listener_stays(play: Play, tmp_path: Path) ->
 
         async with agent(answer) as upstream, webhooks(tmp_path, upstream) as bench:
             reader, writer = await bench.connect()
-            sent = post("/tasks/t/pushNotificationConfigs", b'{"url":"http://localhost:%d/x"}' % bench.port)
+            sent = post(
+                "/tasks/t/pushNotificationConfigs", b'{"url":"http://localhost:%d/x"}' % bench.port
+            )
             writer.write(sent)
             writer.write_eof()
             await reader.read()
@@ -366,7 +423,8 @@ def creating(got: list[str]) -> Handler:
 
 
 def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
-    """With `--tls` the agent gets an https:// URL; the agent and the webhook have certificates of their own."""
+    """With `--tls` the agent gets an https:// URL; the agent and the webhook have certificates of
+    their own."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -386,12 +444,16 @@ def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
         ):
             url = f"https://127.0.0.1:{receiver}/hook"
             reader, writer = await bench.connect()
-            writer.write(post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode()))
+            writer.write(
+                post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode())
+            )
             assert json.loads((await reader.read()).partition(b"\r\n\r\n")[2])["url"] == url
             writer.close()
             base, _, key = got[0].rpartition("/")
             assert base == f"https://127.0.0.1:{bench.delivery_port}"
-            reader, writer = await asyncio.open_connection("127.0.0.1", bench.delivery_port, ssl=trusting)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", bench.delivery_port, ssl=trusting
+            )
             for _ in range(2):
                 writer.write(post(f"/{key}"))
                 assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
@@ -399,7 +461,11 @@ def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
             assert len(seen) == 2
             await bench.closed(2)
             facts = msgspec.json.decode(
-                next(c.data for c in bench.journal.chunks if c.kind is ChunkKind.OPEN and c.connection == 2),
+                next(
+                    c.data
+                    for c in bench.journal.chunks
+                    if c.kind is ChunkKind.OPEN and c.connection == 2
+                ),
                 type=ConnectionFacts,
             )
             assert facts.tls is not None
@@ -409,12 +475,14 @@ def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
     play(story())
 
 
-@pytest.mark.parametrize("ends", ["agent", "agent without close_notify", "receiver", "receiver without close_notify"])
+@pytest.mark.parametrize(
+    "ends", ["agent", "agent without close_notify", "receiver", "receiver without close_notify"]
+)
 def test_the_end_of_a_delivery_over_tls(
     ends: str, play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The end of one peer reaches the other with its kind, as on a listener for clients: with or without
-    close_notify."""
+    """The end of one peer reaches the other with its kind, as on a listener for clients: with or
+    without close_notify."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     authority = Authority.create("test", datetime.datetime.now(datetime.UTC))
@@ -435,14 +503,19 @@ def test_the_end_of_a_delivery_over_tls(
 
     async def story() -> None:
         with tls_agent(ca, receive) as receiver:
-            async with webhooks(folder, 1, ClientTls(IssuedContexts(authority)), Trust(tmp_path / "ca.pem")) as bench:
+            async with webhooks(
+                folder, 1, ClientTls(IssuedContexts(authority)), Trust(tmp_path / "ca.pem")
+            ) as bench:
                 key = bench.register(f"https://localhost:{receiver}/hook").key
 
                 def deliver(peer: Peer) -> None:
                     peer.send(post(f"/{key}"))
                     if ends.startswith("agent"):
                         peer.end() if is_clean else peer.cut()
-                    assert peer.read() == (b"" if ends == "agent without close_notify" else response, is_clean)
+                    assert peer.read() == (
+                        b"" if ends == "agent without close_notify" else response,
+                        is_clean,
+                    )
 
                 async with asyncio.timeout(3):
                     await run_client(bench.delivery_port, authority, deliver)
@@ -460,7 +533,9 @@ def test_an_agent_that_does_not_trust_the_proxy(play: Play, tmp_path: Path) -> N
     async def story() -> None:
         async with webhooks(tmp_path, 1, ClientTls(IssuedContexts(authority))) as bench:
             with pytest.raises(ssl.SSLError):
-                await asyncio.open_connection("127.0.0.1", bench.delivery_port, ssl=ssl.create_default_context())
+                await asyncio.open_connection(
+                    "127.0.0.1", bench.delivery_port, ssl=ssl.create_default_context()
+                )
             await until(lambda: bool(bench.notes))
             assert "a2a-proxy ca" in bench.notes[0].hint
 
@@ -475,7 +550,10 @@ def test_an_agent_that_is_already_gone_gets_no_urls(play: Play, tmp_path: Path) 
             ((listener, _),) = bench.relay._sockets
             for extra in ({}, {"sockname": ("127.0.0.1", 1)}):
                 gone = asyncio.Transport(extra)
-                assert listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", gone, gone, tls=False) is None
+                assert (
+                    listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", gone, gone, tls=False)
+                    is None
+                )
             here = asyncio.Transport({"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)})
             plan = listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", here, here, tls=False)
             assert plan is not None
@@ -485,7 +563,8 @@ def test_an_agent_that_is_already_gone_gets_no_urls(play: Play, tmp_path: Path) 
 
 
 def test_an_agent_that_begins_http2_before_its_client(play: Play, tmp_path: Path) -> None:
-    """Its windows are those of the messages that are edited: a long one was an error, and ended the connection."""
+    """Its windows are those of the messages that are edited: a long one was an error, and ended the
+    connection."""
     sent = 200_000
 
     async def story() -> None:
@@ -493,28 +572,47 @@ def test_an_agent_that_begins_http2_before_its_client(play: Play, tmp_path: Path
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             h2 = H2Connection(H2Configuration(client_side=False))
-            h2.local_settings = Settings(client=False, initial_values={SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
+            h2.local_settings = Settings(
+                client=False, initial_values={SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20}
+            )
             h2.initiate_connection()
             h2.increment_flow_control_window(1 << 20)
             writer.write(h2.data_to_send())
             total = 0
             while data := await reader.read(1 << 16):
-                total += sum(len(event.data) for event in h2.receive_data(data) if isinstance(event, DataReceived))
+                total += sum(
+                    len(event.data)
+                    for event in h2.receive_data(data)
+                    if isinstance(event, DataReceived)
+                )
                 writer.write(h2.data_to_send())
                 if total >= sent and not got.done():
                     got.set_result(total)
             writer.close()
 
-        async with agent(serve) as port, webhooks(tmp_path, port, propagate=True) as bench, asyncio.timeout(30):
+        async with (
+            agent(serve) as port,
+            webhooks(tmp_path, port, propagate=True) as bench,
+            asyncio.timeout(30),
+        ):
             reader, writer = await bench.connect()
             await until(lambda: bench.relay.stats.bytes_to_client > 0)
             h2 = H2Connection()
             h2.initiate_connection()
             writer.write(h2.data_to_send())
-            while h2.remote_settings.initial_window_size < sent or h2.outbound_flow_control_window < sent:
+            while (
+                h2.remote_settings.initial_window_size < sent
+                or h2.outbound_flow_control_window < sent
+            ):
                 h2.receive_data(await reader.read(1 << 16))
             path = "/lf.a2a.v1.A2AService/SendMessage"
-            fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "a", "content-type": GRPC}
+            fields = {
+                ":method": "POST",
+                ":scheme": "http",
+                ":path": path,
+                ":authority": "a",
+                "content-type": GRPC,
+            }
             h2.send_headers(1, list(fields.items()))
             message = b"\0" + (sent - 5).to_bytes(4) + bytes(sent - 5)
             for at in range(0, sent, h2.max_outbound_frame_size):

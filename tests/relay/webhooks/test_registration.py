@@ -14,21 +14,36 @@ from a2a_proxy.relay.webhooks.registration import parse_receiver
     [
         ("http://client.example/hook", "client.example:80", "client.example", "/hook"),
         ("https://client.example", "https://client.example:443", "client.example", "/"),
-        ("http://Client.example:8080/a%2Fb?x=1#part", "client.example:8080", "client.example:8080", "/a%2Fb?x=1"),
+        (
+            "http://Client.example:8080/a%2Fb?x=1#part",
+            "client.example:8080",
+            "client.example:8080",
+            "/a%2Fb?x=1",
+        ),
         ("http://client.example:80/", "client.example:80", "client.example", "/"),
         ("http://[::1]:9/ü", "[::1]:9", "[::1]:9", "/%C3%BC"),
-        ("https://münchen.example/", "https://xn--mnchen-3ya.example:443", "xn--mnchen-3ya.example", "/"),
+        (
+            "https://münchen.example/",
+            "https://xn--mnchen-3ya.example:443",
+            "xn--mnchen-3ya.example",
+            "/",
+        ),
     ],
 )
 def test_receivers(url: str, origin: str, authority: str, target: str) -> None:
     """The port of the scheme is left out of `Host`, as HTTP clients do."""
     receiver = parse_receiver(url)
     assert receiver is not None
-    assert (receiver.origin.text, receiver.authority, receiver.join_target("", "")) == (origin, authority, target)
+    assert (receiver.origin.text, receiver.authority, receiver.join_target("", "")) == (
+        origin,
+        authority,
+        target,
+    )
 
 
 @pytest.mark.parametrize(
-    "url", ["", "hook", "ftp://h/", "http://", "http://h:0/", "http://h:x/", "http://h/\n", "http://h/ a"]
+    "url",
+    ["", "hook", "ftp://h/", "http://", "http://h:0/", "http://h:x/", "http://h/\n", "http://h/ a"],
 )
 def test_urls_to_which_nothing_can_be_sent(url: str) -> None:
     assert parse_receiver(url) is None
@@ -72,7 +87,8 @@ def test_user_information_is_kept_for_the_agent() -> None:
     ],
 )
 def test_joined_targets(path: str, query: str, target: str | None) -> None:
-    """A path leads out of the URL with `..` only, in whichever spelling, and is refused, as invalid encodings are."""
+    """A path leads out of the URL with `..` only, in whichever spelling, and is refused, as invalid
+    encodings are."""
     receiver = parse_receiver("http://client.example/hook/?x=1")
     assert receiver is not None
     assert receiver.join_target(path, query) == target

@@ -25,7 +25,11 @@ class Clock:
         return self.now
 
 
-def add(registry: WebhookRegistry, config: PushConfig = PushConfig(), url: str = HOOK) -> Registration:  # noqa: B008
+def add(
+    registry: WebhookRegistry,
+    config: PushConfig = PushConfig(),  # noqa: B008
+    url: str = HOOK,
+) -> Registration:
     registration = registry.add(url, AGENT, ("127.0.0.1",), config)
     assert registration is not None
     return registration
@@ -96,7 +100,9 @@ def test_a_configuration_that_is_created_again_has_one_registration(tmp_path: Pa
     first, second = add(registry), add(registry)
     registry.name_config(first, PushConfig("t", "1"))
     registry.name_config(second, PushConfig("t", "1"))
-    assert [(each.key, each.config) for each in registry.list_live()] == [(second.key, PushConfig("t", "1"))]
+    assert [(each.key, each.config) for each in registry.list_live()] == [
+        (second.key, PushConfig("t", "1"))
+    ]
     assert WebhookRegistry(tmp_path, Clock()).find(first.key) is None
 
 
@@ -108,7 +114,9 @@ def test_their_number_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert registry.add(HOOK, AGENT, (), PushConfig()) is None
 
 
-def test_old_registrations_make_room_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_registrations_make_room_for_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also in a proxy that has run all the time since they were made."""
     monkeypatch.setattr(module, "MOST_REGISTRATIONS", 2)
     clock = Clock()
@@ -142,8 +150,11 @@ def test_unknown_keys_cause_few_reads(tmp_path: Path, monkeypatch: pytest.Monkey
     assert registry.find(late.key) == late
 
 
-def test_files_that_were_not_written_to_the_end_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the error, or at a later start if the process was killed; not while another process writes."""
+def test_files_that_were_not_written_to_the_end_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the error, or at a later start if the process was killed; not while another process
+    writes."""
     registry = WebhookRegistry(tmp_path, Clock())
 
     def fail(path: Path, target: Path) -> Path:
@@ -165,8 +176,11 @@ def test_files_that_were_not_written_to_the_end_are_deleted(tmp_path: Path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["other.new"]
 
 
-def test_the_number_of_each_client_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One client does not use up the room of the others, also after a restart; a removed one makes room."""
+def test_the_number_of_each_client_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One client does not use up the room of the others, also after a restart; a removed one makes
+    room."""
     monkeypatch.setattr(module, "MOST_OF_CLIENT", 2)
     registry = WebhookRegistry(tmp_path, Clock())
     first, second = (registry.add(HOOK, AGENT, (), PushConfig(), "10.0.0.1") for _ in range(2))

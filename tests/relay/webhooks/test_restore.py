@@ -47,7 +47,11 @@ def answering(answer: bytes, seen: list[bytes], *, close: bool = False) -> Handl
         (b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"error":{}}', False),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", False),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", False),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n" + bytes(MAX_ANSWER_BYTES + 1), False),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"
+            + bytes(MAX_ANSWER_BYTES + 1),
+            False,
+        ),
         (b"SSH-2.0-x\n and more of that kind\r\n\r\n", False),
     ],
     ids=["200", "201", "204", "error", "404", "coded", "long", "no HTTP"],
@@ -56,7 +60,9 @@ def test_what_the_agent_answers_decides(answer: bytes, accepted: bool, play: Pla
     async def story() -> None:
         seen: list[bytes] = []
         async with agent(answering(answer, seen)) as port:
-            found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None)
+            found = await restore_webhook(
+                Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None
+            )
         assert (found, seen) == (accepted, [REQUEST])
 
     play(story())
@@ -71,7 +77,9 @@ def test_answers_that_end_with_the_connection(play: Play) -> None:
             (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", False),
         ):
             async with agent(answering(answer, [], close=True)) as port:
-                found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None)
+                found = await restore_webhook(
+                    Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None
+                )
             assert found is accepted
 
     play(story())
@@ -84,13 +92,17 @@ def test_agents_that_do_not_answer(play: Play, monkeypatch: pytest.MonkeyPatch) 
     async def story() -> None:
         async with agent(answering(b"", [])) as port:
             for place in (port, refusing_port()):
-                assert not await restore_webhook(Upstream.parse(f"127.0.0.1:{place}"), REQUEST, Tls(Trust()), None)
+                assert not await restore_webhook(
+                    Upstream.parse(f"127.0.0.1:{place}"), REQUEST, Tls(Trust()), None
+                )
 
     play(story())
 
 
 @pytest.mark.parametrize("restores", [True, False])
-def test_configurations_whose_requests_are_known(restores: bool, play: Play, tmp_path: Path) -> None:
+def test_configurations_whose_requests_are_known(
+    restores: bool, play: Play, tmp_path: Path
+) -> None:
     """Requests are kept only with the option, and only short ones."""
 
     async def story() -> None:
@@ -101,8 +113,12 @@ def test_configurations_whose_requests_are_known(restores: bool, play: Play, tmp
         async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
             upstream = Upstream.parse(f"127.0.0.1:{port}")
             ends = ("127.0.0.1", "127.0.0.1", "127.0.0.1")
-            urls = service.urls_for(upstream.text, upstream, set(), ends, notes.append, lambda *_: False)
-            ours = [urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)]
+            urls = service.urls_for(
+                upstream.text, upstream, set(), ends, notes.append, lambda *_: False
+            )
+            ours = [
+                urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)
+            ]
             urls.keep_request(ours[0], REQUEST)
             urls.keep_request(ours[1], bytes(MAX_KEPT_BYTES + 1))
             assert await service.restore_webhooks(Tls(Trust())) == int(restores)
@@ -125,15 +141,23 @@ def test_requests_of_deleted_configurations_make_room(
         async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
             upstream = Upstream.parse(f"127.0.0.1:{port}")
             ends = ("127.0.0.1", "127.0.0.1", "127.0.0.1")
-            urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
-            deleted, kept, late = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))
+            urls = service.urls_for(
+                upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False
+            )
+            deleted, kept, late = (
+                urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)
+            )
             urls.keep_request(deleted, REQUEST)
             urls.discard_url(deleted)
             urls.keep_request(kept, REQUEST)
             urls.keep_request(late, REQUEST)
             assert await service.restore_webhooks(Tls(Trust())) == 1
         assert seen == [REQUEST]
-        assert [registry.find(url.rpartition("/")[2]) is None for url in (deleted, kept, late)] == [True, True, False]
+        assert [registry.find(url.rpartition("/")[2]) is None for url in (deleted, kept, late)] == [
+            True,
+            True,
+            False,
+        ]
 
     play(story())
 
@@ -152,9 +176,13 @@ def test_agents_behind_another_proxy(play: Play, tmp_path: Path) -> None:
         writer.close()
 
     async def story() -> None:
-        service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
+        service = WebhookService(
+            Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True
+        )
         upstream, ends = Upstream.parse("agent.test:8000"), ("127.0.0.1", "127.0.0.1", "127.0.0.1")
-        urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
+        urls = service.urls_for(
+            upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False
+        )
         urls.keep_request(urls.replace_url("http://client.example/", PushConfig()) or "", REQUEST)
         async with agent(handle) as port:
             proxy = UpstreamProxy.parse(f"http://127.0.0.1:{port}")
@@ -166,11 +194,15 @@ def test_agents_behind_another_proxy(play: Play, tmp_path: Path) -> None:
 
 def test_the_request_of_a_removed_registration_is_not_kept(tmp_path: Path) -> None:
     """It may have credentials."""
-    service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
+    service = WebhookService(
+        Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True
+    )
     upstream, ends = Upstream.parse("127.0.0.1:1"), ("127.0.0.1", "127.0.0.1", "127.0.0.1")
     urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
     config = PushConfig("t", "1")
-    replaced, deleted, refused = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))
+    replaced, deleted, refused = (
+        urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)
+    )
     for url in (replaced, deleted, refused):
         urls.keep_request(url, REQUEST)
     counts = [service.kept_count]

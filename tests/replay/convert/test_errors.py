@@ -9,7 +9,12 @@ import pytest
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
-from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
+from a2a_proxy.replay.convert.errors import (
+    ReplayError,
+    parse_grpc_error,
+    parse_rest_response,
+    parse_rpc_error,
+)
 
 NEW, OLD = Dialect.V1_0, Dialect.V0_3
 INFO = {
@@ -24,13 +29,18 @@ REST = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no such task",
 
 def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
     """What a gRPC client reads of it."""
-    told = [(b"grpc-status", b"%d" % refusal.grpc_status(dialect)), (b"grpc-message", quote(refusal.message).encode())]
+    told = [
+        (b"grpc-status", b"%d" % refusal.grpc_status(dialect)),
+        (b"grpc-message", quote(refusal.message).encode()),
+    ]
     if details := refusal.status_details(dialect):
         told.append((b"grpc-status-details-bin", b"\0" + details))
     return parse_grpc_error(tuple(told))
 
 
-@pytest.mark.parametrize("told", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"])
+@pytest.mark.parametrize(
+    "told", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"]
+)
 def test_errors_convert_between_all_bindings(told: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
     over_grpc = trailers(told, NEW)
@@ -42,21 +52,40 @@ def test_errors_convert_between_all_bindings(told: ReplayError) -> None:
 
 
 def test_errors_before_1_0_have_no_details() -> None:
-    """0.3 has its own statuses, a bare message over REST, and the error's name before the text over gRPC."""
+    """0.3 has its own statuses, a bare message over REST, and the error's name before the text over
+    gRPC."""
     told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
     assert told.rest_response(OLD) == (409, {"message": "too late"})
-    assert (GRPC_STATUS_NAMES[told.grpc_status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
-    assert parse_rest_response({"message": "too late"}, 409).rpc_error(OLD) == {"code": -32002, "message": "too late"}
-    named = parse_grpc_error(((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task")))
+    assert (GRPC_STATUS_NAMES[told.grpc_status(OLD)], told.status_details(OLD)) == (
+        "UNIMPLEMENTED",
+        b"",
+    )
+    assert parse_rest_response({"message": "too late"}, 409).rpc_error(OLD) == {
+        "code": -32002,
+        "message": "too late",
+    }
+    named = parse_grpc_error(
+        ((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task"))
+    )
     assert named.rpc_error(OLD) == {"code": -32001, "message": "no such task"}
     assert named.rest_response(OLD) == (404, {"message": "no such task"})
 
 
 def test_unknown_errors_are_kept_as_recorded() -> None:
-    """A code, a body and data of an agent's own; on another binding an internal error with the same words."""
-    told = parse_rpc_error({"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW)
-    assert told.rpc_error(NEW) == {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}
-    assert told.rest_response(NEW) == (500, {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}})
+    """A code, a body and data of an agent's own; on another binding an internal error with the same
+    words."""
+    told = parse_rpc_error(
+        {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW
+    )
+    assert told.rpc_error(NEW) == {
+        "code": -32000,
+        "message": "the tool broke",
+        "data": {"taskId": "t-1"},
+    }
+    assert told.rest_response(NEW) == (
+        500,
+        {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}},
+    )
     assert parse_rest_response({"detail": "Invalid API key"}, 401).rest_response(NEW) == (
         401,
         {"detail": "Invalid API key"},
@@ -66,7 +95,11 @@ def test_unknown_errors_are_kept_as_recorded() -> None:
 
 def test_non_text_metadata_becomes_text_in_protobuf() -> None:
     """The Python SDK lists field errors there."""
-    info = {**INFO, "reason": "INVALID_PARAMS", "metadata": {"errors": [{"field": "message.parts"}]}}
+    info = {
+        **INFO,
+        "reason": "INVALID_PARAMS",
+        "metadata": {"errors": [{"field": "message.parts"}]},
+    }
     told = parse_rpc_error({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)
     (detail,) = read_status(told.status_details(NEW))["details"]
     assert detail["metadata"] == {"errors": '[{"field": "message.parts"}]'}
@@ -76,6 +109,10 @@ def test_non_text_metadata_becomes_text_in_protobuf() -> None:
 def test_hostile_trailers() -> None:
     """Bytes that are no status leave code and text."""
     told = parse_grpc_error(
-        ((b"grpc-status", b"5"), (b"grpc-message", b"gone"), (b"grpc-status-details-bin", b"\0\xff\xff"))
+        (
+            (b"grpc-status", b"5"),
+            (b"grpc-message", b"gone"),
+            (b"grpc-status-details-bin", b"\0\xff\xff"),
+        )
     )
     assert (told.message, told.grpc_status(NEW), told.details) == ("gone", 5, [])

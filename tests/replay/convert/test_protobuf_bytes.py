@@ -12,7 +12,8 @@ from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """Return an answer of an agent whose part has a JSON value of so many objects, one in the other."""
+    """Return an answer of an agent whose part has a JSON value of so many objects, one in the
+    other."""
     data: Any = 1
     for _ in range(levels):
         data = {"a": data}

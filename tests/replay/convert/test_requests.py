@@ -30,9 +30,16 @@ def test_rest_paths() -> None:
     got = rest_call({"id": "a/b:c", "historyLength": 3, "tenant": "t"}, "GetTask", NEW)
     assert (got.method, got.target, got.body) == ("GET", "/t/tasks/a%2Fb%3Ac?historyLength=3", None)
     assert rest_call({"id": "x"}, "GetTask", OLD).target == "/v1/tasks/x"
-    assert rest_call({"includeArtifacts": True}, "ListTasks", NEW).target == "/tasks?includeArtifacts=true"
+    assert (
+        rest_call({"includeArtifacts": True}, "ListTasks", NEW).target
+        == "/tasks?includeArtifacts=true"
+    )
     cancel = rest_call({"id": "x", "metadata": {"a": 1}}, "CancelTask", NEW)
-    assert (cancel.method, cancel.target, cancel.body) == ("POST", "/tasks/x:cancel", {"metadata": {"a": 1}})
+    assert (cancel.method, cancel.target, cancel.body) == (
+        "POST",
+        "/tasks/x:cancel",
+        {"metadata": {"a": 1}},
+    )
     assert rest_call({"id": "x"}, "SubscribeToTask", OLD).method == "GET"
     with pytest.raises(LookupError):
         rest_call({"taskId": "x"}, "GetTaskPushNotificationConfig", NEW)
@@ -42,13 +49,22 @@ def test_security_of_an_old_card_round_trips() -> None:
     """JSON names the type, protobuf wraps by it."""
     told = {
         "name": "a",
-        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "x-key"}, "odd": {"type": "new"}},
+        "securitySchemes": {
+            "key": {"type": "apiKey", "in": "header", "name": "x-key"},
+            "odd": {"type": "new"},
+        },
         "security": [{"key": []}, {"other": ["read"]}],
         "skills": [{"id": "s", "security": [{"key": ["x"]}]}],
     }
     wrapped = convert_card(told, Binding.GRPC)
     key = {"apiKeySecurityScheme": {"location": "header", "name": "x-key"}}
     assert wrapped["securitySchemes"] == {"key": key, "odd": {"type": "new"}}
-    assert wrapped["security"] == [{"schemes": {"key": {}}}, {"schemes": {"other": {"list": ["read"]}}}]
+    assert wrapped["security"] == [
+        {"schemes": {"key": {}}},
+        {"schemes": {"other": {"list": ["read"]}}},
+    ]
     assert convert_card(wrapped, Binding.JSONRPC) == told
-    assert convert_card({"supportedInterfaces": [], **told}, Binding.GRPC)["security"] == told["security"]
+    assert (
+        convert_card({"supportedInterfaces": [], **told}, Binding.GRPC)["security"]
+        == told["security"]
+    )

@@ -49,18 +49,27 @@ def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into JSON-RPC and back."""
     if asked:
         params = convert_request(value, facts.operation, facts.dialect, Binding.JSONRPC)
-        told: dict[str, Any] = {"method": rpc_method(facts.operation, facts.dialect), "params": params}
+        told: dict[str, Any] = {
+            "method": rpc_method(facts.operation, facts.dialect),
+            "params": params,
+        }
     else:
         told = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
     data = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
-    return canonical_payload(replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.JSONRPC))
+    return canonical_payload(
+        replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.JSONRPC)
+    )
 
 
 def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into REST and back."""
     if not asked:
-        data = msgspec.json.encode(convert_answer(value, facts.operation, facts.dialect, Binding.REST))
-        return canonical_payload(replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.REST))
+        data = msgspec.json.encode(
+            convert_answer(value, facts.operation, facts.dialect, Binding.REST)
+        )
+        return canonical_payload(
+            replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.REST)
+        )
     call = rest_call(value, facts.operation, facts.dialect)
     data = b"" if call.body is None else msgspec.json.encode(call.body)
     told = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
@@ -71,14 +80,19 @@ def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into protobuf and back."""
     assert grpc_path(facts.operation, facts.dialect)
     schema = frame.schema if is_protobuf(frame.schema) else ""
-    data = (encode_request if asked else encode_answer)(value, facts.operation, facts.dialect, schema)
+    data = (encode_request if asked else encode_answer)(
+        value, facts.operation, facts.dialect, schema
+    )
     names = message_names(OPERATION_BY_NAME[facts.operation], facts.dialect)
     schema = schema or schema_of(schema_set_of(facts.dialect), names[not asked])
-    return canonical_payload(replace(frame, payload=data, schema=schema), replace(facts, binding=Binding.GRPC))
+    return canonical_payload(
+        replace(frame, payload=data, schema=schema), replace(facts, binding=Binding.GRPC)
+    )
 
 
 def reduced(value: Any) -> Any:
-    """Without what protobuf does not tell: defaults, how a time is written; numbers of 64 bits as text."""
+    """Without what protobuf does not tell: defaults, how a time is written; numbers of 64 bits as
+    text."""
     if isinstance(value, dict):
         found = {name: reduced(item) for name, item in value.items()}
         found.pop("stateTransitionHistory", None)
@@ -98,20 +112,35 @@ WAYS: dict[Binding, Callable[[Frame, Exchange, bool, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda sample: sample.name.partition(".a2a")[0])
+@pytest.mark.parametrize(
+    "sample", thin(SAMPLES, 4), ids=lambda sample: sample.name.partition(".a2a")[0]
+)
 def test_round_trip(sample: Path) -> None:
-    """Equal over the recorded binding; over another one except facts that protobuf does not carry."""
+    """Equal over the recorded binding; over another one except facts that protobuf does not
+    carry."""
     seen = 0
     for frame, facts, asked, value in cases(sample):
         for binding, way in WAYS.items():
             live = facts.operation in ("SendLiveMessage", "ReconnectToTask")
-            if (live and binding is not Binding.GRPC) or (facts.dialect in ONLY_RPC and binding is not Binding.JSONRPC):
+            if (live and binding is not Binding.GRPC) or (
+                facts.dialect in ONLY_RPC and binding is not Binding.JSONRPC
+            ):
                 continue
-            if binding is Binding.REST and asked and "id" not in value and facts.operation in BY_CONFIG:
+            if (
+                binding is Binding.REST
+                and asked
+                and "id" not in value
+                and facts.operation in BY_CONFIG
+            ):
                 continue  # 0.x may leave out which one; a path cannot
             back = way(frame, facts, asked, value)
-            same = binding is facts.binding or (facts.binding is Binding.STDIO and binding is Binding.JSONRPC)
+            same = binding is facts.binding or (
+                facts.binding is Binding.STDIO and binding is Binding.JSONRPC
+            )
             where = (facts.id, frame.seq, binding)
-            assert (where, back if same else reduced(back)) == (where, value if same else reduced(value))
+            assert (where, back if same else reduced(back)) == (
+                where,
+                value if same else reduced(value),
+            )
             seen += 1
     assert seen > 5

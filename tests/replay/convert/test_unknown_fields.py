@@ -1,4 +1,5 @@
-"""Unknown fields of a recorded message are sent again in the dialect in which they were recorded."""
+"""Unknown fields of a recorded message are sent again in the dialect in which they were
+recorded."""
 
 from __future__ import annotations
 
@@ -26,11 +27,14 @@ NEWER = b"\x98\x3f\x07"
 def told(identifier: str) -> dict[str, Any]:
     part = {"text": "hello", "metadata": {"k": {"deep": [1]}}}
     messages = [{"messageId": f"m-{n}", "role": "ROLE_AGENT", "parts": [part]} for n in (1, 2)]
-    return {"task": {"id": identifier, "status": {"state": "TASK_STATE_WORKING"}, "history": messages}}
+    return {
+        "task": {"id": identifier, "status": {"state": "TASK_STATE_WORKING"}, "history": messages}
+    }
 
 
 def with_more(value: dict[str, Any]) -> Any:
-    """A message whose task, and the second message of its history, say more than the schema knows."""
+    """A message whose task, and the second message of its history, say more than the schema
+    knows."""
     made: Any = from_dict("1.0", SCHEMA, value)
     made.task.MergeFromString(NEW)
     made.task.history[1].MergeFromString(NEWER)
@@ -39,12 +43,18 @@ def with_more(value: dict[str, Any]) -> Any:
 
 def test_unknown_fields_are_copied_at_any_depth() -> None:
     now = from_dict("1.0", SCHEMA, told("t-now")).SerializeToString()
-    found: Any = parse("1.0", SCHEMA, add_unknown_fields(now, with_more(told("t-then")).SerializeToString(), SCHEMA))
+    found: Any = parse(
+        "1.0",
+        SCHEMA,
+        add_unknown_fields(now, with_more(told("t-then")).SerializeToString(), SCHEMA),
+    )
     assert found == with_more(told("t-now"))
     assert found.task.history[1].SerializeToString().endswith(NEWER)
 
 
-@pytest.mark.parametrize("recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()])
+@pytest.mark.parametrize(
+    "recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()]
+)
 def test_messages_without_unknown_fields_are_unchanged(recorded: bytes) -> None:
     now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()
     assert add_unknown_fields(now, recorded, SCHEMA) is now
@@ -59,9 +69,12 @@ def begun(script: ReplayScript, dialect: Dialect) -> CallPlayback:
 
 
 @pytest.mark.parametrize(
-    ("name", "dialect", "line"), [("sdk-0.3-grpc", Dialect.V1_0, "1.0"), ("sdk-1.x-grpc", Dialect.V0_3, "0.3")]
+    ("name", "dialect", "line"),
+    [("sdk-0.3-grpc", Dialect.V1_0, "1.0"), ("sdk-1.x-grpc", Dialect.V0_3, "0.3")],
 )
-def test_clients_of_another_dialect_get_no_unknown_fields(name: str, dialect: Dialect, line: Any) -> None:
+def test_clients_of_another_dialect_get_no_unknown_fields(
+    name: str, dialect: Dialect, line: Any
+) -> None:
     play = begun(sample(name), dialect)
     send = next(each for each in play.take_due(START) if each.what is LineKind.MESSAGE)
     found = to_dict(parse(line, "SendMessageResponse", encode_grpc_message(send, play)))

@@ -1,4 +1,5 @@
-"""The approval loop against clients that answer fast, slow, early, wrongly or not at all: what 2.6 decides, no hang."""
+"""The approval loop against clients that answer fast, slow, early, wrongly or not at all: what 2.6
+decides, no hang."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def test_a_different_answer_is_a_divergence() -> None:
 
 
 def test_the_client_selects_among_streams_with_equal_starts() -> None:
-    """Both are recorded, the approved one first; this client says no, and what follows is about the task it knows."""
+    """Both are recorded, the approved one first; this client says no, and what follows is about the
+    task it knows."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     refused = call(
         2,
@@ -93,7 +95,9 @@ def test_the_client_selects_among_streams_with_equal_starts() -> None:
         ("s", 911, "end"),
         began=5000,
     )
-    look = call(3, "GetTask", {"id": other}, ("s", 1, task(S.REJECTED, other)), ("s", 1, "end"), began=9000)
+    look = call(
+        3, "GetTask", {"id": other}, ("s", 1, task(S.REJECTED, other)), ("s", 1, "end"), began=9000
+    )
     stage = Stage(script(APPROVAL, refused, look))
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play)) == BEFORE
@@ -125,7 +129,8 @@ def test_an_additional_message_is_a_divergence() -> None:
     sends = play.take_due(stage.now)
     assert said(sends) == ["miss"]
     assert (
-        "the client sends more than the recorded client, which half-closed here" in stage.player.misses[0].full_text()
+        "the client sends more than the recorded client, which half-closed here"
+        in stage.player.misses[0].full_text()
     )
 
 
@@ -217,12 +222,16 @@ def test_lines_after_a_disconnect_are_not_missing() -> None:
 
 
 def test_a_client_may_stay_longer_than_the_recorded_one() -> None:
-    left = call(1, "SendLiveMessage", message("deploy"), ("s", 10, task(S.WORKING)), ("c", 20, "reset"))
+    left = call(
+        1, "SendLiveMessage", message("deploy"), ("s", 10, task(S.WORKING)), ("c", 20, "reset")
+    )
     stage = begun(left, patience=1_000 * MS)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 999)) == ["task working"]
     assert said(stage.run(play, 1)) == ["miss"]
-    assert "the recorded client cancelled the call here (#1.2)" in stage.player.misses[0].full_text()
+    assert (
+        "the recorded client cancelled the call here (#1.2)" in stage.player.misses[0].full_text()
+    )
 
 
 def test_pauses_count_from_the_last_line_sent() -> None:
@@ -258,11 +267,18 @@ def test_the_clock_between_gates(options: dict[str, float], times: list[int]) ->
 
 
 def needs(*lines: tuple[str, int, object]) -> list[int]:
-    return [step.needs for step in make_steps(call(1, "SendLiveMessage", message("x"), *lines)).agent]
+    return [
+        step.needs for step in make_steps(call(1, "SendLiveMessage", message("x"), *lines)).agent
+    ]
 
 
 def test_answers_to_waiting_tasks_open_a_gate() -> None:
-    lines = ("s", 5, status(S.AUTH_REQUIRED)), ("c", 6, message("key")), ("s", 7, status(S.WORKING)), ("s", 8, "end")
+    lines = (
+        ("s", 5, status(S.AUTH_REQUIRED)),
+        ("c", 6, message("key")),
+        ("s", 7, status(S.WORKING)),
+        ("s", 8, "end"),
+    )
     assert needs(*lines) == [0, 1, 1]
 
 
@@ -272,15 +288,22 @@ def test_the_first_line_waits_for_earlier_client_messages() -> None:
 
 def test_only_a_long_pause_before_the_client_message_makes_a_gate() -> None:
     usual = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
-    assert needs(*usual, ("c", 31, message("go on")), ("s", 40, status(S.WORKING)), ("s", 50, "end")) == [0] * 5
     assert (
-        needs(*usual, ("c", 31, message("go on")), ("s", 90, status(S.WORKING)), ("s", 100, "end")) == [0] * 3 + [1] * 2
+        needs(*usual, ("c", 31, message("go on")), ("s", 40, status(S.WORKING)), ("s", 50, "end"))
+        == [0] * 5
+    )
+    assert (
+        needs(*usual, ("c", 31, message("go on")), ("s", 90, status(S.WORKING)), ("s", 100, "end"))
+        == [0] * 3 + [1] * 2
     )
 
 
-def recorded_twice(one: list[tuple[str, int, object]], two: list[tuple[str, int, object]]) -> list[int]:
+def recorded_twice(
+    one: list[tuple[str, int, object]], two: list[tuple[str, int, object]]
+) -> list[int]:
     gates = [
-        call(number, "SendLiveMessage", message("x", f"m-{number}"), *lines) for number, lines in ((1, one), (2, two))
+        call(number, "SendLiveMessage", message("x", f"m-{number}"), *lines)
+        for number, lines in ((1, one), (2, two))
     ]
     return [step.needs for step in Gates(script(*gates)).steps_of(gates[0]).agent]
 
@@ -293,7 +316,11 @@ def test_lines_once_sent_without_the_client_message_do_not_wait() -> None:
 
 
 def test_answers_once_sent_on_another_stream_are_still_awaited() -> None:
-    asks, goes, said = ("s", 5, status(S.INPUT_REQUIRED)), ("s", 90, status(S.WORKING)), ("c", 31, message("yes"))
+    asks, goes, said = (
+        ("s", 5, status(S.INPUT_REQUIRED)),
+        ("s", 90, status(S.WORKING)),
+        ("c", 31, message("yes")),
+    )
     assert recorded_twice([asks, said, goes], [asks, goes]) == [0, 1]
 
 
@@ -314,7 +341,9 @@ def test_calls_that_took_another_course_do_not_affect_gates() -> None:
 def test_only_waiting_tasks_wait_for_a_half_close() -> None:
     """A client that keeps its side open until the agent is done must not wait for itself."""
     assert needs(("c", 1, "end"), ("s", 7, status(S.WORKING)), ("s", 90, "end")) == [0, 0]
-    assert needs(("s", 7, status(S.INPUT_REQUIRED)), ("c", 8, "end"), ("s", 9, status(S.FAILED))) == [0, 1]
+    assert needs(
+        ("s", 7, status(S.INPUT_REQUIRED)), ("c", 8, "end"), ("s", 9, status(S.FAILED))
+    ) == [0, 1]
 
 
 def test_an_author_pins_a_gate() -> None:
@@ -341,7 +370,9 @@ def test_a_message_only_stream_is_replayed() -> None:
 
 @pytest.mark.parametrize("what", [LineKind.CUT, LineKind.RESET])
 def test_a_broken_stream_is_replayed_as_broken(what: LineKind) -> None:
-    stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what))))
+    stage = begun(
+        call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what)))
+    )
     play = stage.ask("SendLiveMessage", message("hi"))
     assert said(play.take_due(stage.now)) == ["task working", str(what)]
     assert play.is_over
@@ -350,11 +381,16 @@ def test_a_broken_stream_is_replayed_as_broken(what: LineKind) -> None:
 def test_a_line_after_the_last_state_goes_out_as_recorded() -> None:
     late = ("s", 3, status(S.COMPLETED)), ("s", 4, status(S.WORKING)), ("s", 5, "end")
     stage = begun(call(1, "SendStreamingMessage", message("hi"), *late))
-    assert said(stage.ask("SendStreamingMessage", message("hi")).take_due(stage.now)) == ["completed", "working", "end"]
+    assert said(stage.ask("SendStreamingMessage", message("hi")).take_due(stage.now)) == [
+        "completed",
+        "working",
+        "end",
+    ]
 
 
 def test_the_recorded_loop_replays_to_a_client_that_answers_each_question() -> None:
-    """The sample's live streams, each with a client that speaks when the agent has said what it waited for."""
+    """The sample's live streams, each with a client that speaks when the agent has said what it
+    waited for."""
     whole = sample("live-bidi")
     alone = [
         each for each in whole.calls if each.is_live and each.place not in ("#11", "#12")

@@ -22,11 +22,20 @@ def stream(
 
 
 def subscription(*events: tuple[int, Any], began: int, number: int = 2) -> RecordedCall:
-    return stream(*events, number=number, operation="SubscribeToTask", request={"id": TASK}, began=began)
+    return stream(
+        *events, number=number, operation="SubscribeToTask", request={"id": TASK}, began=began
+    )
 
 
-FIRST = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (500, artifact("text")), (900, status(S.COMPLETED)))
-JOINED = subscription((5, task(S.WORKING)), (400, artifact("text")), (800, status(S.COMPLETED)), began=100)
+FIRST = stream(
+    (10, task(S.SUBMITTED)),
+    (20, status(S.WORKING)),
+    (500, artifact("text")),
+    (900, status(S.COMPLETED)),
+)
+JOINED = subscription(
+    (5, task(S.WORKING)), (400, artifact("text")), (800, status(S.COMPLETED)), began=100
+)
 
 
 def test_a_stream_waits_briefly_for_a_recorded_subscription() -> None:
@@ -69,7 +78,9 @@ def test_a_subscriber_after_the_end_gets_the_final_task() -> None:
 
 def test_an_aborted_subscription_may_be_aborted_again() -> None:
     """Recorded lines are not repeated, and the client may disconnect as the recorded one did."""
-    left = call(2, "SubscribeToTask", {"id": TASK}, ("s", 5, task(S.WORKING)), ("c", 50, "cut"), began=100)
+    left = call(
+        2, "SubscribeToTask", {"id": TASK}, ("s", 5, task(S.WORKING)), ("c", 50, "cut"), began=100
+    )
     stage = Stage(script(FIRST, left))
     stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
     joined = stage.ask("SubscribeToTask", {"id": TASK})
@@ -90,8 +101,14 @@ def test_an_unrecorded_resubscription_gets_the_rest() -> None:
 
 def test_a_resumed_event_stream_continues_after_the_last_event_id() -> None:
     *lines, end = FIRST.lines
-    numbered = replace(FIRST, lines=(*(replace(line, event_id=f"e{line.number}") for line in lines), end))
-    for known, rest in (("e2", ["text", "completed", "end"]), ("e4", ["end"]), ("e9", ["task completed", "end"])):
+    numbered = replace(
+        FIRST, lines=(*(replace(line, event_id=f"e{line.number}") for line in lines), end)
+    )
+    for known, rest in (
+        ("e2", ["text", "completed", "end"]),
+        ("e4", ["end"]),
+        ("e9", ["task completed", "end"]),
+    ):
         stage = Stage(script(numbered))
         stage.run(stage.ask("SendStreamingMessage", message("plan")))
         headers = ((b"Last-Event-ID", known.encode()),)
@@ -114,12 +131,20 @@ def test_a_stream_does_not_overtake_a_gate_of_another_stream() -> None:
         ("s", 510, status(S.COMPLETED)),
         ("s", 511, "end"),
     )
-    hears = subscription((5, task(S.SUBMITTED)), (101, status(S.INPUT_REQUIRED)), (411, status(S.COMPLETED)), began=100)
+    hears = subscription(
+        (5, task(S.SUBMITTED)),
+        (101, status(S.INPUT_REQUIRED)),
+        (411, status(S.COMPLETED)),
+        began=100,
+    )
     stage = Stage(script(asks, hears))
     asked = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(asked)) == ["task submitted"]
     heard = stage.ask("SubscribeToTask", {"id": TASK})
-    assert stage.together(asked, heard, ms=3000) == [["input_required"], ["task submitted", "input_required"]]
+    assert stage.together(asked, heard, ms=3000) == [
+        ["input_required"],
+        ["task submitted", "input_required"],
+    ]
     assert "#1, which waits for its client" in heard.wait_reason
     asked.on_client_message(message("yes"), stage.now)
     assert stage.together(asked, heard, ms=20) == [["completed", "end"]] * 2
@@ -127,7 +152,9 @@ def test_a_stream_does_not_overtake_a_gate_of_another_stream() -> None:
 
 def test_a_task_is_canceled_when_the_client_cancels_it() -> None:
     works = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (300, status(S.CANCELED)))
-    cancels = call(2, "CancelTask", {"id": TASK}, ("s", 8, task(S.CANCELED)), ("s", 8, "end"), began=295)
+    cancels = call(
+        2, "CancelTask", {"id": TASK}, ("s", 8, task(S.CANCELED)), ("s", 8, "end"), began=295
+    )
     stage = Stage(script(works, cancels))
     play = stage.ask("SendStreamingMessage", message("plan"))
     assert said(stage.run(play, 20_000)) == ["task submitted", "working"]
@@ -140,7 +167,9 @@ def test_a_task_is_canceled_when_the_client_cancels_it() -> None:
 def test_the_recorded_winner_of_a_race_wins_again() -> None:
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
-    quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)
+    quick = stream(
+        (50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100
+    )
     stage = Stage(script(slow, quick))
     one_ = stage.ask("SendStreamingMessage", message("plan"))
     assert stage.run(one_, 400) == []
@@ -154,7 +183,9 @@ def test_the_recorded_winner_of_a_race_wins_again() -> None:
 def test_the_recorded_loser_of_a_race_comes_second() -> None:
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
-    quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)
+    quick = stream(
+        (50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100
+    )
     stage = Stage(script(slow, quick))
     one_ = stage.ask("SendStreamingMessage", message("plan"))
     two = stage.ask("SendStreamingMessage", message("plan", "m-2"))

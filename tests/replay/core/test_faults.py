@@ -62,11 +62,22 @@ def test_a_stall_lasts_at_any_speed() -> None:
 
 def test_generations_change_only_at_the_fault() -> None:
     sends = played("gen+2 at #3.2")
-    assert [next(iter(send.value.values())).get("generation") for send in sends[:4]] == ["1", "4", None, "4"]
+    assert [next(iter(send.value.values())).get("generation") for send in sends[:4]] == [
+        "1",
+        "4",
+        None,
+        "4",
+    ]
 
 
 def test_several_faults() -> None:
-    assert said(played("drop #3.3", "dup #3.4")) == ["task submitted", "working", "completed", "completed", "end"]
+    assert said(played("drop #3.3", "dup #3.4")) == [
+        "task submitted",
+        "working",
+        "completed",
+        "completed",
+        "end",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ def shown(text: str) -> bool:
 
 def test_the_manual_shows_the_misses_of_the_demo() -> None:
     stage = Stage(replace(sample("demo"), name="demo.a2a.jsonl"))
-    assert shown(stage.miss("CancelTask", {"id": "0821d0a7-2216-4e89-9d48-b939dae7c269"}).full_text())
+    assert shown(
+        stage.miss("CancelTask", {"id": "0821d0a7-2216-4e89-9d48-b939dae7c269"}).full_text()
+    )
     assert shown(stage.miss("SendMessage", message("Book two tables by the water")).full_text())
     stage.ask("SendMessage", message("Book a table by the water"))
     assert shown(stage.miss("SendMessage", message("Book a table by the water")).full_text())

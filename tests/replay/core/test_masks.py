@@ -71,7 +71,13 @@ def test_other_values_count(one: str, other: str) -> None:
 
 
 def test_members_are_masked_by_name_or_value() -> None:
-    value = {"now": 1732368042.5, "requestId": "x", "x-request-id": 7, "n": [10, True, 1732368042123], "text": "at 1"}
+    value = {
+        "now": 1732368042.5,
+        "requestId": "x",
+        "x-request-id": 7,
+        "n": [10, True, 1732368042123],
+        "text": "at 1",
+    }
     assert mask_members(value) == {
         "now": "\0epoch time",
         "requestId": "\0request id",
@@ -100,13 +106,15 @@ _FIXED = st.text(alphabet="ab :-_.,#\n", max_size=12)
 
 NOON = int(datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp())
 OF_RUN = [
-    "2026-11-23", "2026-11-22", "2026-11-24", "2026/11/23", "2026-W48-1", "23.11.2026", "11/23/2026", "23-11-2026",
-    "Monday, 23 November 2026", "Mon Nov 23 16:43:00 2026", "November 23rd, 2026", "23 Nov", "Nov 23", "23-Nov-2026",
-    "2026-11-23T19:30:00+01:00", "20261123T134042Z", f"{NOON + 80_000}.25", f"{NOON - 80_000}000",
+    "2026-11-23", "2026-11-22", "2026-11-24", "2026/11/23", "2026-W48-1", "23.11.2026",
+    "11/23/2026", "23-11-2026", "Monday, 23 November 2026", "Mon Nov 23 16:43:00 2026",
+    "November 23rd, 2026", "23 Nov", "Nov 23", "23-Nov-2026", "2026-11-23T19:30:00+01:00",
+    "20261123T134042Z", f"{NOON + 80_000}.25", f"{NOON - 80_000}000",
 ]  # fmt: skip
 NOT_OF_RUN = [
-    "2026-12-24", "2026-11-25", "2025-11-23", "2026-W49", "24.12.2026", "11.12.2026", "Thursday, 24 December 2026",
-    "Dec 24", "23 November 2025", "Nov 23 16:43:00 2025", "2026-12-24T19:30", f"{NOON + 90_000}", f"{NOON - 90_000}000",
+    "2026-12-24", "2026-11-25", "2025-11-23", "2026-W49", "24.12.2026", "11.12.2026",
+    "Thursday, 24 December 2026", "Dec 24", "23 November 2025", "Nov 23 16:43:00 2025",
+    "2026-12-24T19:30", f"{NOON + 90_000}", f"{NOON - 90_000}000",
 ]  # fmt: skip
 
 
@@ -120,7 +128,9 @@ def test_only_dates_and_times_within_a_day_are_of_the_run(text: str, expected: b
 
 
 @given(st.lists(st.tuples(_FIXED, _VALUES, _VALUES), max_size=4))
-def test_the_prefilter_keeps_all_texts_that_are_equal_after_masking(pieces: list[tuple[str, str, str]]) -> None:
+def test_the_prefilter_keeps_all_texts_that_are_equal_after_masking(
+    pieces: list[tuple[str, str, str]],
+) -> None:
     one = " ".join(fixed + " " + value for fixed, value, _ in pieces)
     other = " ".join(fixed + " " + value for fixed, _, value in pieces)
     if mask_text(one) == mask_text(other):

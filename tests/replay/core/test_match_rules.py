@@ -19,10 +19,18 @@ from support_replay import TASK, Stage, call, message, script, task
 
 PARTS = [{"text": "book"}, {"data": {"n": 1}}, {"url": "https://example.com/a"}]
 ASKED = {
-    "message": {"messageId": "m", "taskId": TASK, "contextId": "ctx-00000001", "parts": PARTS, "metadata": {"a": 1}},
+    "message": {
+        "messageId": "m",
+        "taskId": TASK,
+        "contextId": "ctx-00000001",
+        "parts": PARTS,
+        "metadata": {"a": 1},
+    },
     "configuration": {"historyLength": 1},
 }
-RECORDED = call(1, "SendMessage", ASKED, ("s", 1, task()), ("s", 1, "end"), headers=((b"x-team", b"red"),))
+RECORDED = call(
+    1, "SendMessage", ASKED, ("s", 1, task()), ("s", 1, "end"), headers=((b"x-team", b"red"),)
+)
 
 
 def changed(**members: Any) -> dict[str, Any]:
@@ -32,30 +40,79 @@ def changed(**members: Any) -> dict[str, Any]:
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
     ("text is named", {"match_on": ("text",)}, changed(parts=[{"text": "other"}]), False),
-    ("data is not named", {"match_on": ("text",)}, changed(parts=[{"text": "book"}, {"data": {"n": 2}}]), True),
-    ("data is named", {"match_on": ("data",)}, changed(parts=[{"text": "x"}, {"data": {"n": 2}}]), False),
-    ("files are named", {"match_on": ("files",)}, changed(parts=[{"url": "https://example.com/b"}]), False),
+    (
+        "data is not named",
+        {"match_on": ("text",)},
+        changed(parts=[{"text": "book"}, {"data": {"n": 2}}]),
+        True,
+    ),
+    (
+        "data is named",
+        {"match_on": ("data",)},
+        changed(parts=[{"text": "x"}, {"data": {"n": 2}}]),
+        False,
+    ),
+    (
+        "files are named",
+        {"match_on": ("files",)},
+        changed(parts=[{"url": "https://example.com/b"}]),
+        False,
+    ),
     ("all parts", {"match_on": ("parts",)}, changed(parts=PARTS[:2]), False),
     ("task is not named", {"match_on": ("text",)}, changed(taskId="other-task"), True),
     ("metadata is named", {"match_on": ("metadata",)}, changed(metadata={"a": 2}), False),
-    ("configuration is not named", {"match_on": ("text",)}, {**ASKED, "configuration": {"historyLength": 2}}, True),
+    (
+        "configuration is not named",
+        {"match_on": ("text",)},
+        {**ASKED, "configuration": {"historyLength": 2}},
+        True,
+    ),
     ("configuration counts", {}, {**ASKED, "configuration": {"historyLength": 2}}, False),
-    ("ignored", {"ignore": ("$.configuration",)}, {**ASKED, "configuration": {"historyLength": 2}}, True),
-    ("ignored anywhere", {"ignore": ("data.n",)}, changed(parts=[PARTS[0], {"data": {"n": 2}}, PARTS[2]]), True),
+    (
+        "ignored",
+        {"ignore": ("$.configuration",)},
+        {**ASKED, "configuration": {"historyLength": 2}},
+        True,
+    ),
+    (
+        "ignored anywhere",
+        {"ignore": ("data.n",)},
+        changed(parts=[PARTS[0], {"data": {"n": 2}}, PARTS[2]]),
+        True,
+    ),
     (
         "ignored item",
         {"ignore": ("request.message.parts[1]",)},
         changed(parts=[PARTS[0], {"text": "x"}, PARTS[2]]),
         True,
     ),
-    ("other path", {"ignore": ("$.tenant",)}, {**ASKED, "configuration": {"historyLength": 2}}, False),
-    ("normalized", {"normalize": ("b[a-z]+k",)}, changed(parts=[{"text": "back"}, *PARTS[1:]]), True),
-    ("not normalized", {"normalize": ("b[a-z]+k",)}, changed(parts=[{"text": "x"}, *PARTS[1:]]), False),
+    (
+        "other path",
+        {"ignore": ("$.tenant",)},
+        {**ASKED, "configuration": {"historyLength": 2}},
+        False,
+    ),
+    (
+        "normalized",
+        {"normalize": ("b[a-z]+k",)},
+        changed(parts=[{"text": "back"}, *PARTS[1:]]),
+        True,
+    ),
+    (
+        "not normalized",
+        {"normalize": ("b[a-z]+k",)},
+        changed(parts=[{"text": "x"}, *PARTS[1:]]),
+        False,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("options", "asked", "matches"), [each[1:] for each in CASES], ids=[each[0] for each in CASES])
-def test_the_rules_select_what_counts(options: dict[str, Any], asked: dict[str, Any], matches: bool) -> None:
+@pytest.mark.parametrize(
+    ("options", "asked", "matches"), [each[1:] for each in CASES], ids=[each[0] for each in CASES]
+)
+def test_the_rules_select_what_counts(
+    options: dict[str, Any], asked: dict[str, Any], matches: bool
+) -> None:
     made = dict(options)
     if "match_on" in options:
         made["match_on"] = tuple(map(parse_match_name, options["match_on"]))
@@ -78,12 +135,17 @@ def test_headers_can_be_named_and_ignored() -> None:
 
 def same_city(recorded: MatchedRequest, requested: MatchedRequest) -> bool:
     """Compare the first words."""
-    first, second = (each.value["message"]["parts"][0]["text"].split()[0] for each in (recorded, requested))
+    first, second = (
+        each.value["message"]["parts"][0]["text"].split()[0] for each in (recorded, requested)
+    )
     return bool(first == second)
 
 
 def test_a_function_decides() -> None:
-    lisbon, porto = call(1, "SendMessage", message("Lisbon today")), call(2, "SendMessage", message("Porto today"))
+    lisbon, porto = (
+        call(1, "SendMessage", message("Lisbon today")),
+        call(2, "SendMessage", message("Porto today")),
+    )
     stage = Stage(script(lisbon, porto), match_on=(same_city,))
     assert stage.ask("SendMessage", message("Porto tomorrow")).call is porto
     miss = stage.miss("SendMessage", message("Faro today"))
@@ -105,7 +167,12 @@ def test_an_assertion_of_a_function_is_the_reason() -> None:
 def test_a_function_and_names_must_both_match() -> None:
     lisbon = call(1, "SendMessage", message("Lisbon today"))
     stage = Stage(script(lisbon), match_on=(MatchName.TEXT, same_city))
-    assert stage.miss("SendMessage", message("Lisbon tomorrow")).rows[0].right == ("message", "parts", 0, "text")
+    assert stage.miss("SendMessage", message("Lisbon tomorrow")).rows[0].right == (
+        "message",
+        "parts",
+        0,
+        "text",
+    )
 
 
 def test_invalid_rules_are_refused() -> None:

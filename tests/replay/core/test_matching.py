@@ -18,8 +18,16 @@ from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from support_replay import CONTEXT, TASK, Stage, again, call, message, one, script, task
 
-SENT = call(1, "SendMessage", message("book a table", contextId="ctx-of-the-client"), ("s", 5, task()), ("s", 5, "end"))
-ASKED = call(2, "GetTask", {"id": TASK}, ("s", 1, task(TaskState.COMPLETED)), ("s", 1, "end"), began=20)
+SENT = call(
+    1,
+    "SendMessage",
+    message("book a table", contextId="ctx-of-the-client"),
+    ("s", 5, task()),
+    ("s", 5, "end"),
+)
+ASKED = call(
+    2, "GetTask", {"id": TASK}, ("s", 1, task(TaskState.COMPLETED)), ("s", 1, "end"), began=20
+)
 NEW = message("book a table", "m-now", contextId="ctx-of-now")
 
 
@@ -28,7 +36,9 @@ def test_answers_use_the_ids_of_the_client() -> None:
     answer = one(stage.run(stage.ask("SendMessage", NEW)))
     assert answer["task"]["id"] == TASK
     assert answer["task"]["contextId"] == CONTEXT
-    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["status"] == {
+        "state": "TASK_STATE_COMPLETED"
+    }
 
 
 def test_answers_name_the_current_ids() -> None:
@@ -42,7 +52,9 @@ def test_answers_name_the_current_ids() -> None:
 
 
 def test_a_follow_up_must_name_the_returned_task() -> None:
-    more = call(2, "SendMessage", message("four", taskId=TASK), ("s", 5, task(TaskState.COMPLETED)), began=9)
+    more = call(
+        2, "SendMessage", message("four", taskId=TASK), ("s", 5, task(TaskState.COMPLETED)), began=9
+    )
     stage = Stage(script(SENT, more))
     stage.run(stage.ask("SendMessage", NEW))
     miss = stage.miss("SendMessage", message("four", taskId="another-task-of-now"))
@@ -64,8 +76,15 @@ def test_other_ids_do_not_match_ids_of_the_agent() -> None:
 
 
 def test_a_text_names_the_ids_of_the_client() -> None:
-    """A text that names an identifier matches one with the identifier of the client in its place, and no other."""
-    more = call(2, "SendMessage", message("see ctx-of-the-client"), ("s", 1, task(TaskState.COMPLETED)), began=9)
+    """A text that names an identifier matches one with the identifier of the client in its place,
+    and no other."""
+    more = call(
+        2,
+        "SendMessage",
+        message("see ctx-of-the-client"),
+        ("s", 1, task(TaskState.COMPLETED)),
+        began=9,
+    )
     stage = Stage(script(SENT, more))
     stage.run(stage.ask("SendMessage", NEW))
     assert [row.right for row in stage.miss("SendMessage", message("see ctx-of-others")).rows] == [
@@ -75,12 +94,23 @@ def test_a_text_names_the_ids_of_the_client() -> None:
 
 
 def test_two_conversations_do_not_mix() -> None:
-    """The same words in two tasks: what was said first decides which task is meant, not who comes first."""
+    """The same words in two tasks: what was said first decides which task is meant, not who comes
+    first."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     first = call(1, "SendMessage", message("hello"), ("s", 1, task()))
-    second = call(2, "SendMessage", message("hello", "m-2"), ("s", 1, task(identifier=other)), began=1)
-    yes = call(3, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10)
-    no = call(4, "SendMessage", message("yes", taskId=other), ("s", 1, task(TaskState.FAILED, other)), began=11)
+    second = call(
+        2, "SendMessage", message("hello", "m-2"), ("s", 1, task(identifier=other)), began=1
+    )
+    yes = call(
+        3, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10
+    )
+    no = call(
+        4,
+        "SendMessage",
+        message("yes", taskId=other),
+        ("s", 1, task(TaskState.FAILED, other)),
+        began=11,
+    )
     stage = Stage(script(first, second, yes, no))
     stage.run(stage.ask("SendMessage", message("hello")))
     stage.run(stage.ask("SendMessage", message("hello", "m-2")))
@@ -91,8 +121,16 @@ def test_two_conversations_do_not_mix() -> None:
 def test_the_client_selects_among_conversations_with_equal_starts() -> None:
     """Recorded with a yes first; this client answers no, with the task id it got."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
-    first = call(1, "SendMessage", message("deploy"), ("s", 1, task(TaskState.INPUT_REQUIRED)), ("s", 1, "end"))
-    yes = call(2, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10)
+    first = call(
+        1,
+        "SendMessage",
+        message("deploy"),
+        ("s", 1, task(TaskState.INPUT_REQUIRED)),
+        ("s", 1, "end"),
+    )
+    yes = call(
+        2, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10
+    )
     second = call(
         3,
         "SendMessage",
@@ -101,7 +139,13 @@ def test_the_client_selects_among_conversations_with_equal_starts() -> None:
         ("s", 1, "end"),
         began=20,
     )
-    no = call(4, "SendMessage", message("no", taskId=other), ("s", 1, task(TaskState.REJECTED, other)), began=30)
+    no = call(
+        4,
+        "SendMessage",
+        message("no", taskId=other),
+        ("s", 1, task(TaskState.REJECTED, other)),
+        began=30,
+    )
     look = call(5, "GetTask", {"id": other}, ("s", 1, task(TaskState.REJECTED, other)), began=40)
     stage = Stage(script(first, yes, second, no, look))
     assert one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"] == TASK
@@ -111,9 +155,9 @@ def test_the_client_selects_among_conversations_with_equal_starts() -> None:
     assert [each.place for each in stage.player.unused_calls()] == ["#1", "#2"]
     again_ = one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"]
     assert again_ != TASK
-    assert one(stage.run(stage.ask("SendMessage", message("yes", taskId=again_))))["task"]["status"] == {
-        "state": "TASK_STATE_COMPLETED"
-    }
+    assert one(stage.run(stage.ask("SendMessage", message("yes", taskId=again_))))["task"][
+        "status"
+    ] == {"state": "TASK_STATE_COMPLETED"}
     assert not stage.player.misses
 
 
@@ -128,7 +172,9 @@ LOOKED_AT: list[tuple[str, dict[str, Any], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "fits"), [row[1:] for row in LOOKED_AT], ids=[row[0] for row in LOOKED_AT])
+@pytest.mark.parametrize(
+    ("value", "fits"), [row[1:] for row in LOOKED_AT], ids=[row[0] for row in LOOKED_AT]
+)
 def test_compared_members_of_a_request(value: dict[str, Any], fits: bool) -> None:
     found = Player(script(SENT)).begin_call(again(SENT, value=value), 0)
     assert isinstance(found, Miss) is not fits
@@ -145,8 +191,14 @@ def test_binding_and_dialect_are_not_compared(dialect: Dialect) -> None:
 
 
 def test_strict_compares_metadata_and_headers() -> None:
-    plain = (b"x-team", b"red"), (b"authorization", b"Bearer redacted-0123456789ab"), (b"user-agent", b"then")
-    recorded = call(1, "SendMessage", {**SENT.request, "metadata": {"a": 1}}, ("s", 1, task()), headers=plain)
+    plain = (
+        (b"x-team", b"red"),
+        (b"authorization", b"Bearer redacted-0123456789ab"),
+        (b"user-agent", b"then"),
+    )
+    recorded = call(
+        1, "SendMessage", {**SENT.request, "metadata": {"a": 1}}, ("s", 1, task()), headers=plain
+    )
     strict = ReplayOptions(match=MatchPreset.STRICT)
     now = (
         (b"X-Team", b"red"),
@@ -154,12 +206,16 @@ def test_strict_compares_metadata_and_headers() -> None:
         (b"user-agent", b"now"),
         (b"traceparent", b"00-1"),
     )
-    assert not isinstance(Player(script(recorded), strict).begin_call(again(recorded, headers=now), 0), Miss)
+    assert not isinstance(
+        Player(script(recorded), strict).begin_call(again(recorded, headers=now), 0), Miss
+    )
     blue = ((b"x-team", b"blue"),)
     miss = Player(script(recorded), strict).begin_call(again(recorded, headers=blue), 0)
     assert isinstance(miss, Miss)
     assert ("headers", "x-team") in [row.right for row in miss.rows]
-    assert isinstance(Player(script(recorded), strict).begin_call(again(recorded, value=SENT.request), 0), Miss)
+    assert isinstance(
+        Player(script(recorded), strict).begin_call(again(recorded, value=SENT.request), 0), Miss
+    )
 
 
 def test_a_strict_difference_of_headers_names_the_header() -> None:
@@ -167,11 +223,15 @@ def test_a_strict_difference_of_headers_names_the_header() -> None:
     then = ((b"x-changed", b"red"), (b"x-removed", b"1"))
     now = ((b"x-changed", b"blue"), (b"x-added", b"2"))
     recorded = call(1, "GetTask", {"id": "t"}, ("s", 1, "end"), headers=then)
-    miss = Player(script(recorded), ReplayOptions(match=MatchPreset.STRICT)).begin_call(again(recorded, headers=now), 0)
+    miss = Player(script(recorded), ReplayOptions(match=MatchPreset.STRICT)).begin_call(
+        again(recorded, headers=now), 0
+    )
     assert isinstance(miss, Miss)
     paths = {("headers", name) for name in ("x-changed", "x-removed", "x-added")}
     assert [{row.left for row in miss.rows}, {row.right for row in miss.rows}] == [paths, paths]
-    assert '    $.headers.x-changed: recorded "red", requested "blue"' in miss.full_text().splitlines()
+    assert (
+        '    $.headers.x-changed: recorded "red", requested "blue"' in miss.full_text().splitlines()
+    )
     assert {row["path"] for row in miss.error_detail()["differences"]} == {
         f"$.headers.{name}" for name in ("x-changed", "x-removed", "x-added")
     }
@@ -184,7 +244,9 @@ def test_by_operation_compares_only_the_operation() -> None:
 
 
 def test_loose_takes_the_nearest_call_and_reports_it() -> None:
-    far = call(2, "SendMessage", message("cancel all my plans", taskId=TASK), ("s", 1, task()), began=9)
+    far = call(
+        2, "SendMessage", message("cancel all my plans", taskId=TASK), ("s", 1, task()), began=9
+    )
     stage = Stage(script(SENT, far), match=MatchPreset.LOOSE)
     assert stage.ask("SendMessage", message("book a tabel", contextId="c")).call is SENT
     assert not stage.player.misses
@@ -208,21 +270,35 @@ def test_a_redaction_label_matches_any_value() -> None:
     assert answer["message"]["parts"] == [{"text": "used hunter2"}]
 
 
-_TEXT = st.text(max_size=24) | st.sampled_from([TASK, f"see {TASK}", "redacted-0123456789ab", "0", "null"])
+_TEXT = st.text(max_size=24) | st.sampled_from(
+    [TASK, f"see {TASK}", "redacted-0123456789ab", "0", "null"]
+)
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=8,
 )
 _PARTS = st.lists(
-    st.fixed_dictionaries({}, optional={"text": _TEXT, "data": _JSON, "url": _TEXT, "metadata": _JSON}), max_size=3
+    st.fixed_dictionaries(
+        {}, optional={"text": _TEXT, "data": _JSON, "url": _TEXT, "metadata": _JSON}
+    ),
+    max_size=3,
 )
 _REQUESTS = st.fixed_dictionaries(
     {},
     optional={
         "message": st.fixed_dictionaries(
             {"parts": _PARTS},
-            optional={"messageId": _TEXT, "taskId": _TEXT, "contextId": _TEXT, "referenceTaskIds": st.lists(_TEXT)},
+            optional={
+                "messageId": _TEXT,
+                "taskId": _TEXT,
+                "contextId": _TEXT,
+                "referenceTaskIds": st.lists(_TEXT),
+            },
         ),
         "configuration": _JSON,
         "metadata": _JSON,
@@ -269,9 +345,14 @@ _SECRETIVE = st.fixed_dictionaries(
         "configuration": st.fixed_dictionaries(
             {
                 "taskPushNotificationConfig": st.fixed_dictionaries(
-                    {"url": st.just("https://example.com/hook"), "token": _SECRET | st.just("t0ken-0f-mine")},
+                    {
+                        "url": st.just("https://example.com/hook"),
+                        "token": _SECRET | st.just("t0ken-0f-mine"),
+                    },
                     optional={
-                        "authentication": st.fixed_dictionaries({"scheme": st.just("Bearer"), "credentials": _SECRET})
+                        "authentication": st.fixed_dictionaries(
+                            {"scheme": st.just("Bearer"), "credentials": _SECRET}
+                        )
                     },
                 )
             }
@@ -282,8 +363,14 @@ _SECRETIVE = st.fixed_dictionaries(
 
 
 @given(_SECRETIVE, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
-def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: MatchPreset) -> None:
-    data = redact_payload(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
+def test_a_request_matches_what_redaction_has_left_of_it(
+    request: dict[str, Any], preset: MatchPreset
+) -> None:
+    data = redact_payload(
+        Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False
+    )[0]
     recorded = call(1, "SendMessage", msgspec.json.decode(data), ("s", 1, "end"))
-    found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(again(recorded, value=request), 0)
+    found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(
+        again(recorded, value=request), 0
+    )
     assert not isinstance(found, Miss), found.full_text()

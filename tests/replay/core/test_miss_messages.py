@@ -14,7 +14,9 @@ from a2a_proxy.replay.core.script import UnservableCall
 from support_replay import TASK, Stage, call, message, script, status, task
 
 S = TaskState
-SENT = call(3, "SendMessage", message("Book a table by the water"), ("s", 5, task()), ("s", 5, "end"))
+SENT = call(
+    3, "SendMessage", message("Book a table by the water"), ("s", 5, task()), ("s", 5, "end")
+)
 POLL = call(4, "GetTask", {"id": TASK}, ("s", 1, task()), ("s", 1, "end"), began=20)
 
 
@@ -44,7 +46,10 @@ def test_an_unreadable_request() -> None:
 
 def test_an_unknown_method() -> None:
     miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
-    assert "tasks/frobnicate is not an A2A operation, and the recording has no such call either" in miss.full_text()
+    assert (
+        "tasks/frobnicate is not an A2A operation, and the recording has no such call either"
+        in miss.full_text()
+    )
 
 
 def test_an_unservable_call_names_its_reason() -> None:
@@ -55,7 +60,10 @@ def test_an_unservable_call_names_its_reason() -> None:
         unservable=(UnservableCall("#9", "its request was not recorded", "CancelTask"),),
     )
     miss = Stage(made).miss("CancelTask", {"id": "t-1"})
-    assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.full_text()
+    assert (
+        "the recording has it in #9, which is not replayed: its request was not recorded"
+        in miss.full_text()
+    )
 
 
 def test_different_arguments() -> None:
@@ -65,7 +73,8 @@ def test_different_arguments() -> None:
         'replay miss (arguments-differ): SendMessage "Book two tables by the water" of task t-1\n'
         "  nearest: #3, which differs in:\n"
         '    $.message.taskId: requested "t-1", not recorded\n'
-        '    $.message.parts[0].text: recorded "Book a table by the water", requested "Book two tables by the water"\n'
+        '    $.message.parts[0].text: recorded "Book a table by '
+        'the water", requested "Book two tables by the water"\n'
         "  hint: show it: a2a-inspect show talk.a2a.db 3\n"
         "  hint: the task is not the recorded call's: use the task id that this replay has sent\n"
         "  hint: leave out a part that differs in every run: --normalize 'REGEX'\n"
@@ -80,16 +89,27 @@ def test_a_client_that_uses_its_task_gets_no_hint_about_it(task_id: str) -> None
     other = call(6, "SendMessage", message("And a taxi", taskId="t-9"), ("s", 5, task()), began=40)
     stage = Stage(script(SENT, other))
     stage.run(stage.ask("SendMessage", SENT.request))
-    miss = stage.miss("SendMessage", message("And a taxi", **({"taskId": task_id} if task_id else {})))
+    miss = stage.miss(
+        "SendMessage", message("And a taxi", **({"taskId": task_id} if task_id else {}))
+    )
     assert "$.message.taskId" in miss.full_text()
     assert "the task is another one" not in miss.full_text()
 
 
 def test_the_nearest_of_several_calls_is_shown() -> None:
     other = call(5, "SendMessage", message("Cancel everything"), ("s", 5, task()), began=30)
-    far = call(6, "SendMessage", message("Book a table inside", taskId=TASK), ("s", 5, task()), began=40)
-    assert Stage(script(far, other, SENT)).miss("SendMessage", message("Cancel everything now")).nearest == "#5"
-    miss = Stage(script(SENT, far, other)).miss("SendMessage", message("Book a table inside", taskId="t-9"))
+    far = call(
+        6, "SendMessage", message("Book a table inside", taskId=TASK), ("s", 5, task()), began=40
+    )
+    assert (
+        Stage(script(far, other, SENT))
+        .miss("SendMessage", message("Cancel everything now"))
+        .nearest
+        == "#5"
+    )
+    miss = Stage(script(SENT, far, other)).miss(
+        "SendMessage", message("Book a table inside", taskId="t-9")
+    )
     assert miss.nearest == "#6"
 
 
@@ -131,7 +151,9 @@ def test_a_divergence_names_the_line() -> None:
     waiting.on_half_close(silent.now)
     silent.run(waiting)
     assert "half-closed" in silent.player.misses[0].full_text()
-    assert "--lenient" not in silent.player.misses[0].full_text(), "no option lets that stream go on"
+    assert "--lenient" not in silent.player.misses[0].full_text(), (
+        "no option lets that stream go on"
+    )
 
 
 def test_the_error_detail_has_the_same_facts() -> None:
@@ -141,14 +163,20 @@ def test_the_error_detail_has_the_same_facts() -> None:
     assert detail["kind"] == "arguments-differ"
     assert detail["nearest"] == "#3"
     assert detail["differences"] == [
-        {"path": "$.message.parts[0].text", "recorded": "Book a table by the water", "asked": "Book two"}
+        {
+            "path": "$.message.parts[0].text",
+            "recorded": "Book a table by the water",
+            "asked": "Book two",
+        }
     ]
     assert miss.first_line == 'replay miss (arguments-differ): SendMessage "Book two"'
 
 
 def test_credentials_and_control_codes_are_not_repeated() -> None:
     secret = "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
-    asked = message(f"use {secret} \x1b[2J now") | {"configuration": {"apiKey": "sk-live-0123456789abcdef"}}
+    asked = message(f"use {secret} \x1b[2J now") | {
+        "configuration": {"apiKey": "sk-live-0123456789abcdef"}
+    }
     miss = Stage(script(SENT)).miss("SendMessage", asked)
     for text in (miss.full_text(), json.dumps(miss.error_detail())):
         assert "eyJ" not in text

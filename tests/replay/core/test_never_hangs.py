@@ -37,7 +37,11 @@ class _Clients:
         stage, now = self._stage, self._stage.now
         if what.startswith("begin"):
             call = self._calls[number % len(self._calls)]
-            asked = again(call) if what == "begin" else again(call, value=message("something else", taskId="x"))
+            asked = (
+                again(call)
+                if what == "begin"
+                else again(call, value=message("something else", taskId="x"))
+            )
             found = stage.player.begin_call(asked, now)
             self._plays += [found] if isinstance(found, CallPlayback) else []
         elif what == "wait":
@@ -51,17 +55,26 @@ class _Clients:
         elif what == "leave":
             play.on_client_gone()
         else:
-            play.on_client_message(self._words(play) if what == "say" else message("no"), self._stage.now)
+            play.on_client_message(
+                self._words(play) if what == "say" else message("no"), self._stage.now
+            )
 
     def _words(self, play: CallPlayback) -> Any:
-        said = [line.value for line in play.call.lines if line.side is ScriptSide.CLIENT and line.value]
+        said = [
+            line.value for line in play.call.lines if line.side is ScriptSide.CLIENT and line.value
+        ]
         return said[0] if said else message("hm")
 
     def wait(self, ms: int) -> None:
-        """Each call is asked when it wakes, as servers do; a time that does not move on is a server that spins."""
+        """Each call is asked when it wakes, as servers do; a time that does not move on is a server
+        that spins."""
         until, asked = self._stage.now + ms * MS, 0
         while True:
-            awake = [(play.wake_time, number) for number, play in enumerate(self._plays) if play.wake_time is not None]
+            awake = [
+                (play.wake_time, number)
+                for number, play in enumerate(self._plays)
+                if play.wake_time is not None
+            ]
             soon, number = min(awake, default=(until + 1, 0))
             if soon > until:
                 break

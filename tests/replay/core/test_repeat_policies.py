@@ -7,7 +7,19 @@ import pytest
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.miss import MissKind
 from a2a_proxy.replay.core.options import RepeatPolicy
-from support_replay import CONTEXT, TASK, Stage, artifact, call, message, one, said, script, status, task
+from support_replay import (
+    CONTEXT,
+    TASK,
+    Stage,
+    artifact,
+    call,
+    message,
+    one,
+    said,
+    script,
+    status,
+    task,
+)
 
 S = TaskState
 POLLS = tuple(
@@ -22,7 +34,9 @@ def poll(stage: Stage) -> str:
 
 def test_the_last_poll_is_repeated() -> None:
     stage = Stage(script(*POLLS))
-    assert [poll(stage) for _ in range(5)] == ["task submitted", "task working"] + ["task completed"] * 3
+    assert [poll(stage) for _ in range(5)] == ["task submitted", "task working"] + [
+        "task completed"
+    ] * 3
     assert not stage.player.misses
 
 
@@ -65,7 +79,14 @@ STREAM = call(
 LOOK = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.COMPLETED)), ("s", 1, "end"), began=100)
 
 
-MIDDLE = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING, history=["asked"])), ("s", 1, "end"), began=25)
+MIDDLE = call(
+    2,
+    "GetTask",
+    {"id": TASK},
+    ("s", 1, task(S.WORKING, history=["asked"])),
+    ("s", 1, "end"),
+    began=25,
+)
 
 
 def test_a_stream_waits_briefly_for_a_recorded_poll() -> None:
@@ -87,7 +108,10 @@ def test_an_unreadable_recorded_poll_is_not_awaited() -> None:
 
 
 def test_missing_polls_are_awaited_once() -> None:
-    later = [call(n, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=35) for n in (3, 4)]
+    later = [
+        call(n, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=35)
+        for n in (3, 4)
+    ]
     stage = Stage(script(STREAM, MIDDLE, *later))
     stream = stage.ask("SendStreamingMessage", message("plan"))
     assert said(stage.run(stream, 999)) == ["task submitted", "working"]
@@ -108,10 +132,14 @@ def test_a_late_poll_is_not_older_than_the_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "history"), [({}, ["a", "b"]), ({"historyLength": 1}, ["b"]), ({"historyLength": 0}, None)]
+    ("wanted", "history"),
+    [({}, ["a", "b"]), ({"historyLength": 1}, ["b"]), ({"historyLength": 0}, None)],
 )
-def test_by_progress_answers_unrecorded_polls(wanted: dict[str, int], history: list[str] | None) -> None:
-    """A look at the task needs no recorded one, and shows no more of its history than was asked for."""
+def test_by_progress_answers_unrecorded_polls(
+    wanted: dict[str, int], history: list[str] | None
+) -> None:
+    """A look at the task needs no recorded one, and shows no more of its history than was asked
+    for."""
     said_first = task(S.SUBMITTED, history=["a", "b"])
     events = (("s", 10, said_first), ("s", 20, status(S.WORKING)), ("s", 21, "end"))
     told = call(1, "SendStreamingMessage", message("plan"), *events)
@@ -127,10 +155,17 @@ def test_by_progress_answers_unrecorded_polls(wanted: dict[str, int], history: l
 
 
 @pytest.mark.parametrize(("wanted", "numbers"), [({}, ["1", "2"]), ({"timelineLength": 1}, ["2"])])
-def test_by_progress_the_timeline_is_as_long_as_the_client_allows(wanted: dict[str, int], numbers: list[str]) -> None:
+def test_by_progress_the_timeline_is_as_long_as_the_client_allows(
+    wanted: dict[str, int], numbers: list[str]
+) -> None:
     first = task(S.SUBMITTED, timeline=[{"generation": "1"}, {"generation": "2"}])
     stream = call(
-        1, "SendStreamingMessage", message("plan"), ("s", 10, first), ("s", 20, status(S.WORKING)), ("s", 21, "end")
+        1,
+        "SendStreamingMessage",
+        message("plan"),
+        ("s", 10, first),
+        ("s", 20, status(S.WORKING)),
+        ("s", 21, "end"),
     )
     stage = Stage(script(stream), policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stage.run(stage.ask("SendStreamingMessage", message("plan")))
@@ -144,12 +179,18 @@ def test_by_progress_a_poll_shows_the_state_of_the_stream() -> None:
     stage.run(stream, 25)
     poll = stage.ask("GetTask", {"id": TASK})
     got = one(stage.run(poll, 1))
-    assert got == {"task": {"id": TASK, "contextId": CONTEXT, "status": {"state": "TASK_STATE_WORKING"}}}
+    assert got == {
+        "task": {"id": TASK, "contextId": CONTEXT, "status": {"state": "TASK_STATE_WORKING"}}
+    }
     stage.run(stream, 15)
     got = one(stage.run(stage.ask("GetTask", {"id": TASK}), 1))["task"]
-    assert got["artifacts"] == [{"artifactId": "a", "parts": [{"text": "first "}, {"text": "second"}]}]
+    assert got["artifacts"] == [
+        {"artifactId": "a", "parts": [{"text": "first "}, {"text": "second"}]}
+    ]
     stage.run(stream, 100)
-    assert one(stage.run(stage.ask("GetTask", {"id": TASK}), 1))["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK}), 1))["task"]["status"] == {
+        "state": "TASK_STATE_COMPLETED"
+    }
 
 
 def numbered(state: TaskState, number: int) -> dict[str, object]:

@@ -26,7 +26,8 @@ def name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=name)
 def test_a_recorded_request_matches_itself(path: Path) -> None:
-    """In recorded order each finds its own call, and all of them are found: record and match read alike."""
+    """In recorded order each finds its own call, and all of them are found: record and match read
+    alike."""
     script = sample(name(path))
     for preset in (MatchPreset.DEFAULT, MatchPreset.STRICT):
         player = Player(script, ReplayOptions(match=preset))
@@ -41,9 +42,12 @@ def test_a_recorded_request_matches_itself(path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["sdk-1.x", "sdk-0.3"])
-@pytest.mark.parametrize(("then", "now"), [("jsonrpc", "grpc"), ("grpc", "rest"), ("rest", "jsonrpc")])
+@pytest.mark.parametrize(
+    ("then", "now"), [("jsonrpc", "grpc"), ("grpc", "rest"), ("rest", "jsonrpc")]
+)
 def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, now: str) -> None:
-    """The same program on each binding: requests of one match the calls of another, with mapped ids."""
+    """The same program on each binding: requests of one match the calls of another, with mapped
+    ids."""
     asks = sample(f"{line}-{now}")
     stage = Stage(sample(f"{line}-{then}"))
     mine = ReplayIds()  # left: of the asking recording, right: of now

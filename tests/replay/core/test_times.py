@@ -31,7 +31,11 @@ def test_timestamps_are_shifted_in_their_format(before: str, after: str) -> None
 
 
 def test_timestamps_in_metadata_and_text_are_unchanged() -> None:
-    value = {"metadata": {"timestamp": "2026-11-21T23:30:00Z"}, "text": "2026-11-21T23:30:00Z", "timestamp": 5}
+    value = {
+        "metadata": {"timestamp": "2026-11-21T23:30:00Z"},
+        "text": "2026-11-21T23:30:00Z",
+        "timestamp": 5,
+    }
     assert shift_times(value, HOUR) == value
 
 

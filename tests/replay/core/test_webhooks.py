@@ -14,12 +14,18 @@ from support_replay import MS, START, TASK, Stage, call, message, said, script, 
 S = TaskState
 THEN = {"url": "http://127.0.0.1:9000/hook", "token": "redacted-0123456789ab"}
 NOW = {"url": "http://127.0.0.1:4711/mine", "token": "of-now"}
-PUSH = RecordedPush(place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK)
+PUSH = RecordedPush(
+    place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK
+)
 
 
 def sent(config: dict[str, Any] | None) -> dict[str, Any]:
     asked = message("plan")
-    return asked if config is None else asked | {"configuration": {"taskPushNotificationConfig": config}}
+    return (
+        asked
+        if config is None
+        else asked | {"configuration": {"taskPushNotificationConfig": config}}
+    )
 
 
 STREAM = call(
@@ -55,7 +61,11 @@ def test_a_webhook_keeps_the_recorded_pause() -> None:
 def test_a_webhook_after_the_end_of_the_call_is_scheduled() -> None:
     answer = call(1, "SendMessage", sent(THEN), ("s", 10, task(S.SUBMITTED)), ("s", 10, "end"))
     late = RecordedPush(
-        place="#5", at=START + 500 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK
+        place="#5",
+        at=START + 500 * MS,
+        value=status(S.COMPLETED),
+        url="127.0.0.1:9000/hook",
+        task=TASK,
     )
     stage = Stage(script(answer, pushes=(late,)), speed=1.0)
     stage.run(stage.ask("SendMessage", sent(NOW)), 10)
@@ -71,7 +81,13 @@ def test_without_a_registration_nothing_is_posted() -> None:
 
 
 def registration(number: int, config: dict[str, Any]) -> Any:
-    return call(number, "CreateTaskPushNotificationConfig", {"taskId": TASK, **config}, ("s", 1, "end"), began=11)
+    return call(
+        number,
+        "CreateTaskPushNotificationConfig",
+        {"taskId": TASK, **config},
+        ("s", 1, "end"),
+        began=11,
+    )
 
 
 @pytest.mark.parametrize("deleted", [False, True])
@@ -84,11 +100,23 @@ def test_a_deleted_registration_gets_no_webhook(deleted: bool) -> None:
         ("s", 900, status(S.COMPLETED)),
         ("s", 901, "end"),
     )
-    delete = call(3, "DeleteTaskPushNotificationConfig", {"taskId": TASK, "id": "c1"}, ("s", 1, "end"), began=12)
-    late = RecordedPush(
-        place="#5", at=START + 905 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK
+    delete = call(
+        3,
+        "DeleteTaskPushNotificationConfig",
+        {"taskId": TASK, "id": "c1"},
+        ("s", 1, "end"),
+        began=12,
     )
-    stage = Stage(script(stream, registration(2, THEN | {"id": "c1"}), delete, pushes=(late,)), gap=1)
+    late = RecordedPush(
+        place="#5",
+        at=START + 905 * MS,
+        value=status(S.COMPLETED),
+        url="127.0.0.1:9000/hook",
+        task=TASK,
+    )
+    stage = Stage(
+        script(stream, registration(2, THEN | {"id": "c1"}), delete, pushes=(late,)), gap=1
+    )
     play = stage.ask("SendStreamingMessage", message("plan"))
     stage.now += 1
     assert said(play.take_due(stage.now)) == ["task working"]
@@ -107,7 +135,11 @@ def test_each_webhook_goes_to_its_own_current_url() -> None:
     )
     pushes = tuple(
         RecordedPush(
-            place=f"#{n}", at=START + 950 * MS, value=status(S.COMPLETED), url=f"127.0.0.1:9000/{way}", task=TASK
+            place=f"#{n}",
+            at=START + 950 * MS,
+            value=status(S.COMPLETED),
+            url=f"127.0.0.1:9000/{way}",
+            task=TASK,
         )
         for n, way in ((6, "one"), (7, "two"))
     )
@@ -115,7 +147,12 @@ def test_each_webhook_goes_to_its_own_current_url() -> None:
     stage = Stage(script(stream, registration(2, one), registration(3, two), pushes=pushes))
     stage.run(stage.ask("SendStreamingMessage", message("plan")))
     for number, way in ((1, "one"), (2, "two")):
-        config = {"taskId": TASK, "id": f"c{number}", "url": f"http://127.0.0.1:1/now/{way}", "token": "t"}
+        config = {
+            "taskId": TASK,
+            "id": f"c{number}",
+            "url": f"http://127.0.0.1:1/now/{way}",
+            "token": "t",
+        }
         stage.run(stage.ask("CreateTaskPushNotificationConfig", config))
     assert [send.url for send in stage.player.take_pushes(stage.now)] == [
         "http://127.0.0.1:1/now/one",

@@ -1,4 +1,5 @@
-"""Event streams keep their framing: ids, retry times, names and comments as the recorded agent sent them."""
+"""Event streams keep their framing: ids, retry times, names and comments as the recorded agent sent
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ KEPT = ": keep-alive\n\n"
 
 
 def framed(folder: Path) -> ReplayScript:
-    """The demo's first stream, whose agent numbers its events and keeps the connection alive in the place of one."""
+    """The demo's first stream, whose agent numbers its events and keeps the connection alive in the
+    place of one."""
     lines = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl").read_text().splitlines()
     for index, line in enumerate(lines):
         if '"exchange":2,"seq":4,' in line:
@@ -56,7 +58,9 @@ async def body(mock: MockServer, method: str, params: Any, **headers: str) -> by
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     async with (
         aiohttp.ClientSession() as http,
-        http.post(f"{mock.url}/rpc", json=request, headers={"A2A-Version": "1.0", **headers}) as answer,
+        http.post(
+            f"{mock.url}/rpc", json=request, headers={"A2A-Version": "1.0", **headers}
+        ) as answer,
     ):
         return await answer.read()
 
@@ -64,7 +68,9 @@ async def body(mock: MockServer, method: str, params: Any, **headers: str) -> by
 async def test_event_streams_keep_their_framing(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
-    said = [line for line in recorded.agent_lines if line.what in (LineKind.MESSAGE, LineKind.COMMENT)]
+    said = [
+        line for line in recorded.agent_lines if line.what in (LineKind.MESSAGE, LineKind.COMMENT)
+    ]
     assert len(blocks) == len(said) + 1
     assert blocks[3] + "\n\n" == KEPT
     heads = [block.partition("data: ")[0] for block in blocks if "data: " in block]
@@ -75,24 +81,33 @@ async def test_event_streams_keep_their_framing(mock: MockServer) -> None:
 async def test_a_client_resumes_after_its_last_event_id(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     first = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
-    last = next(line for line in first[1].splitlines() if line.startswith("id: ")).removeprefix("id: ")
+    last = next(line for line in first[1].splitlines() if line.startswith("id: ")).removeprefix(
+        "id: "
+    )
     rest = await body(mock, "SubscribeToTask", {"id": recorded.task}, **{"Last-Event-ID": last})
     assert [block for block in first[2:] if "data: " in block] == rest.decode().split("\n\n")[:-1]
 
 
 async def test_comments_are_sent_only_over_the_recorded_binding(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
-    data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+    data = from_dict(
+        "1.0", "SendMessageRequest", recorded.request, lenient=True
+    ).SerializeToString()
     async with grpc.aio.insecure_channel(mock.address) as channel:
         stream = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
         assert len([each async for each in stream(data)]) == 5
 
 
 async def test_line_separators_are_escaped_as_recorded() -> None:
-    """The agent wrote U+2028 as an escape; unescaped, clients that take it for a line end cannot read the event."""
-    said = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}}
+    """The agent wrote U+2028 as an escape; unescaped, clients that take it for a line end cannot
+    read the event."""
+    said = {
+        "message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}
+    }
     request = message("go")
-    recorded = call(1, "SendStreamingMessage", request, ("s", 1, said), ("s", 2, "end"), binding=Binding.JSONRPC)
+    recorded = call(
+        1, "SendStreamingMessage", request, ("s", 1, said), ("s", 2, "end"), binding=Binding.JSONRPC
+    )
     wire = {"jsonrpc": "2.0", "id": 7, "result": said}
     raw = json.dumps(wire, ensure_ascii=False).replace("\u2028", "\\u2028").encode()
     lines = (replace(recorded.lines[0], raw=raw, schema="json"), *recorded.lines[1:])
@@ -106,7 +121,9 @@ async def test_line_separators_are_escaped_as_recorded() -> None:
 
 
 async def test_line_separators_are_escaped_if_the_agent_sent_no_json() -> None:
-    said = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}}
+    said = {
+        "message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}
+    }
     recorded = call(1, "SendStreamingMessage", message("go"), ("s", 1, said), ("s", 2, "end"))
     made = MockServer(script(recorded), ReplayOptions())
     await made.start()

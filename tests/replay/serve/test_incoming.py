@@ -1,4 +1,5 @@
-"""Requests as the player takes them: the agent by the base path at which its calls were recorded."""
+"""Requests as the player takes them: the agent by the base path at which its calls were
+recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ SEND = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "h
 
 
 def sent(number: int, agent: str, target: str, binding: Binding = Binding.JSONRPC) -> Any:
-    return call(number, "SendMessage", SEND, ("s", 1, "end"), agent=agent, target=target, binding=binding)
+    return call(
+        number, "SendMessage", SEND, ("s", 1, "end"), agent=agent, target=target, binding=binding
+    )
 
 
 CALLS = (
@@ -40,9 +43,15 @@ CALLS = (
         ("/other", "", [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_the_base_path_of_a_request_selects_the_agent(target: str, agent: str, found: list[int]) -> None:
-    """Only if one agent was recorded there; equal requests to the base paths of others are no candidates."""
-    reader, matcher = RequestReader(script(*CALLS)), RequestMatcher(CALLS, ReplayOptions().match_rules())
+def test_the_base_path_of_a_request_selects_the_agent(
+    target: str, agent: str, found: list[int]
+) -> None:
+    """Only if one agent was recorded there; equal requests to the base paths of others are no
+    candidates."""
+    reader, matcher = (
+        RequestReader(script(*CALLS)),
+        RequestMatcher(CALLS, ReplayOptions().match_rules()),
+    )
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": SEND}).encode()
     rest = match_rest("POST", target)
     if rest is not None:
@@ -59,7 +68,12 @@ def test_an_operation_that_the_agent_never_had_is_looked_for_at_the_others() -> 
         RequestReader(script(*CALLS)),
         (*CALLS, call(7, "GetTask", {"id": "t"}, agent="h/a", binding=Binding.REST)),
     )
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}).encode()
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
+    ).encode()
     request = reader.read_rpc(body, ((b"A2A-Version", b"1.0"),), target="/b").request
 
-    assert (request.agent, RequestMatcher(calls, ReplayOptions().match_rules()).calls_of(request)) == ("h/b", [6])
+    assert (
+        request.agent,
+        RequestMatcher(calls, ReplayOptions().match_rules()).calls_of(request),
+    ) == ("h/b", [6])

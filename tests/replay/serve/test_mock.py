@@ -1,4 +1,5 @@
-"""A script on one port: every binding answers, and unrecorded calls are refused with an explanation."""
+"""A script on one port: every binding answers, and unrecorded calls are refused with an
+explanation."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ from a2a_proxy.replay.core.faults import inject_faults, parse_fault
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from a2a_proxy.replay.serve.performance import MaskedCall, MissedCall, PlayedCall, ReplayReport, UnservedCall
+from a2a_proxy.replay.serve.performance import (
+    MaskedCall,
+    MissedCall,
+    PlayedCall,
+    ReplayReport,
+    UnservedCall,
+)
 from support_replay import call, message, script, task
 
 SAMPLES = Path(__file__).parents[3] / "recordings"
@@ -46,7 +53,11 @@ class Client:
         call = {"jsonrpc": "2.0", "id": "id-1", "method": method, "params": params, **more}
         async with self.http.post(f"{self.mock.url}/rpc", json=call, headers=VERSION) as answer:
             if answer.content_type == "text/event-stream":
-                return [json.loads(line[6:]) async for line in answer.content if line.startswith(b"data: ")]
+                return [
+                    json.loads(line[6:])
+                    async for line in answer.content
+                    if line.startswith(b"data: ")
+                ]
             return await answer.json()
 
     async def close(self) -> None:
@@ -73,16 +84,21 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def test_one_port_serves_all_bindings(client: Client) -> None:
-    """The same recorded call, asked over JSON-RPC, then REST, then gRPC: the same task, each in its form."""
+    """The same recorded call, asked over JSON-RPC, then REST, then gRPC: the same task, each in its
+    form."""
     asked = client.recorded("SendMessage")
     by_rpc = await client.rpc("SendMessage", asked)
     assert by_rpc["id"] == "id-1"
     task = by_rpc["result"]["task"]
-    async with client.http.get(f"{client.mock.url}/tasks/{task['id']}?historyLength=10", headers=VERSION) as answer:
+    async with client.http.get(
+        f"{client.mock.url}/tasks/{task['id']}?historyLength=10", headers=VERSION
+    ) as answer:
         by_rest = await answer.json()
         assert (answer.status, answer.content_type) == (200, "application/a2a+json")
     call = client.channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
-    request = from_dict("1.0", "GetTaskRequest", {"id": task["id"], "historyLength": 10}).SerializeToString()
+    request = from_dict(
+        "1.0", "GetTaskRequest", {"id": task["id"], "historyLength": 10}
+    ).SerializeToString()
     by_grpc = to_dict(message_class("1.0", "Task").FromString(await call(request)))
     assert by_rest["id"] == by_grpc["id"] == task["id"]
     assert by_rest["status"]["state"] == by_grpc["status"]["state"] == "TASK_STATE_COMPLETED"
@@ -95,13 +111,21 @@ async def test_one_port_serves_all_bindings(client: Client) -> None:
 
 async def test_streams_are_served_over_every_binding(client: Client) -> None:
     """Over SSE and over gRPC: as many events as were recorded."""
-    recorded = next(call for call in client.mock.script.calls if call.operation == "SendStreamingMessage")
+    recorded = next(
+        call for call in client.mock.script.calls if call.operation == "SendStreamingMessage"
+    )
     events = await client.rpc("SendStreamingMessage", recorded.request)
     assert len(events) == len([line for line in recorded.agent_lines if line.value is not None])
     assert {event["id"] for event in events} == {"id-1"}
-    other = next(c for c in client.mock.script.calls if c.operation == "SendStreamingMessage" and c is not recorded)
+    other = next(
+        c
+        for c in client.mock.script.calls
+        if c.operation == "SendStreamingMessage" and c is not recorded
+    )
     call = client.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
-    request = from_dict("1.0", "SendMessageRequest", other.request, lenient=True).SerializeToString()
+    request = from_dict(
+        "1.0", "SendMessageRequest", other.request, lenient=True
+    ).SerializeToString()
     seen = [each async for each in call(request)]
     assert len(seen) == len([line for line in other.agent_lines if line.value is not None])
 
@@ -154,7 +178,11 @@ async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as unheard:
         await client.channel.unary_unary("/lf.a2a.v1.A2AService/NoSuchMethod")(b"")
     assert unheard.value.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert len([each for each in client.told if isinstance(each, MissedCall)]) == len(client.mock.player.misses) == 6
+    assert (
+        len([each for each in client.told if isinstance(each, MissedCall)])
+        == len(client.mock.player.misses)
+        == 6
+    )
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":1}', b"\xff\xfe", b""])
@@ -169,7 +197,11 @@ async def test_invalid_bodies_on_a_json_rpc_path_are_answered_with_an_error(clie
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
             assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
-    told = [(each.operation, each.reason.partition(":")[0]) for each in client.told if isinstance(each, UnservedCall)]
+    told = [
+        (each.operation, each.reason.partition(":")[0])
+        for each in client.told
+        if isinstance(each, UnservedCall)
+    ]
     assert told == [("POST /a2a/jsonrpc", "Parse error"), ("POST /a2a/jsonrpc", "Invalid request")]
     async with client.http.post(f"{client.mock.url}/no/such/path", data=b"{") as answer:
         assert answer.status == 501
@@ -195,7 +227,8 @@ async def half_closing(mock: MockServer, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("operation", ["GetExtendedAgentCard", "SendStreamingMessage"])
 async def test_a_half_closed_client_is_answered(client: Client, operation: str) -> None:
-    """As programs do that send what they have and then read to the end; the mock then closes as well."""
+    """As programs do that send what they have and then read to the end; the mock then closes as
+    well."""
     answer = await half_closing(client.mock, posted(operation, client.recorded(operation)))
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"\r\n0\r\n\r\n" if operation == "SendStreamingMessage" else b"}")
@@ -241,14 +274,19 @@ async def test_a_recorded_disconnect_is_no_miss() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"])
-async def test_a_half_close_without_a_request_closes_the_connection(client: Client, sent: bytes) -> None:
+async def test_a_half_close_without_a_request_closes_the_connection(
+    client: Client, sent: bytes
+) -> None:
     """It asked nothing, or not to the end: nothing stays open."""
     assert await half_closing(client.mock, sent) == b""
 
 
 async def test_a_port_in_use(client: Client) -> None:
     """Is said, and nothing stays open."""
-    second = MockServer(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
+    second = MockServer(
+        client.mock.script,
+        listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),),
+    )
     with pytest.raises(RouteError, match="is in use"):
         await second.start()
 
@@ -256,16 +294,23 @@ async def test_a_port_in_use(client: Client) -> None:
 async def test_invalid_http_is_answered_with_an_error(client: Client) -> None:
     """With 400; aiohttp 3.12 takes garbage for an unknown method. No call is disturbed."""
     host, _, port = client.mock.address.rpartition(":")
-    for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
+    for sent in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00\xff garbage\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+    ):
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(sent)
-        assert (await reader.readline()).endswith((b" 400 Bad Request\r\n", b" 501 Not Implemented\r\n"))
+        assert (await reader.readline()).endswith(
+            (b" 400 Bad Request\r\n", b" 501 Not Implemented\r\n")
+        )
         writer.close()
     assert "result" in await client.rpc("GetExtendedAgentCard", {})
 
 
 async def test_a_cut_stream_is_replayed_as_cut() -> None:
-    """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is refused."""
+    """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is
+    refused."""
     with open_recording_or_cassette(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         script = load_script(recording)
     recorded = next(call for call in script.calls if call.operation == "SendStreamingMessage")
@@ -274,7 +319,12 @@ async def test_a_cut_stream_is_replayed_as_cut() -> None:
     await mock.start()
     client = Client(mock, [])
     try:
-        call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": recorded.request}
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendStreamingMessage",
+            "params": recorded.request,
+        }
         seen = bytearray()
         async with client.http.post(mock.url, json=call, headers=VERSION) as answer:
             with pytest.raises(aiohttp.ClientPayloadError):
@@ -287,7 +337,9 @@ async def test_a_cut_stream_is_replayed_as_cut() -> None:
     second = Client(other, [])
     try:
         stream = second.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
-        data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+        data = from_dict(
+            "1.0", "SendMessageRequest", recorded.request, lenient=True
+        ).SerializeToString()
         with pytest.raises(grpc.aio.AioRpcError, match="cannot break off without a status"):
             async for _ in stream(data):
                 pass

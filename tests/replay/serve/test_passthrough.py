@@ -54,18 +54,34 @@ async def test_calls_are_passed_through_over_http(two: Two) -> None:
         url = two.front.url
         async with http.get(f"{url}/.well-known/agent-card.json") as answer:
             card = await answer.json()
-        assert all(two.front.address in each["url"] for each in card["supportedInterfaces"])  # by the client's `Host`
-        call = {"jsonrpc": "2.0", "id": "7", "method": "SendMessage", "params": two.calls("SendMessage")[0]}
+        assert all(
+            two.front.address in each["url"] for each in card["supportedInterfaces"]
+        )  # by the client's `Host`
+        call = {
+            "jsonrpc": "2.0",
+            "id": "7",
+            "method": "SendMessage",
+            "params": two.calls("SendMessage")[0],
+        }
         async with http.post(f"{url}/rpc", json=call) as answer:
             said = await answer.json()
         assert (answer.status, said["id"], "task" in said["result"]) == (200, "7", True)
-        call = {**call, "method": "SendStreamingMessage", "params": two.calls("SendStreamingMessage")[0]}
+        call = {
+            **call,
+            "method": "SendStreamingMessage",
+            "params": two.calls("SendStreamingMessage")[0],
+        }
         async with http.post(f"{url}/rpc", json=call) as answer:
             assert answer.content_type == "text/event-stream"
-            events = [json.loads(line[6:]) async for line in answer.content if line.startswith(b"data: ")]
+            events = [
+                json.loads(line[6:]) async for line in answer.content if line.startswith(b"data: ")
+            ]
         assert len(events) > 2
         async with http.get(f"{url}/tasks?pageSize=99") as answer:
-            assert (answer.status, (await answer.json())["error"]["details"][0]["@type"]) == (400, "a2a-replay-miss")
+            assert (answer.status, (await answer.json())["error"]["details"][0]["@type"]) == (
+                400,
+                "a2a-replay-miss",
+            )
     assert two.behind.call_count == 4
 
 
@@ -74,8 +90,12 @@ async def test_calls_are_passed_through_over_grpc(two: Two) -> None:
         request = from_dict("1.0", "SendMessageRequest", two.calls("SendMessage")[0], lenient=True)
         raw = await channel.unary_unary(f"{_SERVICE}/SendMessage")(request.SerializeToString())
         assert "task" in to_dict(message_class("1.0", "SendMessageResponse").FromString(raw))
-        request = from_dict("1.0", "SendMessageRequest", two.calls("SendStreamingMessage")[0], lenient=True)
-        stream = channel.unary_stream(f"{_SERVICE}/SendStreamingMessage")(request.SerializeToString())
+        request = from_dict(
+            "1.0", "SendMessageRequest", two.calls("SendStreamingMessage")[0], lenient=True
+        )
+        stream = channel.unary_stream(f"{_SERVICE}/SendStreamingMessage")(
+            request.SerializeToString()
+        )
         assert len([each async for each in stream]) > 2
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await channel.unary_unary(f"{_SERVICE}/NoSuchMethod")(b"")

@@ -7,7 +7,13 @@ from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
-from a2a_proxy.replay.serve.performance import AllowedCall, ClientCall, MissedCall, ReplayPlayer, ReplayReport
+from a2a_proxy.replay.serve.performance import (
+    AllowedCall,
+    ClientCall,
+    MissedCall,
+    ReplayPlayer,
+    ReplayReport,
+)
 from support_replay import START, call, message, script, status, task
 
 LIVE = call(
@@ -25,13 +31,17 @@ UNARY = call(2, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
 def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[ReplayReport]]:
     """A stage, and what it tells."""
     told: list[ReplayReport] = []
-    return ReplayPlayer(Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append), told
+    return ReplayPlayer(
+        Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append
+    ), told
 
 
 async def test_an_early_half_close_is_reported_at_once() -> None:
     """The agent says all that it has; the miss is not kept for the summary alone."""
     stage, told = staged(LIVE)
-    performance = stage.begin_call(PlayerRequest(operation="SendLiveMessage", value=message("deploy")))
+    performance = stage.begin_call(
+        PlayerRequest(operation="SendLiveMessage", value=message("deploy"))
+    )
     assert isinstance(performance, ClientCall)
     performance.on_half_close()
     (missed,) = told
@@ -43,7 +53,9 @@ async def test_an_early_half_close_is_reported_at_once() -> None:
 
 async def test_loosely_matched_calls_are_reported_with_differences() -> None:
     stage, told = staged(UNARY, match=MatchPreset.LOOSE)
-    assert isinstance(stage.begin_call(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall)
+    assert isinstance(
+        stage.begin_call(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall
+    )
     (allowed,) = told
     assert isinstance(allowed, AllowedCall)
     assert allowed.miss.allowed_text().splitlines() == [

@@ -35,7 +35,9 @@ async def talk(raw: bytes) -> tuple[list[Any], PipeMock]:
     mock = PipeMock(script, read_from=to_agent[0], write_to=to_client[1])
     os.write(to_agent[1], raw)
     os.close(to_agent[1])
-    reading = asyncio.create_task(asyncio.to_thread(_read_all, to_client[0]))  # it ends when the last writer closes
+    reading = asyncio.create_task(
+        asyncio.to_thread(_read_all, to_client[0])
+    )  # it ends when the last writer closes
     try:
         async with asyncio.timeout(SECONDS):
             await mock.run()
@@ -61,7 +63,10 @@ async def test_an_invalid_json_line_is_answered_with_an_error() -> None:
     """Empty lines are nothing; what follows is served."""
     good = json.dumps(call(1, "GetExtendedAgentCard", {})).encode()
     answers, _ = await talk(b"{bad\n\n" + good + b"\n")
-    assert sorted(str(answer.get("error", {}).get("code")) for answer in answers) == ["-32700", "None"]
+    assert sorted(str(answer.get("error", {}).get("code")) for answer in answers) == [
+        "-32700",
+        "None",
+    ]
 
 
 def call(number: int, method: str, params: Any) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from aiohttp import web
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    RecordedPush,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.performance import ReplayReport, WebhookPosted
 from a2a_proxy.replay.serve.webhooks import MAX_TRIES, WebhookSender
@@ -68,7 +75,11 @@ def status(state: TaskState) -> dict[str, Any]:
 
 def asked(url: str, token: str) -> dict[str, Any]:
     """A send that wants to be told at a webhook."""
-    config = {"url": url, "token": token, "authentication": {"scheme": "Bearer", "credentials": f"{token}-secret"}}
+    config = {
+        "url": url,
+        "token": token,
+        "authentication": {"scheme": "Bearer", "credentials": f"{token}-secret"},
+    }
     message = {"messageId": "m-00000001", "role": "ROLE_USER", "parts": [{"text": "go"}]}
     return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
 
@@ -122,21 +133,27 @@ async def test_webhooks_are_posted_to_the_current_url(receiver: Receiver) -> Non
         async with http.post(mock.url, json=call, headers={"A2A-Version": "1.0"}) as answer:
             await answer.read()
         await receiver.came.wait()
-        while not any(isinstance(each, WebhookPosted) for each in told):  # it has been answered by then
+        while not any(
+            isinstance(each, WebhookPosted) for each in told
+        ):  # it has been answered by then
             await asyncio.sleep(0.01)
     await mock.stop()
     ((headers, body),) = receiver.got
     assert body["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
     assert headers["X-A2A-Notification-Token"] == "token-now"
     assert headers["Authorization"] == "Bearer token-now-secret"
-    assert [(each.status, each.tries) for each in told if isinstance(each, WebhookPosted)] == [(200, 1)]
+    assert [(each.status, each.tries) for each in told if isinstance(each, WebhookPosted)] == [
+        (200, 1)
+    ]
 
 
 async def posted(url: str) -> WebhookPosted:
     """What becomes of one notification."""
     told: list[ReplayReport] = []
     hooks = WebhookSender(told.append)
-    hooks.queue_post(PlayerSend(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={}))
+    hooks.queue_post(
+        PlayerSend(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={})
+    )
     await hooks.wait_until_posted(SECONDS)
     await hooks.stop()
     (one,) = told
@@ -155,7 +172,8 @@ async def test_webhooks_are_retried_within_bounds(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "file:///etc/passwd", "http://[", "http://127.0.0.1:9/none", "redacted-0123456789ab"]
+    "url",
+    ["", "file:///etc/passwd", "http://[", "http://127.0.0.1:9/none", "redacted-0123456789ab"],
 )
 async def test_invalid_webhook_urls_are_reported(url: str) -> None:
     """They are reported and stop nothing."""
@@ -163,7 +181,9 @@ async def test_invalid_webhook_urls_are_reported(url: str) -> None:
     assert (one.status, bool(one.reason)) == (0, True)
 
 
-async def test_a_certificate_with_a_common_name_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_certificate_with_a_common_name_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The receiver gets nothing, although its CA is trusted."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))

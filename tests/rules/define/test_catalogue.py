@@ -24,7 +24,9 @@ def test_rules_are_documented(rule: Rule) -> None:
     assert rule.description.endswith(".")
     assert rule.rationale.endswith("."), "a docstring has two paragraphs: what, and why"
     assert all((rule.section, rule.bindings, rule.dialects.value, rule.hook_points))
-    assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}."), "a family has a folder"
+    assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}."), (
+        "a family has a folder"
+    )
 
 
 @RULES
@@ -44,7 +46,8 @@ def test_clean_examples_are_clean(rule: Rule) -> None:
 
 @RULES
 def test_examples_are_readable(rule: Rule) -> None:
-    """What makes the difference is shown, and nothing in it is a control character or an object of our own."""
+    """What makes the difference is shown, and nothing in it is a control character or an object of
+    our own."""
     flagged, clean = rule.flagged.format_lines(), rule.clean.format_lines()
     assert flagged != clean
     for line in flagged + clean:
@@ -54,7 +57,8 @@ def test_examples_are_readable(rule: Rule) -> None:
 
 @RULES
 def test_findings_name_who_must_act(rule: Rule) -> None:
-    """Derived from the rule or the sender of the frame; a rule that judges no frame declares it or names the sender."""
+    """Derived from the rule or the sender of the frame; a rule that judges no frame declares it or
+    names the sender."""
     found = [each for each in findings(rule.flagged) if each.rule == rule.id]
     assert {each.evidence["actor"] for each in found} <= {each.value for each in Actor}
 
@@ -74,4 +78,6 @@ def test_findings_name_who_must_act(rule: Rule) -> None:
 )
 def test_who_must_act(ident: str, actor: str) -> None:
     rule = all_rules()[f"A2A-{ident}"]
-    assert {each.evidence["actor"] for each in findings(rule.flagged) if each.rule == rule.id} == {actor}
+    assert {each.evidence["actor"] for each in findings(rule.flagged) if each.rule == rule.id} == {
+        actor
+    }

@@ -13,7 +13,12 @@ from support_rules import findings
 
 _OLD_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}
 _OLD_SEND = {
-    "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    "message": {
+        "kind": "message",
+        "messageId": "m1",
+        "role": "user",
+        "parts": [{"kind": "text", "text": "hello"}],
+    }
 }
 
 
@@ -38,12 +43,26 @@ def test_sections_of_a_dialect(rule: str, dialect: Dialect, section: str) -> Non
 @pytest.mark.parametrize(
     ("script", "rule", "section"),
     [
-        (rpc_stream("message/stream", _OLD_SEND, _OLD_TASK, version=""), "A2A-STREAM-007", "0.3 7.2"),
-        (rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING")), "A2A-STREAM-007", "1.0 3.1.2"),
-        (rpc("tasks/get", {"id": "t1"}, _OLD_TASK | {"odd": 1}, version=""), "A2A-SCH-010", "0.3 6"),
+        (
+            rpc_stream("message/stream", _OLD_SEND, _OLD_TASK, version=""),
+            "A2A-STREAM-007",
+            "0.3 7.2",
+        ),
+        (
+            rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING")),
+            "A2A-STREAM-007",
+            "1.0 3.1.2",
+        ),
+        (
+            rpc("tasks/get", {"id": "t1"}, _OLD_TASK | {"odd": 1}, version=""),
+            "A2A-SCH-010",
+            "0.3 6",
+        ),
         (rpc("GetTask", {"id": "t1"}, task(odd=1)), "A2A-SCH-010", "1.0 5.7"),
     ],
 )
-def test_a_finding_cites_the_version_of_its_traffic(script: Script, rule: str, section: str) -> None:
+def test_a_finding_cites_the_version_of_its_traffic(
+    script: Script, rule: str, section: str
+) -> None:
     (found,) = [each for each in findings(script) if each.rule == rule]
     assert found.evidence["section"] == section

@@ -16,7 +16,8 @@ from support_pipe import Stdio, framed
 _SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 _FIELDS = (b"a2a-", b"x-a2a-", b"traceparent")
 _BY_CARRIER = frozenset({"A2A-STDIO-016", "A2A-STDIO-019", "A2A-STDIO-007"})
-"""The examples fetch no card; what the other two say, a rule about JSON-RPC or versions says too."""
+"""The examples fetch no card; what the other two say, a rule about JSON-RPC or versions says
+too."""
 _OTHERWISE = {
     "A2A-GEN-007": "the snapshot in which it stands comes after the end",
     "A2A-LAT-010": "a client that closes the pipe has no stream that broke off",
@@ -48,11 +49,20 @@ def _carried(chunks: list[Chunk], seen: Seen) -> list[Chunk] | None:
         return None
     session = Stdio()
     for frame in (each for each in seen.out if isinstance(each, Frame)):
-        if not frame.exchange or not frame.payload or frame.kind not in _SAID or frame.note == "batch":
+        if (
+            not frame.exchange
+            or not frame.payload
+            or frame.kind not in _SAID
+            or frame.note == "batch"
+        ):
             continue
         exchange, up = seen.exchanges[frame.exchange], frame.direction is Direction.TO_AGENT
         fields = exchange.request_headers if up else exchange.response_headers
-        named = {name.decode(): value.decode("latin-1") for name, value in fields if name.lower().startswith(_FIELDS)}
+        named = {
+            name.decode(): value.decode("latin-1")
+            for name, value in fields
+            if name.lower().startswith(_FIELDS)
+        }
         data = framed(frame.payload, **named)
         session.at(frame.at)
         (session.write if up else session.read)(data)
@@ -63,12 +73,18 @@ def _carried(chunks: list[Chunk], seen: Seen) -> list[Chunk] | None:
 def _found(seen: Seen) -> set[str]:
     """Rules that are about stdio too."""
     said = {each.rule for each in seen.out if isinstance(each, Finding)}
-    return {each for each in said if each in all_rules() and Binding.STDIO in all_rules()[each].bindings} - _BY_CARRIER
+    return {
+        each for each in said if each in all_rules() and Binding.STDIO in all_rules()[each].bindings
+    } - _BY_CARRIER
 
 
 @pytest.mark.parametrize(
     "rule",
-    [each for each in all_rules().values() if Binding.STDIO in each.bindings and each.family != "STDIO"],
+    [
+        each
+        for each in all_rules().values()
+        if Binding.STDIO in each.bindings and each.family != "STDIO"
+    ],
     ids=lambda rule: rule.id,
 )
 def test_json_rpc_examples_are_judged_alike_over_stdio(rule: Rule) -> None:

@@ -8,7 +8,8 @@ from a2a_proxy.rules.state.card_declarations import Scheme
 
 @pytest.mark.parametrize("place", ["header", "query", "cookie"])
 def test_an_api_key_belongs_to_a_scheme_of_its_place(place: str) -> None:
-    """Also to a scheme that names no place. The name of a cookie is not compared: a credential is all cookies."""
+    """Also to a scheme that names no place. The name of a cookie is not compared: a credential is
+    all cookies."""
     key = Credential(place, "X-Key", "v")
     assert key.fits_scheme(Scheme("apiKey", "x-key", place))
     assert key.fits_scheme(Scheme("apiKey", "x-key"))

@@ -30,7 +30,9 @@ def sees(script: Script) -> list[RuleContext]:
     found = []
     for frame in out:
         if type(frame) is Frame and frame.kind is FrameKind.EVENT:
-            track = ExchangeRecord(1, 1, "agent", exchange.binding, exchange.operation, exchange.started)
+            track = ExchangeRecord(
+                1, 1, "agent", exchange.binding, exchange.operation, exchange.started
+            )
             see = RuleContext(SessionState(), track, exchange, frame.at, lambda *_: None)
             see.set_frame(frame)
             found.append(see)
@@ -84,7 +86,9 @@ def test_digests_are_equal_over_all_bindings(event: Json) -> None:
 
 def test_digests_ignore_json_spelling() -> None:
     one = parts_of([{"raw": "//8="}, {"data": {"a": 1}}])
-    two = parts_of([{"raw": "__8", "metadata": {"x": 1}}, {"data": {"a": 1.0}}], append=False, lastChunk=False)
+    two = parts_of(
+        [{"raw": "__8", "metadata": {"x": 1}}, {"data": {"a": 1.0}}], append=False, lastChunk=False
+    )
     first, second = sees(rpc_stream("SendStreamingMessage", send(), one, two))
     assert update_digest(first) == update_digest(second)
 
@@ -111,14 +115,18 @@ def test_digests_differ_by_content() -> None:
         status("WORKING", message=reply("x")),
         status("WORKING", message=reply("x", id="r2")),
     ]
-    found = {update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
+    found = {
+        update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))
+    }
     assert len(found) == len(events)
 
 
 @pytest.mark.parametrize("raw", ["e", "e!==", "?", "\u00e9"])
 def test_text_that_is_not_base64_is_compared_as_it_is(raw: str) -> None:
     events = [parts_of([{"raw": each}]) for each in (raw, f"{raw}e!", "")]
-    found = {update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
+    found = {
+        update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))
+    }
     assert len(found) == 3
 
 
@@ -129,7 +137,9 @@ def test_numbers_are_equal_to_a_depth_of_64() -> None:
             value = [value]
         return parts_of([{"data": value}])
 
-    script = rpc_stream("SendStreamingMessage", send(), nested(1, 63), nested(1.0, 63), nested(2, 63), nested(3, 70))
+    script = rpc_stream(
+        "SendStreamingMessage", send(), nested(1, 63), nested(1.0, 63), nested(2, 63), nested(3, 70)
+    )
     one, same, two, deep = map(update_digest, sees(script))
     assert one == same != two
     assert deep
@@ -137,7 +147,12 @@ def test_numbers_are_equal_to_a_depth_of_64() -> None:
 
 def test_a_snapshot_is_no_event_but_has_artifacts() -> None:
     pieces = [{"artifactId": name, "parts": [{"text": name}]} for name in ("a1", "a2")]
-    tasks = [snapshot(artifacts=pieces), snapshot(artifacts=pieces[::-1]), snapshot(artifacts=pieces[:1]), snapshot()]
+    tasks = [
+        snapshot(artifacts=pieces),
+        snapshot(artifacts=pieces[::-1]),
+        snapshot(artifacts=pieces[:1]),
+        snapshot(),
+    ]
     one, two, less, none = sees(rpc_stream("SendStreamingMessage", send(), *tasks))
     assert update_digest(one) == ""
     assert artifacts_digest(one) == artifacts_digest(two) != artifacts_digest(less)

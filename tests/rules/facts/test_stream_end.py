@@ -29,31 +29,49 @@ def grpc_call(*events: EventPause, **options: object) -> Script:
     ("script", "summary"),
     [
         (jsonrpc(), "the agent ended the stream without an error while the task was working"),
-        (jsonrpc(finish="cut"), "the agent's side resets the connection in state working, without ending the stream"),
+        (
+            jsonrpc(finish="cut"),
+            "the agent's side resets the connection in state working, without ending the stream",
+        ),
         (
             jsonrpc(EventPause(9), finish="cut", reply_headers=ENVOY),
-            f"the agent's side resets the connection in state working{SILENCE}, without ending the stream{BY_ENVOY}",
+            (
+                "the agent's side resets the connection in state "
+                f"working{SILENCE}, without ending the stream{BY_ENVOY}"
+            ),
         ),
         (
             jsonrpc(EventPause(9), reply_headers=ENVOY),
-            f"the agent ended the stream without an error while the task was working{SILENCE}{BY_ENVOY}",
+            (
+                f"the agent ended the stream without an error while the task was "
+                f"working{SILENCE}{BY_ENVOY}"
+            ),
         ),
         (jsonrpc(finish="leave"), f"the client closed its connection {AND_STAYED_AWAY}"),
         (grpc_call(), "the agent ended the stream without an error while the task was working"),
         (
             grpc_call(finish="cut", reply_headers=ENVOY),
-            f"the agent's side breaks off the stream (rst_stream internal_error) in state working{BY_ENVOY}",
+            (
+                "the agent's side breaks off the stream (rst_stream "
+                f"internal_error) in state working{BY_ENVOY}"
+            ),
         ),
         (grpc_call(finish="leave"), f"the client cancelled the stream {AND_STAYED_AWAY}"),
         (
             grpc_call(status=1),
-            "CANCELLED 1 ends the stream of a task that is working, although the client has not cancelled it",
+            (
+                "CANCELLED 1 ends the stream of a task that is working, "
+                "although the client has not cancelled it"
+            ),
         ),
         (
             grpc_call(status=13, reply_headers=ENVOY),
             f"INTERNAL 13 ends the stream of a task that is working{BY_ENVOY}",
         ),
-        (grpc_call(status=4), "SendStreamingMessage ends with DEADLINE_EXCEEDED, the client sets no deadline"),
+        (
+            grpc_call(status=4),
+            "SendStreamingMessage ends with DEADLINE_EXCEEDED, the client sets no deadline",
+        ),
     ],
 )
 def test_one_line_says_who_ended_a_stream(script: Script, summary: str) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
+    grpc,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
@@ -48,7 +55,9 @@ def get(binding: str, *artifacts: Json) -> Script:
     answer = task("COMPLETED", second=1, artifacts=list(artifacts))
     if binding == "grpc":
         return grpc("GetTask", GET, answer)
-    return rest("GET", "/tasks/t1", None, answer) if binding == "rest" else rpc("GetTask", GET, answer)
+    return (
+        rest("GET", "/tasks/t1", None, answer) if binding == "rest" else rpc("GetTask", GET, answer)
+    )
 
 
 @EVERY
@@ -74,7 +83,9 @@ def test_an_artifact_of_a_snapshot_is_known() -> None:
     on_stream = rpc_stream("SendStreamingMessage", send(), begun, chunk("b", **LAST), DONE)
     assert not numbers(on_stream)
     seen = BEGUN + rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]))
-    assert not numbers(seen + rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE))
+    assert not numbers(
+        seen + rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE)
+    )
 
 
 def test_late_streams_are_not_blamed_for_missing_starts() -> None:
@@ -103,11 +114,15 @@ def test_equal_chunks_on_two_streams_are_not_flagged(pause: float) -> None:
 
 def test_a_stream_that_goes_on_where_another_broke_off() -> None:
     """It came after all that the other has shown, so what it shows is judged by that."""
-    broken = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), chunk("b", **LAST), finish="leave")
+    broken = rpc_stream(
+        "SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), chunk("b", **LAST), finish="leave"
+    )
     again = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("c", append=True), DONE)
     assert verdicts(BEGUN + broken + again, "002") == ["WARNING"]
     held = get("jsonrpc", artifact("abc and what nobody saw"))
-    assert not verdicts(BEGUN + broken + again + held, "006"), "something may have passed in between"
+    assert not verdicts(BEGUN + broken + again + held, "006"), (
+        "something may have passed in between"
+    )
 
 
 @EVERY
@@ -119,7 +134,9 @@ def test_a_snapshot_that_differs_from_the_stream_is_flagged(binding: str) -> Non
     for wrong in ([artifact("a")], [artifact("ba")], []):
         assert verdicts(streamed + get(binding, *wrong), "006") == ["WARNING"]
     final = snapshot("COMPLETED", second=1, artifacts=[artifact("a")])
-    lost = rpc_stream("SendStreamingMessage", send(), snapshot(), chunk("a"), chunk("b", **LAST), DONE, final)
+    lost = rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), chunk("a"), chunk("b", **LAST), DONE, final
+    )
     assert verdicts(lost, "006") == ["WARNING"]
 
 
@@ -134,7 +151,15 @@ def test_non_text_content_is_compared_by_size_or_presence() -> None:
 
 def test_snapshots_that_may_be_ahead_or_behind_are_not_judged() -> None:
     """Asked for before the end, or shown by a list, it proves nothing."""
-    slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), EventPause(3), chunk("b", **LAST), DONE)
+    slow = rpc_stream(
+        "SubscribeToTask",
+        GET,
+        snapshot("WORKING"),
+        chunk("a"),
+        EventPause(3),
+        chunk("b", **LAST),
+        DONE,
+    )
     ahead = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]), seconds=1)
     behind = rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]), seconds=9)
     assert not verdicts(BEGUN + run_together(slow, ahead, after=SECOND), "006")
@@ -143,7 +168,9 @@ def test_snapshots_that_may_be_ahead_or_behind_are_not_judged() -> None:
 
 def test_broken_streams_are_not_compared() -> None:
     """Nobody knows what it would have shown."""
-    broken = rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk("a"), finish="cut")
+    broken = rpc_stream(
+        "SendStreamingMessage", send(), snapshot("WORKING"), chunk("a"), finish="cut"
+    )
     done = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]))
     assert not verdicts(broken + done + done, "006")
 
@@ -165,7 +192,9 @@ def test_duplicate_artifact_ids_are_flagged(binding: str) -> None:
 def test_duplicate_artifact_ids_in_lists_are_flagged() -> None:
     """Each of its tasks is looked at."""
     tasks = [task(), task(id="t2", artifacts=[artifact("x"), artifact("y")])]
-    listed = rpc("ListTasks", {}, {"tasks": tasks, "totalSize": 2, "pageSize": 50, "nextPageToken": ""})
+    listed = rpc(
+        "ListTasks", {}, {"tasks": tasks, "totalSize": 2, "pageSize": 50, "nextPageToken": ""}
+    )
     found = [each for each in findings(listed) if each.rule == "A2A-ART-005"]
     assert [each.evidence["path"] for each in found] == ["result.tasks[1].artifacts[1].artifactId"]
 
@@ -176,14 +205,19 @@ def test_descriptions_that_drift(binding: str) -> None:
 
     def twice(first: Json, second: Json) -> Script:
         one, two = chunk("a")["artifactUpdate"], chunk("b", **LAST)["artifactUpdate"]
-        made = [{"artifactUpdate": old | {"artifact": new}} for old, new in ((one, first), (two, second))]
+        made = [
+            {"artifactUpdate": old | {"artifact": new}}
+            for old, new in ((one, first), (two, second))
+        ]
         return stream(binding, *made)
 
     def typed(media_type: str) -> Json:
         return artifact(parts=[{"text": "x", "mediaType": media_type}])
 
     assert verdicts(twice(artifact(name="n1"), artifact(name="n2")), "007") == ["INFO"]
-    assert verdicts(twice(artifact(description="d1"), artifact(description="d2")), "007") == ["INFO"]
+    assert verdicts(twice(artifact(description="d1"), artifact(description="d2")), "007") == [
+        "INFO"
+    ]
     assert verdicts(twice(typed("text/plain"), typed("text/html")), "007") == ["INFO"]
     assert not verdicts(twice(artifact(name="n1", description="d1"), artifact(name="")), "007")
 
@@ -211,7 +245,10 @@ def test_generations_of_artifacts() -> None:
 def test_artifacts_before_0_2_are_not_judged() -> None:
     """0.1 numbers them by `index`, and has its flags inside."""
     events = [
-        {"id": "t1", "artifact": {"parts": [{"type": "text", "text": "a"}], "index": 0, "append": True}},
+        {
+            "id": "t1",
+            "artifact": {"parts": [{"type": "text", "text": "a"}], "index": 0, "append": True},
+        },
         {"id": "t1", "status": {"state": "completed"}, "final": True},
     ]
     asked = {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
@@ -230,22 +267,36 @@ def test_a_chunk_without_an_id_is_the_only_finding(binding: str) -> None:
 def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
     """It was appended to nothing: that is said, and that it was not finished is not."""
     assert numbers(stream("jsonrpc", chunk("a", append=True))) == {"001"}
-    assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {"001", "003"}
+    assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {
+        "001",
+        "003",
+    }
 
 
 @pytest.mark.parametrize(
     ("held", "summary"),
     [
-        ([artifact("abc")], "carried 2 bytes of text of artifact a1, the Task in #2 has 3 bytes of text"),
+        (
+            [artifact("abc")],
+            "carried 2 bytes of text of artifact a1, the Task in #2 has 3 bytes of text",
+        ),
         ([], "carried 2 bytes of text of artifact a1, the Task in #2 lacks the artifact"),
-        ([artifact("ab"), artifact("c", id="a2")], "carried no event of artifact a2, the Task in #2 has it"),
+        (
+            [artifact("ab"), artifact("c", id="a2")],
+            "carried no event of artifact a2, the Task in #2 has it",
+        ),
     ],
 )
 def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], summary: str) -> None:
-    """A reader must find the exchange whose chunks are incomplete, which is not the one with the finding."""
+    """A reader must find the exchange whose chunks are incomplete, which is not the one with the
+    finding."""
     script = stream("jsonrpc", chunk("a"), chunk("b", **LAST)) + get("jsonrpc", *held)
     (found,) = (each for each in findings(script) if each.rule == "A2A-ART-006")
-    assert (found.exchange, found.summary, found.evidence["stream"]) == (2, f"the stream #1 {summary}", "1")
+    assert (found.exchange, found.summary, found.evidence["stream"]) == (
+        2,
+        f"the stream #1 {summary}",
+        "1",
+    )
 
 
 def test_summaries_use_the_singular() -> None:
@@ -262,17 +313,46 @@ WHOLE = rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED
     ("before", "expected"),
     [
         (WHOLE, ["A2A-ART-006"]),
-        (rpc_stream("SendStreamingMessage", send(), snapshot(), chunk("a"), status("COMPLETED", second=1)), []),
-        (rpc_stream("SendStreamingMessage", send(), snapshot(artifacts=[artifact()]), status("COMPLETED")), []),
-        (rpc_stream("SendStreamingMessage", send(), snapshot(), "{}", status("COMPLETED", second=1)), []),
-        (rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)), []),
+        (
+            rpc_stream(
+                "SendStreamingMessage",
+                send(),
+                snapshot(),
+                chunk("a"),
+                status("COMPLETED", second=1),
+            ),
+            [],
+        ),
+        (
+            rpc_stream(
+                "SendStreamingMessage",
+                send(),
+                snapshot(artifacts=[artifact()]),
+                status("COMPLETED"),
+            ),
+            [],
+        ),
+        (
+            rpc_stream(
+                "SendStreamingMessage", send(), snapshot(), "{}", status("COMPLETED", second=1)
+            ),
+            [],
+        ),
+        (
+            rpc_stream(
+                "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)
+            ),
+            [],
+        ),
         (rpc("SendMessage", send(), snapshot("COMPLETED", second=1)), []),
         (rpc_stream("SendStreamingMessage", send(), snapshot(), finish="cut"), []),
     ],
 )
 def test_an_artifact_that_no_event_carried(before: Script, expected: list[str]) -> None:
     """Only a stream that shows the task from its creation to its end proves it."""
-    script = before + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact("a")]))
+    script = before + rpc(
+        "GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact("a")])
+    )
     assert [each.rule for each in findings(script) if each.rule == "A2A-ART-006"] == expected
 
 
@@ -284,20 +364,30 @@ def test_an_artifact_that_no_event_carried_is_reported_once() -> None:
 @EVERY
 def test_the_full_text_as_another_artifact(binding: str) -> None:
     """After at least two chunks with at least 16 bytes on the same stream."""
-    parts, full = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)), "It rains in Oslo"
+    parts, full = (
+        (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)),
+        "It rains in Oslo",
+    )
     again = chunk(full, id="a2", lastChunk=True)
     assert numbers(stream(binding, *parts, again)) == {"010"}
     assert not numbers(stream(binding, chunk(full, lastChunk=True), again))
     assert not numbers(stream(binding, *parts, chunk("It rains in Rome", id="a2", lastChunk=True)))
-    assert not numbers(stream(binding, chunk("ha"), chunk("ha", **LAST), chunk("haha", id="a2", lastChunk=True)))
+    assert not numbers(
+        stream(binding, chunk("ha"), chunk("ha", **LAST), chunk("haha", id="a2", lastChunk=True))
+    )
 
 
 @EVERY
 def test_the_full_text_after_its_chunks(binding: str) -> None:
-    """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by chance."""
+    """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by
+    chance."""
     parts = chunk("It rains "), chunk("in Oslo", append=True)
     full = "It rains in Oslo"
     assert numbers(stream(binding, *parts, chunk(full, append=True, lastChunk=True))) == {"009"}
     assert numbers(stream(binding, *parts, chunk(full, lastChunk=True))) == {"004"}
-    assert not numbers(stream(binding, *parts, chunk(" today, heavily.", append=True, lastChunk=True)))
-    assert not numbers(stream(binding, chunk("ha"), chunk("ha", append=True), chunk("haha", **LAST)))
+    assert not numbers(
+        stream(binding, *parts, chunk(" today, heavily.", append=True, lastChunk=True))
+    )
+    assert not numbers(
+        stream(binding, chunk("ha"), chunk("ha", append=True), chunk("haha", **LAST))
+    )

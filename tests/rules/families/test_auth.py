@@ -46,11 +46,18 @@ class TestTransport:
 
     @pytest.mark.parametrize(
         "headers",
-        [BEARER, {"Cookie": "session=abcdef"}, {"x-api-key": "k-1234567"}, {"X-Auth-Token": "t-1234567"}],
+        [
+            BEARER,
+            {"Cookie": "session=abcdef"},
+            {"x-api-key": "k-1234567"},
+            {"X-Auth-Token": "t-1234567"},
+        ],
     )
     def test_kinds(self, headers: dict[str, str | None]) -> None:
         """Whatever carries a credential."""
-        assert said(rpc(*GET, headers=headers, upstream="http://agent.example.com"), "001") == ["ERROR"]
+        assert said(rpc(*GET, headers=headers, upstream="http://agent.example.com"), "001") == [
+            "ERROR"
+        ]
 
     @pytest.mark.parametrize(
         ("upstream", "found"),
@@ -76,22 +83,35 @@ class TestTransport:
         hook: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-1"}
         for scheme, found in (("http", ["ERROR"]), ("https", [])):
             config = HOOK | {"url": f"{scheme}://client.example.com/hook"}
-            options: dict[str, Any] = {"upstream": f"{scheme}://client.example.com", "host": "client.example.com"}
-            body = '{"task": {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}'
+            options: dict[str, Any] = {
+                "upstream": f"{scheme}://client.example.com",
+                "host": "client.example.com",
+            }
+            body = (
+                '{"task": {"id": "t1", "contextId": "c1", "status": {"state": '
+                '"TASK_STATE_COMPLETED"}}}'
+            )
             post = http("POST", "/hook", body, headers=hook, status=204, **options)
             assert said(rpc(SET, config, STORED) + post, "001") == found
 
     def test_the_url(self) -> None:
         """What the card wants there is an information; ids, pages and signatures are no keys."""
-        assert said(rest("GET", "/tasks/t1?access_token=abcdef", None, task()), "004") == ["WARNING"]
-        assert said(secured("query") + rest("GET", "/tasks/t1?pass=abcdef", None, task()), "004") == ["INFO"]
+        assert said(rest("GET", "/tasks/t1?access_token=abcdef", None, task()), "004") == [
+            "WARNING"
+        ]
+        assert said(
+            secured("query") + rest("GET", "/tasks/t1?pass=abcdef", None, task()), "004"
+        ) == ["INFO"]
         target = "/tasks?pageToken=abc&contextId=c1&pageSize=5&signature=abcdef"
         listed = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1}
         assert said(rest("GET", target, None, listed), "004") == []
 
     def test_push_configurations(self) -> None:
         """In a message, with credentials; and a webhook with http."""
-        config = {"url": HOOK["url"], "authentication": {"scheme": "Bearer", "credentials": "t0ken-1"}}
+        config = {
+            "url": HOOK["url"],
+            "authentication": {"scheme": "Bearer", "credentials": "t0ken-1"},
+        }
         embedded = send(configuration={"taskPushNotificationConfig": config})
         far = "http://agent.example.com"
         assert said(rpc("SendMessage", embedded, snapshot(), upstream=far), "010") == ["WARNING"]
@@ -101,7 +121,9 @@ class TestTransport:
         assert said(rpc(SET, plain | {"token": "t0ken-1"}, STORED), "010") == ["WARNING"]
         assert said(rpc(SET, plain, STORED), "010") == []
         body = plain | {"token": "t0ken-1"}
-        assert said(rest("POST", "/tasks/t1/pushNotificationConfigs", body, STORED), "010") == ["WARNING"]
+        assert said(rest("POST", "/tasks/t1/pushNotificationConfigs", body, STORED), "010") == [
+            "WARNING"
+        ]
 
 
 class TestAccess:
@@ -112,7 +134,9 @@ class TestAccess:
         assert said(secured("bearer") + rpc(*GET), "002") == ["WARNING"]
         assert said(secured("bearer") + grpc(*GET), "002") == ["WARNING"]
         assert said(secured("bearer", "mtls") + rpc(*GET), "002") == []
-        optional = card(securitySchemes=SCHEMES, securityRequirements=[{"schemes": {"key": {"list": []}}}, {}])
+        optional = card(
+            securitySchemes=SCHEMES, securityRequirements=[{"schemes": {"key": {"list": []}}}, {}]
+        )
         assert said(fetch_card(optional) + rpc(*GET), "002") == []
         assert said(secured("bearer") + http("GET", "/tasks/t1", status=401), "002") == []
         assert said(rpc(*GET) + secured("bearer"), "002") == []
@@ -123,7 +147,9 @@ class TestAccess:
         assert said(secured("key") + rpc(*GET, headers=key), "002") == []
         assert said(secured("key") + rpc(*GET, headers=key), "007") == []
         assert said(secured("oauth") + rpc(*GET, headers=BEARER), "007") == []
-        assert said(secured("oauth") + rpc(*GET, headers={"Authorization": "Basic YW5uOnBhNTU="}), "007") == ["WARNING"]
+        assert said(
+            secured("oauth") + rpc(*GET, headers={"Authorization": "Basic YW5uOnBhNTU="}), "007"
+        ) == ["WARNING"]
         assert said(secured("key") + rpc(*GET, headers=BEARER), "007") == ["WARNING"]
 
     def test_one_of_several_is_enough(self) -> None:
@@ -135,25 +161,35 @@ class TestAccess:
 
     def test_no_challenge(self) -> None:
         """On a card as well; 403 needs none."""
-        assert said(http("GET", "/.well-known/agent-card.json", status=401, version=""), "003") == ["WARNING"]
+        assert said(http("GET", "/.well-known/agent-card.json", status=401, version=""), "003") == [
+            "WARNING"
+        ]
         assert said(http("GET", "/tasks/t1", status=403), "003") == []
 
     def test_extended_cards(self) -> None:
-        """All bindings; not where certificates prove who it is, nor 0.3's gRPC, which may give the public card."""
+        """All bindings; not where certificates prove who it is, nor 0.3's gRPC, which may give the
+        public card."""
         call = "GetExtendedAgentCard"
         assert said(rest("GET", "/extendedAgentCard", None, card()), "005") == ["ERROR"]
         assert said(grpc(call, {}, card()), "005") == ["ERROR"]
-        assert said(grpc(call, {}, card(), headers={"authorization": "Bearer t0ken-of-ann"}), "005") == []
+        assert (
+            said(grpc(call, {}, card(), headers={"authorization": "Bearer t0ken-of-ann"}), "005")
+            == []
+        )
         assert said(secured("mtls") + rpc(call, None, card()), "005") == []
         old = {"name": "x", "url": "http://localhost:8000/", "skills": []}
-        assert said(rpc("agent/getAuthenticatedExtendedCard", {}, old, version=""), "005") == ["ERROR"]
+        assert said(rpc("agent/getAuthenticatedExtendedCard", {}, old, version=""), "005") == [
+            "ERROR"
+        ]
 
     def test_existence(self) -> None:
         """In all bindings; not for the owner, and not for tasks whose start was not seen."""
         begun = rpc("SendMessage", send(), snapshot("WORKING"), headers=BEARER)
         ben: dict[str, str | None] = {"authorization": "Bearer t0ken-of-ben"}
         denied = rest_error(403, "PERMISSION_DENIED", "", details=[])
-        assert said(begun + grpc("GetTask", {"id": "t1"}, status=7, headers=ben), "006") == ["WARNING"]
+        assert said(begun + grpc("GetTask", {"id": "t1"}, status=7, headers=ben), "006") == [
+            "WARNING"
+        ]
         asked = ("GET", "/tasks/t1", None, denied)
         assert said(begun + rest(*asked, status=403, headers=ben), "006") == ["WARNING"]
         assert said(begun + rest(*asked, status=403, headers=BEARER), "006") == []
@@ -186,7 +222,9 @@ class TestMessages:
 def test_a_session_is_no_credential() -> None:
     """It is hidden, but does not identify the client: it may differ between calls."""
     headers = {"X-Session-Id": "s-1234567890", "DPoP": "proof-1", "X-OTP": "471147"}
-    script = secured("bearer") + rest("GET", "/tasks/t1?sid=s-1234567890&otp=471147", None, task(), headers=headers)
+    script = secured("bearer") + rest(
+        "GET", "/tasks/t1?sid=s-1234567890&otp=471147", None, task(), headers=headers
+    )
     assert not [each for each in findings(script) if each.rule in ("A2A-AUTH-004", "A2A-AUTH-007")]
     assert said(secured("bearer") + rpc(*GET, headers={"x-api-key": "k-1234567890"}), "007")
 

@@ -76,7 +76,13 @@ class TestPromises:
     def test_push_in_all_bindings(self) -> None:
         """Refused though declared."""
         error = rest_error(400, "FAILED_PRECONDITION", NO_PUSH)
-        info = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": NO_PUSH, "domain": "a2a-protocol.org"}]
+        info = [
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": NO_PUSH,
+                "domain": "a2a-protocol.org",
+            }
+        ]
         for call in (
             rpc(SET, HOOK, error=rpc_error(-32003, NO_PUSH)),
             rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK, error, status=400),
@@ -89,7 +95,9 @@ class TestPromises:
     def test_a_task_that_may_be_over(self) -> None:
         """UnsupportedOperationError is right then."""
         over = rpc("SendMessage", send(), snapshot("COMPLETED"))
-        refused = rpc("SubscribeToTask", {"id": "t1"}, error=rpc_error(-32004, UNSUPPORTED), headers=STREAM)
+        refused = rpc(
+            "SubscribeToTask", {"id": "t1"}, error=rpc_error(-32004, UNSUPPORTED), headers=STREAM
+        )
         assert said(ALL + over + refused, "002") == []
         assert said(ALL + refused, "002") == []
 
@@ -103,9 +111,17 @@ class TestPromises:
         call = "GetExtendedAgentCard"
         bearer = {"Authorization": "Bearer t0ken-of-ann"}
         assert said(ALL + rpc(call, error=rpc_error(-32004, UNSUPPORTED)), "003") == ["ERROR"]
-        assert said(ALL + rpc(call, error=rpc_error(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")), "003") == []
+        assert (
+            said(
+                ALL + rpc(call, error=rpc_error(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")),
+                "003",
+            )
+            == []
+        )
         assert said(SILENT + rpc(call, None, card(), headers=bearer), "003") == ["ERROR"]
-        assert said(SILENT + rpc(call, error=rpc_error(-32601, "METHOD_NOT_FOUND")), "003") == ["ERROR"]
+        assert said(SILENT + rpc(call, error=rpc_error(-32601, "METHOD_NOT_FOUND")), "003") == [
+            "ERROR"
+        ]
         assert said(ALL + rpc(call, None, card(), headers=bearer), "003") == []
 
     def test_clients_are_told_apart(self) -> None:
@@ -123,7 +139,12 @@ class TestPromises:
         """A task that is over, again and again: not the capability."""
         script = ALL
         for _ in range(5):
-            script += rpc("SubscribeToTask", {"id": "t1"}, error=rpc_error(-32004, UNSUPPORTED), headers=STREAM)
+            script += rpc(
+                "SubscribeToTask",
+                {"id": "t1"},
+                error=rpc_error(-32004, UNSUPPORTED),
+                headers=STREAM,
+            )
         assert said(script, "006") == []
 
 
@@ -144,13 +165,26 @@ class TestMedia:
     def test_modes(self, modes: list[str], found: list[str]) -> None:
         """Patterns, case, old bare words."""
         declared = fetch_card(card(defaultInputModes=modes))
-        assert said(declared + rpc("SendMessage", _picture(), snapshot("COMPLETED")), "004") == found
-        assert said(declared + grpc("SendMessage", _picture(), snapshot("COMPLETED")), "004") == found
-        assert said(declared + rest("POST", "/message:send", _picture(), snapshot("COMPLETED")), "004") == found
+        assert (
+            said(declared + rpc("SendMessage", _picture(), snapshot("COMPLETED")), "004") == found
+        )
+        assert (
+            said(declared + grpc("SendMessage", _picture(), snapshot("COMPLETED")), "004") == found
+        )
+        assert (
+            said(declared + rest("POST", "/message:send", _picture(), snapshot("COMPLETED")), "004")
+            == found
+        )
 
     def test_modes_of_a_skill(self) -> None:
         """One skill takes it."""
-        skill = {"id": "see", "name": "See", "description": "Sees", "tags": ["x"], "inputModes": ["image/png"]}
+        skill = {
+            "id": "see",
+            "name": "See",
+            "description": "Sees",
+            "tags": ["x"],
+            "inputModes": ["image/png"],
+        }
         call = rpc("SendMessage", _picture(), snapshot("COMPLETED"))
         assert said(fetch_card(card(skills=[skill])) + call, "004") == []
 
@@ -164,22 +198,47 @@ class TestMedia:
 
     def test_artifacts_of_streams(self) -> None:
         """Every update is looked at, three are told."""
-        wanted = {"message": message(), "configuration": {"acceptedOutputModes": ["text/plain", "application/json"]}}
+        wanted = {
+            "message": message(),
+            "configuration": {"acceptedOutputModes": ["text/plain", "application/json"]},
+        }
         part = {"url": "https://example.com/1", "mediaType": "image/png"}
         update = chunk()
         update["artifactUpdate"]["artifact"]["parts"] = [part]
         for call in (
-            rpc_stream("SendStreamingMessage", wanted, snapshot("WORKING"), update, status("COMPLETED", second=1)),
-            grpc("SendStreamingMessage", wanted, snapshot("WORKING"), update, status("COMPLETED", second=1)),
+            rpc_stream(
+                "SendStreamingMessage",
+                wanted,
+                snapshot("WORKING"),
+                update,
+                status("COMPLETED", second=1),
+            ),
+            grpc(
+                "SendStreamingMessage",
+                wanted,
+                snapshot("WORKING"),
+                update,
+                status("COMPLETED", second=1),
+            ),
         ):
             assert said(call, "005") == ["WARNING"]
         everything = {"message": message(), "configuration": {}}
-        assert said(rpc("SendMessage", everything, {"task": task(artifacts=[{"parts": [part]}])}), "005") == []
+        assert (
+            said(
+                rpc("SendMessage", everything, {"task": task(artifacts=[{"parts": [part]}])}), "005"
+            )
+            == []
+        )
 
     def test_0_3(self) -> None:
         """A file with `mimeType`."""
         wanted = {
-            "message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]},
+            "message": {
+                "kind": "message",
+                "messageId": "m",
+                "role": "user",
+                "parts": [{"kind": "text", "text": "x"}],
+            },
             "configuration": {"acceptedOutputModes": ["text"]},
         }
         file = {"kind": "file", "file": {"mimeType": "image/png", "uri": "https://example.com/1"}}
@@ -191,7 +250,9 @@ class TestMedia:
             "artifacts": [{"artifactId": "a1", "parts": [file]}],
         }
         assert said(rpc("message/send", wanted, made, version=""), "005") == ["WARNING"]
-        text = made | {"artifacts": [{"artifactId": "a1", "parts": [{"kind": "text", "text": "and/or"}]}]}
+        text = made | {
+            "artifacts": [{"artifactId": "a1", "parts": [{"kind": "text", "text": "and/or"}]}]
+        }
         assert said(rpc("message/send", wanted, text, version=""), "005") == []
 
 
@@ -201,5 +262,9 @@ def _picture() -> dict[str, Any]:
 
 
 def _old(capabilities: dict[str, Any]) -> dict[str, Any]:
-    old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
+    old = {
+        "protocolVersion": "0.3.0",
+        "url": "http://localhost:8000/",
+        "preferredTransport": "JSONRPC",
+    }
     return card(supportedInterfaces=None, capabilities=capabilities, **old)

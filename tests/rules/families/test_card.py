@@ -38,7 +38,11 @@ CARD_0_3 = CARD_0_2 | {"protocolVersion": "0.3.0", "preferredTransport": "JSONRP
 KEY = {"apiKeySecurityScheme": {"location": "header", "name": "x-api-key"}}
 BEARER = {"Authorization": "Bearer t0ken-of-ann"}
 JSONRPC = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-REST = {"url": "http://localhost:8000/api", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+REST = {
+    "url": "http://localhost:8000/api",
+    "protocolBinding": "HTTP+JSON",
+    "protocolVersion": "1.0",
+}
 
 
 def said(script: Script, rule: str) -> list[str]:
@@ -70,12 +74,16 @@ class TestDiscovery:
     def test_agents_of_0_2_have_their_card_elsewhere(self) -> None:
         """A client probes the new path first."""
         for old in (CARD_0_1, CARD_0_2):
-            script = (missing() + fetch_card(_json(old), path=OLD_PATH)).then(missing(500), 4000 * MS)
+            script = (missing() + fetch_card(_json(old), path=OLD_PATH)).then(
+                missing(500), 4000 * MS
+            )
             assert said(script, "001") == []
 
     def test_traffic_tells_what_line_it_is(self) -> None:
         """Without any card: calls of 1.0 succeed."""
-        script = (missing() + rpc("SendMessage", send(), snapshot("COMPLETED"))).then(missing(500), 4000 * MS)
+        script = (missing() + rpc("SendMessage", send(), snapshot("COMPLETED"))).then(
+            missing(500), 4000 * MS
+        )
         assert said(script, "001") == ["WARNING"]
 
     @pytest.mark.parametrize("status", [401, 429, 500, 503])
@@ -105,8 +113,17 @@ class TestDiscovery:
 
     def test_a_new_signature_is_no_change(self) -> None:
         """Signatures are not part of what is signed."""
-        signed = [{"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": name} for name in ("YQ", "Yg")]
-        assert said(fetch_card(card(signatures=signed[:1])) + fetch_card(card(signatures=signed[1:])), "011") == []
+        signed = [
+            {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": name}
+            for name in ("YQ", "Yg")
+        ]
+        assert (
+            said(
+                fetch_card(card(signatures=signed[:1])) + fetch_card(card(signatures=signed[1:])),
+                "011",
+            )
+            == []
+        )
 
     def test_same_tag_for_another_version(self) -> None:
         """A conditional request would get 304."""
@@ -119,7 +136,9 @@ class TestMembers:
     @pytest.mark.parametrize("old", [CARD_0_1, CARD_0_2, CARD_0_3])
     def test_each_line_has_its_own(self, old: dict[str, Any]) -> None:
         """What 1.0 requires is not asked of older cards."""
-        assert [each for each in findings(fetch_card(_json(old))) if each.rule.startswith("A2A-CARD")] == []
+        assert [
+            each for each in findings(fetch_card(_json(old))) if each.rule.startswith("A2A-CARD")
+        ] == []
 
     def test_members_and_those_of_skills(self) -> None:
         """Null and the empty text are not there, an empty description is."""
@@ -130,35 +149,51 @@ class TestMembers:
         assert said(fetch_card(_json(CARD_0_3 | {"defaultInputModes": None})), "003") == ["ERROR"]
 
     def test_json_that_is_no_card(self) -> None:
-        """It lacks everything; three of it are told, as of every rule in one exchange, and how many it were."""
+        """It lacks everything; three of it are told, as of every rule in one exchange, and how many
+        it were."""
         assert said(fetch_card('{"detail": "hello"}'), "003") == ["ERROR"] * 4
         assert said(missing(404), "003") == []
 
-    @pytest.mark.parametrize(("version", "severity"), [("1.0.1", "WARNING"), ("v1", "ERROR"), ("1", "ERROR")])
+    @pytest.mark.parametrize(
+        ("version", "severity"), [("1.0.1", "WARNING"), ("v1", "ERROR"), ("1", "ERROR")]
+    )
     def test_versions_of_interfaces(self, version: str, severity: str) -> None:
         """A patch number is a smaller fault."""
-        assert said(fetch_card(offering(JSONRPC | {"protocolVersion": version})), "004") == [severity]
+        assert said(fetch_card(offering(JSONRPC | {"protocolVersion": version})), "004") == [
+            severity
+        ]
 
     def test_requirements_of_both_forms_and_of_skills(self) -> None:
         """0.3 has `security`, skills have their own."""
         old = {"security": [{"oauth": []}], "securitySchemes": {"key": {"type": "apiKey"}}}
         assert said(fetch_card(_json(CARD_0_3 | old)), "014") == ["ERROR"]
-        assert said(fetch_card(_json(CARD_0_3 | old | {"security": [{"key": []}, {}]})), "014") == []
+        assert (
+            said(fetch_card(_json(CARD_0_3 | old | {"security": [{"key": []}, {}]})), "014") == []
+        )
         skill = SKILL | {"securityRequirements": [{"schemes": {"oauth": {"list": []}}}]}
-        assert said(fetch_card(card(skills=[skill], securitySchemes={"key": KEY})), "014") == ["ERROR"]
+        assert said(fetch_card(card(skills=[skill], securitySchemes={"key": KEY})), "014") == [
+            "ERROR"
+        ]
 
     def test_bare_modes_and_equal_ids(self) -> None:
         """`text` is an old habit, in 0.1 the default."""
         assert said(fetch_card(card(defaultOutputModes=["text"])), "017") == ["INFO"]
-        assert said(fetch_card(card(defaultOutputModes=["text/html; charset=utf-8", "*/*"])), "017") == []
+        assert (
+            said(fetch_card(card(defaultOutputModes=["text/html; charset=utf-8", "*/*"])), "017")
+            == []
+        )
         assert said(fetch_card(card(skills=[SKILL, SKILL])), "017") == ["WARNING"]
-        assert said(fetch_card(card(skills=[SKILL | {"inputModes": ["a b"]}])), "017") == ["WARNING"]
+        assert said(fetch_card(card(skills=[SKILL | {"inputModes": ["a b"]}])), "017") == [
+            "WARNING"
+        ]
 
 
 class TestInterfaces:
     """005 to 009, 015, 018."""
 
-    @pytest.mark.parametrize(("name", "found"), [("stdio", ["INFO"]), ("jsonrpc", ["WARNING"]), ("urn:x:y", [])])
+    @pytest.mark.parametrize(
+        ("name", "found"), [("stdio", ["INFO"]), ("jsonrpc", ["WARNING"]), ("urn:x:y", [])]
+    )
     def test_names_of_bindings(self, name: str, found: list[str]) -> None:
         """Spelled exactly, or a URI."""
         assert said(fetch_card(offering(JSONRPC | {"protocolBinding": name})), "005") == found
@@ -200,18 +235,32 @@ class TestInterfaces:
 
     def test_transports_of_0_3(self) -> None:
         """JSON-RPC and REST can share a URL; who is silent about the transport is warned."""
-        same = {"additionalInterfaces": [{"url": "http://localhost:8000/", "transport": "HTTP+JSON"}]}
+        same = {
+            "additionalInterfaces": [{"url": "http://localhost:8000/", "transport": "HTTP+JSON"}]
+        }
         assert said(fetch_card(_json(CARD_0_3 | same)), "008") == ["WARNING"]
-        again = {"additionalInterfaces": [{"url": "http://localhost:8000/", "transport": "JSONRPC"}]}
+        again = {
+            "additionalInterfaces": [{"url": "http://localhost:8000/", "transport": "JSONRPC"}]
+        }
         assert said(fetch_card(_json(CARD_0_3 | again)), "008") == []
         assert said(
-            fetch_card(_json({name: item for name, item in CARD_0_3.items() if name != "preferredTransport"})), "008"
+            fetch_card(
+                _json(
+                    {name: item for name, item in CARD_0_3.items() if name != "preferredTransport"}
+                )
+            ),
+            "008",
         ) == ["WARNING"]
         assert said(fetch_card(_json(CARD_0_2)), "008") == []
 
     def test_the_other_line(self) -> None:
         """A card of 1.0 only, and a call of 0.3 that works."""
-        old = rpc("tasks/get", {"id": "t1"}, {"id": "t1", "kind": "task", "status": {"state": "working"}}, version="")
+        old = rpc(
+            "tasks/get",
+            {"id": "t1"},
+            {"id": "t1", "kind": "task", "status": {"state": "working"}},
+            version="",
+        )
         assert said(fetch_card(offering(JSONRPC)) + old, "009") == ["WARNING"]
         both = offering(JSONRPC, JSONRPC | {"protocolVersion": "0.3"})
         assert said(fetch_card(both) + old, "009") == []
@@ -220,7 +269,9 @@ class TestInterfaces:
         """REST below its URL, with or without a tenant; JSON-RPC exactly there."""
         declared = fetch_card(offering(JSONRPC | {"url": "http://localhost:8000/rpc/"}, REST))
         assert said(declared + rpc("GetTask", {"id": "t1"}, task(), target="/rpc"), "009") == []
-        assert said(declared + rpc("GetTask", {"id": "t1"}, task(), target="/other"), "009") == ["WARNING"]
+        assert said(declared + rpc("GetTask", {"id": "t1"}, task(), target="/other"), "009") == [
+            "WARNING"
+        ]
         for path, found in (("/api", []), ("/api/acme", []), ("/v2", ["WARNING"])):
             assert said(declared + rest("GET", f"{path}/tasks/t1", None, task()), "009") == found
 
@@ -233,13 +284,21 @@ class TestInterfaces:
         """No peer is blamed for an attempt, or for facts not yet known."""
         call = grpc("GetTask", {"id": "t1"}, task())
         assert said(call + fetch_card(offering(JSONRPC)), "009") == []
-        assert said(fetch_card(offering(JSONRPC)) + grpc("GetTask", {"id": "t1"}, status=12), "009") == []
+        assert (
+            said(fetch_card(offering(JSONRPC)) + grpc("GetTask", {"id": "t1"}, status=12), "009")
+            == []
+        )
 
     def test_both_forms(self) -> None:
         """A closing slash makes no difference; the extended card is said twice."""
-        merged = offering(JSONRPC) | {"url": "http://localhost:8000", "preferredTransport": "JSONRPC"}
+        merged = offering(JSONRPC) | {
+            "url": "http://localhost:8000",
+            "preferredTransport": "JSONRPC",
+        }
         assert said(fetch_card(merged), "015") == []
-        assert said(fetch_card(merged | {"supportsAuthenticatedExtendedCard": False}), "015") == ["WARNING"]
+        assert said(fetch_card(merged | {"supportsAuthenticatedExtendedCard": False}), "015") == [
+            "WARNING"
+        ]
         assert said(fetch_card(merged | {"supportsAuthenticatedExtendedCard": True}), "015") == []
 
 
@@ -252,7 +311,11 @@ class TestTrust:
             ("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "c2ln!", ["ERROR"]),
             ("eyJhbGciOiJFUzI1NiJ9", "c2ln", ["ERROR"]),
             ("WzFd", "c2ln", ["ERROR"]),
-            ("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIiwiamt1IjoiaHR0cDovL2EuZXhhbXBsZSJ9", "c2ln", ["WARNING"]),
+            (
+                "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIiwiamt1IjoiaHR0cDovL2EuZXhhbXBsZSJ9",
+                "c2ln",
+                ["WARNING"],
+            ),
         ],
     )
     def test_signatures(self, protected: str, signature: str, found: list[str]) -> None:
@@ -262,11 +325,20 @@ class TestTrust:
         assert said(fetch_card(_json(CARD_0_3 | {"signatures": [entry]})), "012") == found
 
     @pytest.mark.parametrize(
-        "text", ["sk-abcdefghij0123456789", "use Bearer abc123def456", "https://ann:pa55@docs.example.com/"]
+        "text",
+        [
+            "sk-abcdefghij0123456789",
+            "use Bearer abc123def456",
+            "https://ann:pa55@docs.example.com/",
+        ],
     )
     def test_what_looks_like_a_secret(self, text: str) -> None:
         """Redacted in the recording and in the finding."""
-        found = [each for each in findings(fetch_card(card(description=text))) if each.rule == "A2A-CARD-016"]
+        found = [
+            each
+            for each in findings(fetch_card(card(description=text)))
+            if each.rule == "A2A-CARD-016"
+        ]
         assert len(found) == 1
         assert not any(secret in repr(found) for secret in ("0123456789", "abc123", "pa55"))
 
@@ -276,7 +348,9 @@ class TestTrust:
             description="Pass your API key as a header; a token lives for an hour",
             securitySchemes={"token": KEY},
             securityRequirements=[{"schemes": {"token": {"list": ["read", "write"]}}}],
-            signatures=[{"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": "c2lnbmF0dXJl"}],
+            signatures=[
+                {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": "c2lnbmF0dXJl"}
+            ],
         )
         assert said(fetch_card(secured), "016") == []
 
@@ -287,7 +361,9 @@ class TestTrust:
         call = {
             "jsonrpc": rpc("GetExtendedAgentCard", None, poor, headers=BEARER),
             "rest": rest("GET", "/extendedAgentCard", None, poor, headers=BEARER),
-            "grpc": grpc("GetExtendedAgentCard", {}, poor, headers={"authorization": "Bearer t0ken-of-ann"}),
+            "grpc": grpc(
+                "GetExtendedAgentCard", {}, poor, headers={"authorization": "Bearer t0ken-of-ann"}
+            ),
         }[binding]
         assert said(fetch_card() + call, "019") == ["INFO"]
         assert said(fetch_card(poor) + call, "019") == []
@@ -307,15 +383,23 @@ class TestReach:
             ("http://localhost:8000/", "[::1]", "http://agent.example.com", []),
             ("http://weather:8000/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
             ("http://weather:8000/", "1.1.1.1", "http://weather:8000", ["INFO"]),
-            ("http://weather.default.svc.cluster.local/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
+            (
+                "http://weather.default.svc.cluster.local/",
+                "1.1.1.1",
+                "http://agent.example.com",
+                ["WARNING"],
+            ),
             ("http://weather.internal/", "10.0.0.7", "http://agent.example.com", []),
             ("http://weather:8000/", "172.18.0.3", "http://agent.example.com", []),
             ("https://agent.example.com/", "1.1.1.1", "http://agent.example.com", []),
             ("http://10.0.0.5/", "1.1.1.1", "http://agent.example.com", []),
         ],
     )
-    def test_urls_of_another_machine(self, url: str, client: str, upstream: str, found: list[str]) -> None:
-        """A name of a private network may be known in the network of the client, a loopback address is never."""
+    def test_urls_of_another_machine(
+        self, url: str, client: str, upstream: str, found: list[str]
+    ) -> None:
+        """A name of a private network may be known in the network of the client, a loopback address
+        is never."""
         offer = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
         assert said(fetch_card(offering(offer), client=client, upstream=upstream), "020") == found
 
@@ -328,10 +412,14 @@ class TestReach:
             "http://127.0.0.1:3",
             "http://a.example/",
         )
-        offers = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls]
+        offers = [
+            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls
+        ]
         script = fetch_card(offering(*offers), client="1.1.1.1", upstream="http://agent:8000")
         (summary,) = [each.summary for each in findings(script) if each.rule == "A2A-CARD-020"]
-        assert summary.startswith('the card names the JSONRPC interface "http://localhost:2/" and 1 other URL, which a')
+        assert summary.startswith(
+            'the card names the JSONRPC interface "http://localhost:2/" and 1 other URL, which a'
+        )
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -355,22 +443,35 @@ _OTHER = {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": "c2ln
     ],
 )
 def test_one_signature_that_verifies_is_enough(signatures: Any, severities: list[str]) -> None:
-    """A card has two signatures while its key changes; one without a key in the file is not judged."""
+    """A card has two signatures while its key changes; one without a key in the file is not
+    judged."""
     good, bad = (sign_card(each)["signatures"][0] for each in (card(), card(name="Another")))
     script = fetch_card(card(signatures=signatures(good, bad)))
-    assert [each.severity.name for each in findings(script) if each.rule == "A2A-CARD-013"] == severities
+    assert [
+        each.severity.name for each in findings(script) if each.rule == "A2A-CARD-013"
+    ] == severities
 
 
 @pytest.mark.parametrize("make", [rpc, grpc], ids=["jsonrpc", "grpc"])
 def test_the_extended_card_is_judged_too(make: Any) -> None:
     altered = sign_card(card()) | {"description": "An altered text"}
-    found = [each for each in findings(make("GetExtendedAgentCard", {}, altered)) if each.rule == "A2A-CARD-013"]
+    found = [
+        each
+        for each in findings(make("GetExtendedAgentCard", {}, altered))
+        if each.rule == "A2A-CARD-013"
+    ]
     assert [each.severity.name for each in found] == ["WARNING"]
 
 
 def test_another_form_than_that_of_the_specification_is_information() -> None:
     """A requirement without scopes is kept by the specification and dropped by SDKs."""
     added = {"securityRequirements": [{"schemes": {"k": {"list": []}}}]}
-    found = [each for each in findings(fetch_card(sign_card(card()) | added)) if each.rule == "A2A-CARD-013"]
-    assert [(each.severity.name, each.evidence["path"]) for each in found] == [("INFO", "signatures")]
+    found = [
+        each
+        for each in findings(fetch_card(sign_card(card()) | added))
+        if each.rule == "A2A-CARD-013"
+    ]
+    assert [(each.severity.name, each.evidence["path"]) for each in found] == [
+        ("INFO", "signatures")
+    ]
     assert found[0].summary == "the card signed by key-1 verifies only in the form: SDKs of today"

@@ -1,4 +1,5 @@
-"""Errors: hostile ones and ones that must not be flagged; examples of the rules are tested elsewhere."""
+"""Errors: hostile ones and ones that must not be flagged; examples of the rules are tested
+elsewhere."""
 
 from __future__ import annotations
 
@@ -37,9 +38,18 @@ def test_hostile_error_infos_do_not_break_rules(member: str, value: Any) -> None
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 @pytest.mark.parametrize("member", ["code", "status", "message", "details", "data"])
 def test_hostile_errors_do_not_break_rules(member: str, value: Any) -> None:
-    error = {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [info()], "data": [info()]}
+    error = {
+        "code": 404,
+        "status": "NOT_FOUND",
+        "message": "no",
+        "details": [info()],
+        "data": [info()],
+    }
     assert not of(rpc("GetTask", {"id": "t9"}, error=error | {member: value}), BROKEN_RULE_ID)
-    assert not of(rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404), BROKEN_RULE_ID)
+    assert not of(
+        rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404),
+        BROKEN_RULE_ID,
+    )
 
 
 def test_reasons_of_other_domains_are_not_judged() -> None:
@@ -63,6 +73,8 @@ def test_gateway_pages_are_not_judged_as_a2a_errors(operation: str) -> None:
     page: Any = {"answer": "<html>", "status": 500, "reply_headers": {"Content-Type": "text/html"}}
     again = json_text(send(id="m2", taskId="t1"))
     refused = (
-        http("GET", "/tasks/t9", **page) if operation == "GetTask" else http("POST", "/message:send", again, **page)
+        http("GET", "/tasks/t9", **page)
+        if operation == "GetTask"
+        else http("POST", "/message:send", again, **page)
     )
     assert of(done + refused, "A2A-ERR-007") == 0

@@ -8,11 +8,23 @@ import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rpc, rpc_error
-from a2a_proxy.rules.examples.objects import agent_reply, artifact, card, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    artifact,
+    card,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
-A, A2, B = "https://example.com/ext/a/v1", "https://example.com/ext/a/v2", "https://example.com/ext/b/v1"
+A, A2, B = (
+    "https://example.com/ext/a/v1",
+    "https://example.com/ext/a/v2",
+    "https://example.com/ext/b/v1",
+)
 TASK = {"task": task()}
 
 
@@ -41,7 +53,13 @@ def sent(request: list[str], response: list[str], result: Any = None, **members:
     """A message with these extensions asked for and activated."""
     params, answer = send(**members), TASK if result is None else result
     headers = asks(*request) if request else None
-    return rpc("SendMessage", params, answer, headers=headers, reply_headers=asks(*response) if response else None)
+    return rpc(
+        "SendMessage",
+        params,
+        answer,
+        headers=headers,
+        reply_headers=asks(*response) if response else None,
+    )
 
 
 def test_a_required_extension_over_every_binding() -> None:
@@ -89,9 +107,17 @@ def test_undeclared_extensions() -> None:
 
 def test_activated_in_grpc_trailers() -> None:
     """Agents may name what is active there."""
-    call = grpc("SendMessage", send(), TASK, headers={"a2a-extensions": A}, trailers={"a2a-extensions": f"{A},{B}"})
+    call = grpc(
+        "SendMessage",
+        send(),
+        TASK,
+        headers={"a2a-extensions": A},
+        trailers={"a2a-extensions": f"{A},{B}"},
+    )
     assert told(call) == ["003"]
-    call = grpc("SendMessage", send(), TASK, headers={"a2a-extensions": A2}, trailers={"a2a-extensions": A})
+    call = grpc(
+        "SendMessage", send(), TASK, headers={"a2a-extensions": A2}, trailers={"a2a-extensions": A}
+    )
     assert told(call) == ["007"]
 
 
@@ -128,8 +154,17 @@ def test_names_of_the_header() -> None:
     """Both at once are fine; 0.3 has the other name."""
     both = asks(A) | {"X-A2A-Extensions": A}
     assert told(rpc("SendMessage", send(), TASK, headers=both)) == []
-    assert told(rpc("SendMessage", send(), TASK, headers=asks(A), reply_headers={"X-A2A-Extensions": A})) == ["005"]
-    old = {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}}
+    assert told(
+        rpc("SendMessage", send(), TASK, headers=asks(A), reply_headers={"X-A2A-Extensions": A})
+    ) == ["005"]
+    old = {
+        "message": {
+            "kind": "message",
+            "messageId": "m1",
+            "role": "user",
+            "parts": [{"kind": "text", "text": "x"}],
+        }
+    }
     bare = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
     assert told(rpc("message/send", old, bare, headers={"X-A2A-Extensions": A}, version="")) == []
     assert told(rpc("message/send", old, bare, headers=asks(A), version="")) == ["005"]
@@ -148,7 +183,14 @@ def test_inactive_extensions_of_the_client() -> None:
     "result",
     [
         {"task": task(artifacts=[artifact(extensions=[A])])},
-        {"task": task(status={"state": "TASK_STATE_COMPLETED", "message": agent_reply(extensions=[A])["message"]})},
+        {
+            "task": task(
+                status={
+                    "state": "TASK_STATE_COMPLETED",
+                    "message": agent_reply(extensions=[A])["message"],
+                }
+            )
+        },
         agent_reply(extensions=[A]),
     ],
     ids=["artifact", "status", "message"],
@@ -166,9 +208,19 @@ def test_inactive_extensions_of_the_agent(result: dict[str, Any]) -> None:
 def test_inactive_extensions_before_1_0() -> None:
     """The place is that of the version: no wrapper is around the message."""
     params = {
-        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+        "message": {
+            "kind": "message",
+            "messageId": "m1",
+            "role": "user",
+            "parts": [{"kind": "text", "text": "x"}],
+        }
     }
-    bare = params["message"] | {"role": "agent", "messageId": "r1", "contextId": "c1", "extensions": [A]}
+    bare = params["message"] | {
+        "role": "agent",
+        "messageId": "r1",
+        "contextId": "c1",
+        "extensions": [A],
+    }
     (found,) = ours(rpc("message/send", params, bare, version=""))
     assert (found.rule, found.evidence["path"]) == ("A2A-EXT-006", "result.extensions[0]")
 

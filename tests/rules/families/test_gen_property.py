@@ -1,5 +1,5 @@
-"""Whatever is lost, doubled or swapped before it reaches the proxy is found, on every binding and in every
-interleaving of two streams; on a stream to which nothing happened nothing is found."""
+"""Whatever is lost, doubled or swapped before it reaches the proxy is found, on every binding and
+in every interleaving of two streams; on a stream to which nothing happened nothing is found."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ FAMILIES = ("A2A-GEN-", "A2A-STREAM-")
 
 
 def _serious(found: list[Finding], exchange: int) -> list[str]:
-    """Findings about one stream, in words; the draft's hole about progress updates is information."""
+    """Findings about one stream, in words; the draft's hole about progress updates is
+    information."""
     return [
         f"{each.rule}: {each.summary}"
         for each in found
-        if each.exchange == exchange and each.rule.startswith(FAMILIES) and each.severity > Severity.INFO
+        if each.exchange == exchange
+        and each.rule.startswith(FAMILIES)
+        and each.severity > Severity.INFO
     ]
 
 
 def _rules(found: list[Finding], exchange: int) -> set[str]:
-    return {each.rule for each in found if each.exchange == exchange and each.severity > Severity.INFO}
+    return {
+        each.rule for each in found if each.exchange == exchange and each.severity > Severity.INFO
+    }
 
 
 def _stream(case: Case, exchange: int) -> Stream:
@@ -51,7 +56,8 @@ def test_nothing_is_found_where_nothing_is_wrong(case: Case) -> None:
 def test_every_event_that_is_lost_is_found(case: Case, exchange: int, data: st.DataObject) -> None:
     stream = _stream(case, exchange)
     events = stream.events
-    # Where progress updates repeat a number, they stand in for the event before them: nobody can know.
+    # Where progress updates repeat a number, they stand in for the event before them: nobody can
+    # know.
     alone = [*(each.counts for each in events[1:]), True]
     choices = [index for index, each in enumerate(events) if index and each.counts and alone[index]]
     lost = data.draw(st.sampled_from(choices))
@@ -66,7 +72,9 @@ def test_every_event_that_is_lost_is_found(case: Case, exchange: int, data: st.D
 
 
 @given(case=cases(), exchange=st.sampled_from([FIRST, SECOND]), data=st.data())
-def test_every_event_that_comes_twice_is_found(case: Case, exchange: int, data: st.DataObject) -> None:
+def test_every_event_that_comes_twice_is_found(
+    case: Case, exchange: int, data: st.DataObject
+) -> None:
     stream = _stream(case, exchange)
     events = stream.events
     twice = data.draw(st.sampled_from(range(1, len(events))))
@@ -76,7 +84,9 @@ def test_every_event_that_comes_twice_is_found(case: Case, exchange: int, data: 
 
 
 @given(case=cases(), exchange=st.sampled_from([FIRST, SECOND]), data=st.data())
-def test_two_events_in_the_wrong_order_are_found(case: Case, exchange: int, data: st.DataObject) -> None:
+def test_two_events_in_the_wrong_order_are_found(
+    case: Case, exchange: int, data: st.DataObject
+) -> None:
     stream = _stream(case, exchange)
     events = stream.events
     pairs = [at for at in range(1, len(events) - 1) if events[at].counts and events[at + 1].counts]

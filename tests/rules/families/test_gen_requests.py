@@ -1,4 +1,5 @@
-"""Rules about requests that name a generation: long polls, preconditions, clients, the form of numbers."""
+"""Rules about requests that name a generation: long polls, preconditions, clients, the form of
+numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class TestLongPoll:
 
     def test_news_that_came_after_the_request(self) -> None:
         script = run_together(
-            stream(FIRST, SECOND, EventPause(1), chunk("a", generation="3"), EventPause(4), done(4)),
+            stream(
+                FIRST, SECOND, EventPause(1), chunk("a", generation="3"), EventPause(4), done(4)
+            ),
             get(4, current=2, state="COMPLETED", seconds=4.5),
             after=500 * MS,
         )
@@ -73,7 +76,10 @@ class TestLongPoll:
 
     def test_a_number_that_the_client_made_up(self) -> None:
         assert not verdicts(
-            run_together(stream(FIRST, SECOND, EventPause(1), done(3)), get(2, current=9), after=300 * MS), "011"
+            run_together(
+                stream(FIRST, SECOND, EventPause(1), done(3)), get(2, current=9), after=300 * MS
+            ),
+            "011",
         )
 
 
@@ -120,7 +126,9 @@ class TestPrecondition:
         own = rpc_error(-32010, text="slow down")
         assert not verdicts(told(None, None, own), "015"), "a code of the agent's own"
 
-    @pytest.mark.parametrize(("code", "found"), [(-32010, []), (-32004, ["ERROR"]), (-32603, ["ERROR"])])
+    @pytest.mark.parametrize(
+        ("code", "found"), [(-32010, []), (-32004, ["ERROR"]), (-32603, ["ERROR"])]
+    )
     def test_mapped_on_jsonrpc(self, code: int, found: list[str]) -> None:
         assert verdicts(told(3, None, refusal(code=code)), "016") == found
 
@@ -128,18 +136,27 @@ class TestPrecondition:
     def test_mapped_on_rest(self, code: int, found: list[str]) -> None:
         params = send("go on", configuration={"ifGenerationMatch": "3"}, taskId="t1")
         body = rest_error(code, "ABORTED", MISMATCH)
-        assert verdicts(rest("POST", "/message:send", params, body, status=code, version="1.1"), "016") == found
+        assert (
+            verdicts(rest("POST", "/message:send", params, body, status=code, version="1.1"), "016")
+            == found
+        )
 
     @pytest.mark.parametrize(("code", "found"), [(10, []), (9, ["ERROR"])])
     def test_mapped_on_grpc(self, code: int, found: list[str]) -> None:
         params = send("go on", configuration={"ifGenerationMatch": "3"}, taskId="t1")
-        call = grpc("SendMessage", params, status=code, details=[error_info(MISMATCH)], version="1.1")
+        call = grpc(
+            "SendMessage", params, status=code, details=[error_info(MISMATCH)], version="1.1"
+        )
         assert verdicts(call, "016") == found
 
     def test_aborted_for_another_reason(self) -> None:
         params = send("go on", configuration={"ifGenerationMatch": "3"}, taskId="t1")
-        assert verdicts(grpc("SendMessage", params, status=10, version="1.1"), "016") == ["WARNING?"]
-        assert not verdicts(grpc("SendMessage", send("go on", taskId="t1"), status=10, version="1.1"), "016")
+        assert verdicts(grpc("SendMessage", params, status=10, version="1.1"), "016") == [
+            "WARNING?"
+        ]
+        assert not verdicts(
+            grpc("SendMessage", send("go on", taskId="t1"), status=10, version="1.1"), "016"
+        )
 
     def test_ignored(self) -> None:
         assert verdicts(told(3, snapshot("COMPLETED")), "019") == ["WARNING?"]
@@ -158,7 +175,9 @@ class TestClients:
         gap = stream(FIRST, SECOND, chunk("b", generation="4"), EventPause(15), done(5))
         assert verdicts(gap, "018") == ["INFO"]
         assert not verdicts(run_together(gap, get(4), after=5000 * MS), "018")
-        assert verdicts(run_together(gap, get(2), after=5000 * MS), "018") == ["INFO"], "a snapshot from before the gap"
+        assert verdicts(run_together(gap, get(2), after=5000 * MS), "018") == ["INFO"], (
+            "a snapshot from before the gap"
+        )
 
     def test_a_stream_that_ends_needs_nothing(self) -> None:
         assert not verdicts(stream(FIRST, SECOND, chunk("b", generation="4"), done(5)), "018")
@@ -167,7 +186,9 @@ class TestClients:
         late = (chunk("b", generation="5"), EventPause(1), chunk("a", id="a2", generation="4"))
         rest = (chunk("c", id="a3", generation="3"), EventPause(12), done(6))
         assert not verdicts(stream(FIRST, SECOND, *late, *rest), "018")
-        assert verdicts(stream(FIRST, SECOND, *late, EventPause(12), done(6)), "018") == ["INFO"], "3 has not come"
+        assert verdicts(stream(FIRST, SECOND, *late, EventPause(12), done(6)), "018") == ["INFO"], (
+            "3 has not come"
+        )
 
 
 class TestValues:
@@ -190,19 +211,30 @@ class TestValues:
         ],
     )
     def test_values(self, value: Any, found: list[str]) -> None:
-        assert verdicts(rpc("GetTask", ID, task("WORKING", generation=value), version="1.1"), "020") == found
+        assert (
+            verdicts(rpc("GetTask", ID, task("WORKING", generation=value), version="1.1"), "020")
+            == found
+        )
 
-    @pytest.mark.parametrize(("value", "found"), [("3", []), (3, ["INFO"]), ("3.5", ["ERROR"]), (-1, ["ERROR"])])
+    @pytest.mark.parametrize(
+        ("value", "found"), [("3", []), (3, ["INFO"]), ("3.5", ["ERROR"]), (-1, ["ERROR"])]
+    )
     def test_in_pushes(self, value: Any, found: list[str]) -> None:
         assert verdicts(push(chunk("a", generation=value)), "020") == found
 
     def test_in_requests(self) -> None:
         answer = task("WORKING", generation="3")
-        assert verdicts(rpc("GetTask", ID | {"currentGeneration": "x"}, answer, version="1.1"), "020") == ["ERROR"]
-        assert verdicts(rest("GET", "/tasks/t1?currentGeneration=x", result=answer, version="1.1"), "020") == ["ERROR"]
+        assert verdicts(
+            rpc("GetTask", ID | {"currentGeneration": "x"}, answer, version="1.1"), "020"
+        ) == ["ERROR"]
+        assert verdicts(
+            rest("GET", "/tasks/t1?currentGeneration=x", result=answer, version="1.1"), "020"
+        ) == ["ERROR"]
         match = {"ifGenerationMatch": "1e3"}
         params = send(taskId="t1", configuration=match)
-        assert verdicts(rpc("SendMessage", params, {"task": answer}, version="1.1"), "020") == ["ERROR"]
+        assert verdicts(rpc("SendMessage", params, {"task": answer}, version="1.1"), "020") == [
+            "ERROR"
+        ]
 
     def test_a_value_that_cannot_be_read_is_not_missing(self) -> None:
         script = stream(FIRST, SECOND, chunk("a", generation="x"), done(3))

@@ -1,4 +1,5 @@
-"""What rules about streams and generations know survives a restart of the recorder, wherever it happens."""
+"""What rules about streams and generations know survives a restart of the recorder, wherever it
+happens."""
 
 from __future__ import annotations
 

@@ -41,12 +41,18 @@ def test_nothing_is_missed_where_nothing_is_wrong(case: Case) -> None:
 def test_nothing_is_missed_however_the_bytes_are_cut(case: Case, seed: int) -> None:
     """Nor if the recorder is killed and goes on from a snapshot of its decoders."""
     chance = random.Random(seed)
-    chunks = [piece for each in case.chunks() for piece in bytewise([each], chance.choice([1, 2, 9, 50, 5000]))]
+    chunks = [
+        piece
+        for each in case.chunks()
+        for piece in bytewise([each], chance.choice([1, 2, 9, 50, 5000]))
+    ]
     restarts = {chance.randrange(len(chunks)) for _ in range(3)}
     seen = observe(chunks, restart_at=restarts, commit_every=chance.choice([1, 40]))
     (task,) = seen.tasks.values()
     assert task.missed == ()
-    found = [each for each in seen.out if isinstance(each, Finding) and each.rule.startswith("A2A-GEN-")]
+    found = [
+        each for each in seen.out if isinstance(each, Finding) and each.rule.startswith("A2A-GEN-")
+    ]
     assert [each for each in found if each.severity is not Severity.INFO] == []
 
 
@@ -72,8 +78,16 @@ def test_what_a_stream_loses_is_missed(case: Case, exchange: int, data: st.DataO
 
 def test_a_gap_that_the_client_reads() -> None:
     """The example of the manual."""
-    events = [snapshot("SUBMITTED", generation="1"), status("WORKING", generation="2"), chunk("a", generation="3")]
-    events += [chunk("b", id="a2", generation="5"), EventPause(1), status("COMPLETED", second=1, generation="6")]
+    events = [
+        snapshot("SUBMITTED", generation="1"),
+        status("WORKING", generation="2"),
+        chunk("a", generation="3"),
+    ]
+    events += [
+        chunk("b", id="a2", generation="5"),
+        EventPause(1),
+        status("COMPLETED", second=1, generation="6"),
+    ]
     task = task_of(run_together(over("grpc", *events), get(5), after=300_000_000).make_chunks())
     assert task.seen == ((1, 3), (5, 6))
     (missed,) = task.missed

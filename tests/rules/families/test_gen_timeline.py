@@ -1,6 +1,7 @@
 """Tasks of agents that count client messages (1.1 draft 3.2.7, 3.2.8).
 
-Nothing is found where nothing is lost, and a lost event is found, on every binding, with and without a timeline."""
+Nothing is found where nothing is lost, and a lost event is found, on every binding, with and
+without a timeline."""
 
 from __future__ import annotations
 
@@ -11,9 +12,27 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, fetch_card, grpc, rest, rest_error, rpc
+from a2a_proxy.rules.examples.conversation import (
+    ClientMessage,
+    EventPause,
+    fetch_card,
+    grpc,
+    rest,
+    rest_error,
+    rpc,
+)
 from a2a_proxy.rules.examples.conversation import rpc_error as error_of_rpc
-from a2a_proxy.rules.examples.objects import Json, artifact, chunk, message, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import (
+    Json,
+    artifact,
+    chunk,
+    message,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_numbered import BINDINGS, FIRST, SECOND, done, over, step, verdicts, words
 from support_rules import findings
@@ -23,9 +42,14 @@ SLOT = 200
 STEPS = ["artifact", "progress", "message", "race", "refused", "retry", "read"]
 
 
-def say(binding: str, ident: str, number: int, timeline: list[Json] | None = None, **options: Any) -> Script:
+def say(
+    binding: str, ident: str, number: int, timeline: list[Json] | None = None, **options: Any
+) -> Script:
     """A message to the task, answered with the task at this generation."""
-    params, shown = send("more", id=ident, taskId="t1"), {} if timeline is None else {"timeline": timeline}
+    params, shown = (
+        send("more", id=ident, taskId="t1"),
+        {} if timeline is None else {"timeline": timeline},
+    )
     answer = snapshot("WORKING", generation=str(number), **shown)
     options.setdefault("version", "1.1")
     if binding == "grpc":
@@ -48,7 +72,12 @@ def refuse(binding: str, ident: str) -> Script:
         return grpc("SendMessage", params, status=3, version="1.1")
     if binding == "rest":
         return rest(
-            "POST", "/message:send", params, rest_error(400, "INVALID_ARGUMENT", "BAD"), status=400, version="1.1"
+            "POST",
+            "/message:send",
+            params,
+            rest_error(400, "INVALID_ARGUMENT", "BAD"),
+            status=400,
+            version="1.1",
         )
     return rpc("SendMessage", params, error=error_of_rpc(-32602, "BAD"), id=7, version="1.1")
 
@@ -77,7 +106,9 @@ def paced(events: list[tuple[int, Json]], before: float) -> list[Any]:
 class Agent:
     """An agent that numbers events and client messages, and the calls to it."""
 
-    def __init__(self, binding: str, calls: str, *, shows_timeline: bool, cut: int, joins: int = 0) -> None:
+    def __init__(
+        self, binding: str, calls: str, *, shows_timeline: bool, cut: int, joins: int = 0
+    ) -> None:
         self.binding, self.calls = binding, calls
         self.joins = joins
         """Event after which a second client subscribes, if there are as many; 0: none does."""
@@ -108,7 +139,9 @@ class Agent:
             place = f"a{self.number}"
             self.events.append((self.number, chunk("x", id=place, generation=str(self.number))))
             number = str(self.number)
-            self.artifacts.append(artifact("x", id=place, startGeneration=number, endGeneration=number))
+            self.artifacts.append(
+                artifact("x", id=place, startGeneration=number, endGeneration=number)
+            )
         else:
             self.events.append((self.number, step(f"s{self.number}", self.number)))
             self.entries.append({"status": state("WORKING"), "generation": str(self.number)})
@@ -129,7 +162,9 @@ class Agent:
         elif kind == "message":
             ident = self.take_message()
             self.others.append((self.slot, say(self.calls, ident, self.number, self.timeline())))
-        elif kind == "race":  # the message passes the proxy before an event that has the lower number
+        elif (
+            kind == "race"
+        ):  # the message passes the proxy before an event that has the lower number
             self.slot += 1
             self.send_event("artifact")
             ident = self.take_message()
@@ -142,7 +177,9 @@ class Agent:
             ident = f"m{self.messages}"
             self.others.append((self.slot, say(self.calls, ident, self.number, self.timeline())))
         elif kind == "read":
-            self.others.append((self.slot, read(self.calls, self.number, self.timeline(), list(self.artifacts))))
+            self.others.append(
+                (self.slot, read(self.calls, self.number, self.timeline(), list(self.artifacts)))
+            )
         self.slot += 1
 
     def script(self, lost: int = -1) -> Script:
@@ -150,11 +187,17 @@ class Agent:
         self.number += 1
         events = [*self.events, (self.number, done(self.number))]
         times = [*self.times, self.slot]
-        kept = [(at, event) for index, ((_, event), at) in enumerate(zip(events, times, strict=True)) if index != lost]
+        kept = [
+            (at, event)
+            for index, ((_, event), at) in enumerate(zip(events, times, strict=True))
+            if index != lost
+        ]
         made = over(self.binding, *paced(kept, 0))
         if 0 < self.joins < len(self.events):
             at, (number, _) = times[self.joins], events[self.joins]
-            rest = [(time, event) for time, (_, event) in zip(times, events, strict=True) if time > at]
+            rest = [
+                (time, event) for time, (_, event) in zip(times, events, strict=True) if time > at
+            ]
             first = snapshot("WORKING", generation=str(number))
             other = over(self.calls, first, *paced(rest, at + 0.5), subscribes=True)
             made = run_together(made, other, after=int((at + 0.5) * SLOT) * MS)
@@ -194,13 +237,16 @@ def test_a_conforming_agent_draws_no_finding(agent: Agent) -> None:
 @settings(max_examples=40)
 @given(agent=agents(), data=st.data())
 def test_a_lost_event_is_found(agent: Agent, data: st.DataObject) -> None:
-    """A message explains one number only, so a lost event leaves one number without an explanation."""
+    """A message explains one number only, so a lost event leaves one number without an
+    explanation."""
     lost = data.draw(st.sampled_from(range(1, len(agent.events))))
     script = agent.script(lost)
     note("\n".join(script.format_lines()))
     found = gaps(script)
     assert len({each.evidence["missing"] for each in found}) == 1, [each.summary for each in found]
-    if agent.events[lost][0] != 2:  # this one may be the message that created the task, until a timeline shows more
+    if (
+        agent.events[lost][0] != 2
+    ):  # this one may be the message that created the task, until a timeline shows more
         assert {each.severity for each in found} == {Severity.ERROR}
         assert len(found) == len({each.exchange for each in found}), "one for each stream"
 
@@ -236,27 +282,52 @@ class TestExamples:
 
     def test_a_late_refusal_reopens_the_question(self, binding: str) -> None:
         script = run_together(
-            over(binding, FIRST, SECOND, EventPause(0.4), chunk("a", generation="4"), EventPause(3), done(5)),
+            over(
+                binding,
+                FIRST,
+                SECOND,
+                EventPause(0.4),
+                chunk("a", generation="4"),
+                EventPause(3),
+                done(5),
+            ),
             late_refusal(binding),
             after=200 * MS,
         )
         assert verdicts(script, "001") == ["ERROR"]
-        assert words(script, "001") == ("generation 3 is missing on #1: the message that could explain it was refused")
+        assert words(script, "001") == (
+            "generation 3 is missing on #1: the message that could explain it was refused"
+        )
 
     def test_a_timeline_proves_the_loss(self, binding: str) -> None:
         """The message is 5; the timeline shows a status at 3."""
         entries = [{"status": state("WORKING"), "generation": str(number)} for number in (2, 3)]
         entries.append({"message": message(id="m2"), "generation": "5"})
         script = run_together(
-            over(binding, FIRST, SECOND, EventPause(1), chunk("a", generation="4"), EventPause(1), done(6)),
+            over(
+                binding,
+                FIRST,
+                SECOND,
+                EventPause(1),
+                chunk("a", generation="4"),
+                EventPause(1),
+                done(6),
+            ),
             say(binding, "m2", 5, entries, seconds=1),
             after=200 * MS,
         )
         assert verdicts(script, "001") == ["ERROR"]
-        assert words(script, "001") == "generation 3 is missing on #1: it was an event, not a client's message"
+        assert (
+            words(script, "001")
+            == "generation 3 is missing on #1: it was an event, not a client's message"
+        )
 
     def test_an_entry_of_an_unknown_kind_explains_its_number(self, binding: str) -> None:
-        unknown = {"generation": "3"} if binding == "grpc" else {"generation": "3", "elicitation": {"id": "e1"}}
+        unknown = (
+            {"generation": "3"}
+            if binding == "grpc"
+            else {"generation": "3", "elicitation": {"id": "e1"}}
+        )
         entries = [{"status": state("WORKING"), "generation": "2"}, unknown]
         script = run_together(
             over(binding, FIRST, SECOND, EventPause(1), chunk("a", generation="4"), done(5)),
@@ -286,7 +357,8 @@ class TestExamples:
         assert verdicts(script, "001") == []
 
     def test_the_stream_of_a_message_begins_after_its_number(self, binding: str) -> None:
-        """The task is at 3, the message is 4: the stream may begin with 5; the 5 before a 6 passed unseen."""
+        """The task is at 3, the message is 4: the stream may begin with 5; the 5 before a 6 passed
+        unseen."""
         turn = {"params": send("more", id="m2", taskId="t1")}
         first = over(binding, FIRST, SECOND, status("INPUT_REQUIRED", generation="3"))
         usual = over(binding, status("WORKING", generation="5"), done(6), **turn)
@@ -294,7 +366,8 @@ class TestExamples:
         late = over(binding, status("WORKING", generation="6"), done(7), **turn)
         assert verdicts(first + late, "001") == ["INFO"]
         assert words(first + late, "001") == (
-            "generations 4 to 5 passed before the first event of this stream; 4 is probably the client's message in #2"
+            "generations 4 to 5 passed before the first event of "
+            "this stream; 4 is probably the client's message in #2"
         )
 
 
@@ -306,13 +379,20 @@ def late_refusal(binding: str) -> Script:
     if binding == "rest":
         answer = rest_error(400, "INVALID_ARGUMENT", "BAD")
         return rest("POST", "/message:send", params, answer, status=400, seconds=1, version="1.1")
-    return rpc("SendMessage", params, error=error_of_rpc(-32602, "BAD"), id=7, seconds=1, version="1.1")
+    return rpc(
+        "SendMessage", params, error=error_of_rpc(-32602, "BAD"), id=7, seconds=1, version="1.1"
+    )
 
 
 def test_messages_on_a_live_stream_are_counted() -> None:
     """The second message of the client is 3."""
     again = ClientMessage(send("more", id="m2", taskId="t1"))
     events: tuple[Any, ...] = (FIRST, SECOND, again, chunk("a", generation="4"), done(5))
-    assert verdicts(grpc("SendLiveMessage", send(), *events, version="1.1", half_close=False), "001") == []
+    assert (
+        verdicts(grpc("SendLiveMessage", send(), *events, version="1.1", half_close=False), "001")
+        == []
+    )
     without = (FIRST, SECOND, chunk("a", generation="4"), done(5))
-    assert verdicts(grpc("SendLiveMessage", send(), *without, version="1.1", half_close=False), "001") == ["ERROR"]
+    assert verdicts(
+        grpc("SendLiveMessage", send(), *without, version="1.1", half_close=False), "001"
+    ) == ["ERROR"]

@@ -10,7 +10,15 @@ import pytest
 from a2a_proto import from_dict
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import MergedMessage, RawBytes, grpc
-from a2a_proxy.rules.examples.objects import agent_reply, chunk, error_info, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    chunk,
+    error_info,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -46,16 +54,28 @@ def stream(*answers: object, **options: object) -> Script:
 
 def test_content_types() -> None:
     """Parameters and +proto pass; a wrong one of the client is the client's."""
-    assert told(grpc("GetTask", GET, task(), headers={"content-type": "application/grpc+proto"})) == []
-    assert told(grpc("GetTask", GET, task(), headers={"content-type": "application/grpc+json"})) == ["001"]
-    assert told(grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"})) == ["001"]
+    assert (
+        told(grpc("GetTask", GET, task(), headers={"content-type": "application/grpc+proto"})) == []
+    )
+    assert told(
+        grpc("GetTask", GET, task(), headers={"content-type": "application/grpc+json"})
+    ) == ["001"]
+    assert told(grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"})) == [
+        "001"
+    ]
 
 
 def test_an_error_page_is_reported_once() -> None:
     """Its content type and its missing status follow from it."""
-    assert told(grpc("GetTask", GET, status=None, http_status=503, reply_headers={"content-type": "text/html"})) == [
-        "002"
-    ]
+    assert told(
+        grpc(
+            "GetTask",
+            GET,
+            status=None,
+            http_status=503,
+            reply_headers={"content-type": "text/html"},
+        )
+    ) == ["002"]
 
 
 def test_trailers_only_have_a_status() -> None:
@@ -64,7 +84,8 @@ def test_trailers_only_have_a_status() -> None:
 
 
 def test_how_a_call_may_end_without_status() -> None:
-    """A reset by the agent counts, one by the client does not, and a task's stream has a rule of its own."""
+    """A reset by the agent counts, one by the client does not, and a task's stream has a rule of
+    its own."""
     assert told(grpc("GetTask", GET, task(), finish="cut")) == ["003"]
     assert told(grpc("GetTask", GET, finish="leave")) == []
     assert told(stream(WORKING, finish="cut")) == ["016"]
@@ -76,7 +97,8 @@ def test_how_a_call_may_end_without_status() -> None:
 
 
 def test_reset_codes_are_judged_by_meaning() -> None:
-    """NO_ERROR and CANCEL break no stream off in the middle, but they are no status; a refused call was not begun."""
+    """NO_ERROR and CANCEL break no stream off in the middle, but they are no status; a refused call
+    was not begun."""
     assert told(stream(WORKING, finish="cut", reset=0)) == ["003"]
     assert told(stream(WORKING, finish="cut", reset=8)) == ["003"]
     assert told(stream(finish="cut", reset=7)) == []
@@ -119,8 +141,12 @@ def test_compression() -> None:
     packer = zlib.compressobj(wbits=31)
     packed = compressed(packer.compress(data) + packer.flush())
     assert told(grpc("GetTask", GET, packed, reply_headers={"grpc-encoding": "gzip"})) == []
-    assert told(grpc("GetTask", GET, compressed(data), reply_headers={"grpc-encoding": "gzip"})) == ["006"]
-    assert told(grpc("GetTask", GET, compressed(data), reply_headers={"grpc-encoding": "identity"})) == ["006"]
+    assert told(
+        grpc("GetTask", GET, compressed(data), reply_headers={"grpc-encoding": "gzip"})
+    ) == ["006"]
+    assert told(
+        grpc("GetTask", GET, compressed(data), reply_headers={"grpc-encoding": "identity"})
+    ) == ["006"]
 
 
 def test_undecodable_messages_are_flagged() -> None:
@@ -152,14 +178,25 @@ def test_methods_of_another_package() -> None:
     (found,) = ours(grpc("TaskSubscription", b"", status=12))
     assert found.summary == "lf.a2a.v1.A2AService has no method 'TaskSubscription'"
     assert (
-        told(grpc("TaskSubscription", b"\x0a\x08tasks/t1", status=5, path=f"{OLD}/TaskSubscription", version="")) == []
+        told(
+            grpc(
+                "TaskSubscription",
+                b"\x0a\x08tasks/t1",
+                status=5,
+                path=f"{OLD}/TaskSubscription",
+                version="",
+            )
+        )
+        == []
     )
 
 
 def test_unknown_fields_name_the_version_that_has_them() -> None:
     """Numbers, wire types, and the version that has such a field."""
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x4a\x00"))))
-    assert found.summary == "Task has no length-delimited field 9; it is `elicitations` in live-2153"
+    assert (
+        found.summary == "Task has no length-delimited field 9; it is `elicitations` in live-2153"
+    )
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x98\x06\x01"))))
     assert found.summary == "Task has no varint field 99"
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x3a\x01x"))))
@@ -181,12 +218,21 @@ def test_generation_is_no_unknown_field() -> None:
 
 
 def test_several_alternatives() -> None:
-    """Of the answer, and of a part within; the same member twice is legal, and what JSON-like values do is theirs."""
+    """Of the answer, and of a part within; the same member twice is legal, and what JSON-like
+    values do is theirs."""
     (found,) = ours(stream(WORKING, MergedMessage((chunk("x"), COMPLETED))))
     assert "StreamResponse has artifact_update and status_update" in found.summary
-    part = encode_message("Part", {"text": "a"}) + encode_message("Part", {"url": "https://example.com/"})
+    part = encode_message("Part", {"text": "a"}) + encode_message(
+        "Part", {"url": "https://example.com/"}
+    )
     update = b"\x0a\x02a1\x22" + bytes([len(part)]) + part
-    data = b"\x22" + bytes([len(update) + 10]) + b"\x0a\x02t1\x12\x02c1\x1a" + bytes([len(update)]) + update
+    data = (
+        b"\x22"
+        + bytes([len(update) + 10])
+        + b"\x0a\x02t1\x12\x02c1\x1a"
+        + bytes([len(update)])
+        + update
+    )
     (found,) = ours(stream(WORKING, data, COMPLETED))
     assert found.evidence["path"] == "artifact_update.artifact.parts"
     assert told(stream(MergedMessage((WORKING, WORKING)), COMPLETED)) == []
@@ -199,7 +245,9 @@ def test_which_errors_are_a2a_s() -> None:
     assert told(grpc("CancelTask", GET, status=9, text="it is over")) == ["012"]
     assert told(grpc("GetTask", GET, status=10, text="no")) == []
     assert told(grpc("ListTasks", {}, status=5, text="no such tenant")) == []
-    assert told(grpc("SendLiveMessage", send(taskId="t1"), status=9, text="there is a stream")) == []
+    assert (
+        told(grpc("SendLiveMessage", send(taskId="t1"), status=9, text="there is a stream")) == []
+    )
     matching = send(configuration={"ifGenerationMatch": "3"}, taskId="t1")
     assert told(grpc("SendMessage", matching, status=10, text="no")) == ["012"]
 
@@ -213,12 +261,17 @@ def test_an_error_info_of_another_domain() -> None:
 
 def test_errors_of_0_3_have_no_details() -> None:
     """ErrorInfo came with 1.0."""
-    assert told(grpc("GetTask", b"\x0a\x08tasks/t1", status=5, path=f"{OLD}/GetTask", version="")) == []
+    assert (
+        told(grpc("GetTask", b"\x0a\x08tasks/t1", status=5, path=f"{OLD}/GetTask", version=""))
+        == []
+    )
 
 
 def test_unreadable_details_are_flagged() -> None:
     """Neither base64 nor the raw form of a Status."""
-    assert "013" in told(grpc("GetTask", GET, status=13, trailers={"grpc-status-details-bin": "/////w"}))
+    assert "013" in told(
+        grpc("GetTask", GET, status=13, trailers={"grpc-status-details-bin": "/////w"})
+    )
     assert told(grpc("GetTask", GET, status=13, details=[error_info("INTERNAL_ERROR")])) == []
 
 
@@ -230,7 +283,8 @@ def test_metadata() -> None:
 
 
 def test_deadlines() -> None:
-    """By the agent or by the client; a client that cancels at another time does so for another reason."""
+    """By the agent or by the client; a client that cancels at another time does so for another
+    reason."""
     assert told(grpc("SendMessage", send(), status=4, text="late")) == ["017"]
     assert told(stream(WORKING, headers={"grpc-timeout": "50m"}, finish="leave")) == ["017"]
     assert told(stream(WORKING, headers={"grpc-timeout": "5S"}, finish="leave")) == []
@@ -249,7 +303,9 @@ class TestWhatCannotBeRead:
     def test_details_that_cannot_be_read_are_not_missing(self) -> None:
         """They may hold the ErrorInfo."""
         trailers = {"grpc-status-details-bin": "Cgk"}
-        assert told(grpc("GetTask", GET, status=5, text="there is no such task", trailers=trailers)) == ["013"]
+        assert told(
+            grpc("GetTask", GET, status=5, text="there is no such task", trailers=trailers)
+        ) == ["013"]
 
     def test_an_unreadable_last_event_may_have_ended_the_task(self) -> None:
         """Nobody knows what it said: the stream did not end early."""
@@ -258,12 +314,16 @@ class TestWhatCannotBeRead:
 
     def test_an_early_end_after_it_is_told(self) -> None:
         """What came after the unreadable event says that the task goes on."""
-        script = grpc("SendStreamingMessage", send(), snapshot(), b"\x0a\x02\xc3\x28", status("WORKING"))
+        script = grpc(
+            "SendStreamingMessage", send(), snapshot(), b"\x0a\x02\xc3\x28", status("WORKING")
+        )
         assert "A2A-STREAM-007" in [each.rule for each in findings(script)]
 
     def test_an_unreadable_piece_of_an_artifact_is_not_compared(self) -> None:
         """The task has it, what was streamed has not: the agent is not at fault a second time."""
         whole = task(artifacts=[{"artifactId": "a1", "parts": [{"text": "ab"}]}])
         pieces = (chunk("a"), b"\x1a\x02\xc3\x28", status("COMPLETED", second=1))
-        script = grpc("SendStreamingMessage", send(), WORKING, *pieces) + grpc("GetTask", GET, whole)
+        script = grpc("SendStreamingMessage", send(), WORKING, *pieces) + grpc(
+            "GetTask", GET, whole
+        )
         assert "A2A-ART-006" not in [each.rule for each in findings(script)]

@@ -1,4 +1,5 @@
-"""The HTTP layer: variants, near misses, both bindings; the examples of the rules are judged elsewhere."""
+"""The HTTP layer: variants, near misses, both bindings; the examples of the rules are judged
+elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ CONFIG = f"{CONFIGS}/p1"
 def told(script: Script, number: str) -> list[str]:
     """How grave each finding of one rule is, with a question mark where it is not sure."""
     found = [each for each in findings(script) if each.rule == f"A2A-HTTP-{number}"]
-    return [each.severity.name.lower() + ("" if each.confidence == "high" else "?") for each in found]
+    return [
+        each.severity.name.lower() + ("" if each.confidence == "high" else "?") for each in found
+    ]
 
 
 def stream(*events: Any, **options: Any) -> Script:
@@ -59,18 +62,52 @@ def kind(value: str | None) -> Fields:
         ("001", rest("POST", "/message:send", send(), snapshot("COMPLETED")), []),
         ("001", grpc("GetTask", GET, task()), []),
         ("002", rpc("GetTask", GET, task(), reply_headers=kind("text/plain")), ["error"]),
-        ("002", rpc("GetTask", GET, error=rpc_error(-32603), reply_headers=kind(None), status=500), ["error"]),
-        ("002", rpc("GetTask", GET, answer="<html>", reply_headers=kind("text/html"), status=502), []),
-        ("002", rpc("tasks/get", GET, task(), reply_headers=kind("application/json; charset=utf-8"), version=""), []),
-        ("008", rest("POST", "/message:send", send(), snapshot("COMPLETED"), media="application/json"), ["info"] * 2),
-        ("008", rest("GET", "/tasks/t1", result=task(), reply_headers=kind("text/plain")), ["warning"]),
+        (
+            "002",
+            rpc("GetTask", GET, error=rpc_error(-32603), reply_headers=kind(None), status=500),
+            ["error"],
+        ),
+        (
+            "002",
+            rpc("GetTask", GET, answer="<html>", reply_headers=kind("text/html"), status=502),
+            [],
+        ),
+        (
+            "002",
+            rpc(
+                "tasks/get",
+                GET,
+                task(),
+                reply_headers=kind("application/json; charset=utf-8"),
+                version="",
+            ),
+            [],
+        ),
+        (
+            "008",
+            rest("POST", "/message:send", send(), snapshot("COMPLETED"), media="application/json"),
+            ["info"] * 2,
+        ),
+        (
+            "008",
+            rest("GET", "/tasks/t1", result=task(), reply_headers=kind("text/plain")),
+            ["warning"],
+        ),
         ("008", rest("GET", "/tasks/t1", result=task(), reply_headers=kind(None)), ["warning"]),
-        ("008", rest("GET", "/tasks/t1", status=502, result="<html>", reply_headers=kind("text/html")), []),
+        (
+            "008",
+            rest("GET", "/tasks/t1", status=502, result="<html>", reply_headers=kind("text/html")),
+            [],
+        ),
         ("008", rest("DELETE", CONFIG, status=204), []),
         ("008", rest("GET", "/v1/tasks/t1", result=task(), media="text/json", version=""), []),
         ("008", rest_stream("POST", "/message:stream", send(), snapshot("COMPLETED")), []),
         ("009", rpc("GetTask", GET, answer={"detail": "no key"}, status=401), []),
-        ("009", rpc("GetTask", GET, error=rpc_error(-32001, "TASK_NOT_FOUND"), status=404), ["info"]),
+        (
+            "009",
+            rpc("GetTask", GET, error=rpc_error(-32001, "TASK_NOT_FOUND"), status=404),
+            ["info"],
+        ),
     ],
 )
 def test_content_types_and_statuses(number: str, script: Script, expected: list[str]) -> None:
@@ -85,12 +122,30 @@ def test_application_json_of_1_0_0_is_reported_once_per_peer() -> None:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        (http("POST", "/", b'{"jsonrpc":"2.0","id":1,"method":"x\xff"}', answer=REFUSED), ["warning"]),
+        (
+            http("POST", "/", b'{"jsonrpc":"2.0","id":1,"method":"x\xff"}', answer=REFUSED),
+            ["warning"],
+        ),
         (rpc("GetTask", {"id": "\u00e9"}, task(id="\u00e9")), []),
-        (rest("GET", "/tasks/t1", result=task(), reply_headers=kind(f"{A2A};charset=UTF-16")), ["warning"]),
-        (rest("GET", "/tasks/t1", result=task(), reply_headers=kind(f'{A2A}; charset="utf-8"')), []),
+        (
+            rest("GET", "/tasks/t1", result=task(), reply_headers=kind(f"{A2A};charset=UTF-16")),
+            ["warning"],
+        ),
+        (
+            rest("GET", "/tasks/t1", result=task(), reply_headers=kind(f'{A2A}; charset="utf-8"')),
+            [],
+        ),
         (fetch_card(reply_headers=kind("application/json; charset=iso-8859-1")), ["warning"]),
-        (rest("GET", "/tasks/t1", status=404, result="nichts da", reply_headers=kind("text/html; charset=latin1")), []),
+        (
+            rest(
+                "GET",
+                "/tasks/t1",
+                status=404,
+                result="nichts da",
+                reply_headers=kind("text/html; charset=latin1"),
+            ),
+            [],
+        ),
     ],
     ids=["latin1", "utf-8", "utf-16", "quoted", "card", "html"],
 )
@@ -107,9 +162,13 @@ def test_bytes_that_are_no_utf_8() -> None:
         for each in findings(http("POST", "/message:send", body, answer=answer, media=A2A))
         if each.rule == "A2A-HTTP-015"
     )
-    assert found.summary.endswith(" of the JSON text is not valid UTF-8, in `message.parts[0].text`")
+    assert found.summary.endswith(
+        " of the JSON text is not valid UTF-8, in `message.parts[0].text`"
+    )
     said = json_text({"jsonrpc": "2.0", "id": 1, "result": status("WORKING")}).encode("utf-16-le")
-    assert told(stream(snapshot(), RawBytes(b"data: \xff\xfe" + said + b"\n\n"), DONE), "015") == ["warning"]
+    assert told(stream(snapshot(), RawBytes(b"data: \xff\xfe" + said + b"\n\n"), DONE), "015") == [
+        "warning"
+    ]
 
 
 NDJSON = http(
@@ -130,11 +189,29 @@ PLAIN = fetch_card(card(capabilities={"streaming": False}))
         ("003", NDJSON, ["error"]),
         ("003", stream(snapshot(), DONE, reply_headers=kind(None)), ["error"]),
         ("003", rpc("SendStreamingMessage", send(), error=rpc_error(-32004)), []),
-        ("003", rpc("SendStreamingMessage", send(), answer="<html>", status=502, reply_headers=kind("text/html")), []),
-        ("003", stream(snapshot(), DONE, reply_headers=kind("text/event-stream; charset=utf-8")), []),
+        (
+            "003",
+            rpc(
+                "SendStreamingMessage",
+                send(),
+                answer="<html>",
+                status=502,
+                reply_headers=kind("text/html"),
+            ),
+            [],
+        ),
+        (
+            "003",
+            stream(snapshot(), DONE, reply_headers=kind("text/event-stream; charset=utf-8")),
+            [],
+        ),
         ("004", rpc("SendStreamingMessage", send(), snapshot("COMPLETED")), ["warning?"]),
         ("004", PLAIN + rpc("SendStreamingMessage", send(), snapshot("COMPLETED")), []),
-        ("004", fetch_card() + rest("POST", "/message:stream", send(), snapshot("COMPLETED")), ["warning"]),
+        (
+            "004",
+            fetch_card() + rest("POST", "/message:stream", send(), snapshot("COMPLETED")),
+            ["warning"],
+        ),
         ("004", fetch_card() + rpc("SendStreamingMessage", send(), error=rpc_error(-32004)), []),
         ("004", fetch_card() + rest("POST", "/message:stream", send(), {"error": {}}), []),
         ("005", rest_stream("GET", "/tasks/t1", None, snapshot("COMPLETED")), ["error"]),
@@ -146,7 +223,14 @@ PLAIN = fetch_card(card(capabilities={"streaming": False}))
             stream(snapshot("COMPLETED"), headers={"Accept": "text/event-stream;q=0, text/plain"}),
             ["warning"],
         ),
-        ("006", stream(snapshot("COMPLETED"), headers={"Accept": "application/json, text/event-stream;q=0.5"}), []),
+        (
+            "006",
+            stream(
+                snapshot("COMPLETED"),
+                headers={"Accept": "application/json, text/event-stream;q=0.5"},
+            ),
+            [],
+        ),
         ("006", rest_stream("POST", "/message:stream", send(), headers={"Accept": "text/*"}), []),
         ("006", rpc("GetTask", GET, task(), headers={"Accept": "application/json"}), []),
     ],
@@ -156,7 +240,9 @@ def test_streams(number: str, script: Script, expected: list[str]) -> None:
 
 
 def test_the_vendor_dialect_needs_accept() -> None:
-    params = {"message": {"role": "user", "parts": [{"type": "text", "text": "x"}], "messageId": "m1"}}
+    params = {
+        "message": {"role": "user", "parts": [{"type": "text", "text": "x"}], "messageId": "m1"}
+    }
     said = {"id": "t1", "status": {"state": "completed"}, "final": True}
     script = rpc_stream("message/stream", params, said, version="", headers={"Accept": None})
     assert told(script, "006") == ["error"]
@@ -171,9 +257,15 @@ FAST = (status("WORKING", second=1), status("WORKING", second=3), status("COMPLE
         (stream(snapshot(), *FAST, seconds=5), ["warning?"]),
         (stream(snapshot(), EventPause(5), *FAST), ["warning?"]),
         (stream(snapshot(), *FAST), []),
-        (stream(snapshot(), FAST[0], EventPause(2), FAST[1], EventPause(2), FAST[2], seconds=1), []),
+        (
+            stream(snapshot(), FAST[0], EventPause(2), FAST[1], EventPause(2), FAST[2], seconds=1),
+            [],
+        ),
         (rpc_stream("SubscribeToTask", GET, snapshot(), *FAST, seconds=5), []),
-        (rest_stream("POST", "/message:stream", send(), snapshot(), *FAST, seconds=5), ["warning?"]),
+        (
+            rest_stream("POST", "/message:stream", send(), snapshot(), *FAST, seconds=5),
+            ["warning?"],
+        ),
         (stream(snapshot(), chunk(), DONE, reply_headers={"Content-Encoding": "identity"}), []),
         (rpc("GetTask", GET, task(), reply_headers={"Content-Encoding": "identity"}), []),
     ],
@@ -184,7 +276,9 @@ def test_buffered_streams_are_flagged(script: Script, expected: list[str]) -> No
 
 
 def test_compressed_streams_are_flagged() -> None:
-    script = stream(RawBytes(b"\x1f\x8b\x08\x00"), finish="cut", reply_headers={"Content-Encoding": "gzip"})
+    script = stream(
+        RawBytes(b"\x1f\x8b\x08\x00"), finish="cut", reply_headers={"Content-Encoding": "gzip"}
+    )
     assert told(script, "019") == ["warning"]
 
 
@@ -212,7 +306,9 @@ def test_methods(method: str, target: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_subscriptions_may_be_got_or_posted(method: str) -> None:
-    assert not told(rest_stream(method, "/tasks/t1:subscribe", None, snapshot("WORKING"), DONE), "007")
+    assert not told(
+        rest_stream(method, "/tasks/t1:subscribe", None, snapshot("WORKING"), DONE), "007"
+    )
 
 
 NO_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND")
@@ -221,7 +317,11 @@ NO_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND")
 @pytest.mark.parametrize(
     ("number", "script", "expected"),
     [
-        ("010", rest("POST", "/message:send", send(), snapshot("COMPLETED"), status=500), ["error"]),
+        (
+            "010",
+            rest("POST", "/message:send", send(), snapshot("COMPLETED"), status=500),
+            ["error"],
+        ),
         ("010", rest("GET", "/tasks/t1", result=task(), status=404), ["error"]),
         ("010", rest("GET", "/tasks", result=LISTED, status=400), ["error"]),
         ("010", rest("GET", "/tasks/t1", result={"message": "no", "status": 404}, status=404), []),
@@ -240,17 +340,37 @@ NO_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND")
             ["warning"],
         ),
         ("014", rest("POST", CONFIGS, {"id": "p1", "url": "https://h/"}, {}), []),
-        ("014", fetch_card() + rest("POST", "/acme/message:send", send() | {"tenant": "other"}), ["warning"]),
+        (
+            "014",
+            fetch_card() + rest("POST", "/acme/message:send", send() | {"tenant": "other"}),
+            ["warning"],
+        ),
         ("014", fetch_card() + rest("POST", "/acme/message:send", send() | {"tenant": "acme"}), []),
-        ("014", rest("POST", "/v1/tasks/t1:cancel", {"id": "t2"}, task("CANCELED"), version=""), []),
+        (
+            "014",
+            rest("POST", "/v1/tasks/t1:cancel", {"id": "t2"}, task("CANCELED"), version=""),
+            [],
+        ),
         ("018", rest("DELETE", CONFIG), ["info"]),
         ("018", rest("DELETE", CONFIG, result={"deleted": True}), ["info"]),
         ("018", rest("DELETE", CONFIG, result=NO_TASK, status=404), []),
-        ("020", rest("POST", "/message:send/message:send", send(), NO_TASK, status=404), ["warning"]),
+        (
+            "020",
+            rest("POST", "/message:send/message:send", send(), NO_TASK, status=404),
+            ["warning"],
+        ),
         ("020", rest("GET", "/message:send/tasks/t1", result=NO_TASK, status=404), ["warning"]),
-        ("020", rest("POST", "/v1/message:stream", CALL, NO_TASK, status=404, version=""), ["warning"]),
+        (
+            "020",
+            rest("POST", "/v1/message:stream", CALL, NO_TASK, status=404, version=""),
+            ["warning"],
+        ),
         ("020", rest("POST", "/v1/message:send", send(), snapshot("COMPLETED")), []),
-        ("020", rest("POST", "/message:send", send(metadata={"jsonrpc": 1}), snapshot("COMPLETED")), []),
+        (
+            "020",
+            rest("POST", "/message:send", send(metadata={"jsonrpc": 1}), snapshot("COMPLETED")),
+            [],
+        ),
     ],
 )
 def test_rest(number: str, script: Script, expected: list[str]) -> None:
@@ -263,7 +383,11 @@ def test_rest(number: str, script: Script, expected: list[str]) -> None:
         ("011", "context_id=c1&history_length=3", ["error", "error"]),
         ("011", "contextId=c1&trace_id=7", []),
         ("012", "status=working", ["warning"]),
-        ("012", "status=TASK_STATE_AUTH_REQUIRED&pageSize=7&includeArtifacts=false&pageToken=a%7Bb", []),
+        (
+            "012",
+            "status=TASK_STATE_AUTH_REQUIRED&pageSize=7&includeArtifacts=false&pageToken=a%7Bb",
+            [],
+        ),
         ("012", "status=&pageSize=", []),
         ("012", "pageSize=ten", ["warning"]),
         ("012", "includeArtifacts=True", ["warning"]),
@@ -286,15 +410,31 @@ def test_queries_of_0_3_are_judged_by_0_3() -> None:
     ("script", "expected"),
     [
         (
-            stream(snapshot(), DONE, finish="cut", reply_headers={"Transfer-Encoding": None, "Content-Length": "900"}),
+            stream(
+                snapshot(),
+                DONE,
+                finish="cut",
+                reply_headers={"Transfer-Encoding": None, "Content-Length": "900"},
+            ),
             ["warning"],
         ),
         (stream(snapshot(), finish="cut"), []),
         (stream(snapshot(), finish="leave"), []),
-        (stream(snapshot(), DONE, reply_headers={"Transfer-Encoding": None, "Connection": "close"}), []),
+        (
+            stream(
+                snapshot(), DONE, reply_headers={"Transfer-Encoding": None, "Connection": "close"}
+            ),
+            [],
+        ),
         (http("POST", "/message:send", json_text(send()), answer=None, media=A2A), []),
     ],
-    ids=["length", "A2A-SSE-011", "client leaves", "by the end of the connection", "never answered"],
+    ids=[
+        "length",
+        "A2A-SSE-011",
+        "client leaves",
+        "by the end of the connection",
+        "never answered",
+    ],
 )
 def test_truncated_bodies_are_flagged(script: Script, expected: list[str]) -> None:
     assert told(script, "016") == expected
@@ -314,7 +454,9 @@ BEARER: Fields = {"Authorization": "Bearer abcdefghijklmnop"}
     ],
 )
 def test_redirects(place: str, asked: Fields, expected: list[str]) -> None:
-    call = rpc("GetTask", GET, answer="", status=307, headers=asked, reply_headers={"Location": place})
+    call = rpc(
+        "GetTask", GET, answer="", status=307, headers=asked, reply_headers={"Location": place}
+    )
     assert told(call, "017") == expected
 
 
@@ -334,7 +476,10 @@ def test_the_query_of_a_redirect_is_not_shown() -> None:
 
 
 def test_a_truncated_request_body_is_flagged() -> None:
-    head = b"POST /message:send HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 500\r\nA2A-Version: 1.0\r\n\r\n"
+    head = (
+        b"POST /message:send HTTP/1.1\r\nHost: localhost:8000\r\n"
+        b"Content-Length: 500\r\nA2A-Version: 1.0\r\n\r\n"
+    )
     steps = (
         PeerStep(MS, Direction.TO_AGENT, head + b'{"message":'),
         PeerStep(2 * MS, Direction.TO_AGENT, kind=ChunkKind.EOF),
@@ -345,7 +490,9 @@ def test_a_truncated_request_body_is_flagged() -> None:
 
 def test_an_unexpected_stream_is_reported_once() -> None:
     """Its first event is no answer that came too early."""
-    script = rpc_stream("SendMessage", send(), snapshot(), DONE, headers={"Accept": "application/json"})
+    script = rpc_stream(
+        "SendMessage", send(), snapshot(), DONE, headers={"Accept": "application/json"}
+    )
     assert {each.rule for each in findings(script)} == {"A2A-HTTP-005"}
 
 
@@ -367,7 +514,9 @@ def rpc_page(method: str = "GetTask", params: Any = None, **options: Any) -> Scr
 
 def rest_page(line: str = "POST /tasks/t1:cancel", body: str = "", **options: Any) -> Script:
     method, _, target = line.partition(" ")
-    return http(method, target, body, **PAGE | {"headers": {"Accept": "text/event-stream, */*"}} | options)
+    return http(
+        method, target, body, **PAGE | {"headers": {"Accept": "text/event-stream, */*"}} | options
+    )
 
 
 @pytest.mark.parametrize(
@@ -376,7 +525,10 @@ def rest_page(line: str = "POST /tasks/t1:cancel", body: str = "", **options: An
         (rpc_page(), ["HTTP-002 error"]),
         (rpc_page("tasks/get", version=""), ["HTTP-002 error"]),
         (rpc_page(status=500), ["HTTP-002 warning"]),
-        (rpc_page(status=500, answer="Internal Server Error", media="text/plain"), ["HTTP-002 warning"]),
+        (
+            rpc_page(status=500, answer="Internal Server Error", media="text/plain"),
+            ["HTTP-002 warning"],
+        ),
         (rpc_page(status=404), []),
         (rpc_page(status=401), []),
         (rpc_page(status=307), []),
@@ -395,7 +547,10 @@ def rest_page(line: str = "POST /tasks/t1:cancel", body: str = "", **options: An
         (fetch_card() + rest_page("GET /tasks/t1", version=""), ["HTTP-008 error"]),
         (rest_page("GET /about", version=""), []),
         (rest_page(f"DELETE {CONFIG}", answer="", status=204), []),
-        (grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"}), ["GRPC-001 error"]),
+        (
+            grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"}),
+            ["GRPC-001 error"],
+        ),
     ],
 )
 def test_an_answer_that_is_not_a2a_is_one_finding(script: Script, expected: list[str]) -> None:

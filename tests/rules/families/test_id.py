@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
     agent_reply,
     card,
@@ -40,7 +48,11 @@ def call(binding: str, params: Any, answer: Any) -> Script:
     """SendMessage on any binding."""
     if binding == "grpc":
         return grpc("SendMessage", params, answer)
-    return rest("POST", "/message:send", params, answer) if binding == "rest" else rpc("SendMessage", params, answer)
+    return (
+        rest("POST", "/message:send", params, answer)
+        if binding == "rest"
+        else rpc("SendMessage", params, answer)
+    )
 
 
 def stream(binding: str, *events: Any) -> Script:
@@ -59,7 +71,9 @@ def test_ids_that_differ_from_the_request_are_flagged(binding: str) -> None:
     assert verdicts(ASKS + call(binding, other, snapshot("COMPLETED", id="t2")), "002") == ["ERROR"]
     assert verdicts(call(binding, send(contextId="c7"), snapshot("COMPLETED")), "005") == ["ERROR"]
     bare = {"message": message(role="ROLE_AGENT")}
-    assert verdicts(call(binding, send(contextId="c7"), bare), "006") == ["INFO"], "the member is optional there"
+    assert verdicts(call(binding, send(contextId="c7"), bare), "006") == ["INFO"], (
+        "the member is optional there"
+    )
     created = snapshot("COMPLETED", contextId="")
     assert verdicts(call(binding, send(contextId="c7"), created), "006") == ["ERROR"]
     assert verdicts(call(binding, send(), created), "006") == ["WARNING"]
@@ -84,20 +98,28 @@ def test_a_subscription_that_shows_another_task_is_flagged() -> None:
 
 def test_a_changed_context_is_reported_once_per_exchange() -> None:
     """However many events say it."""
-    moved = [{"statusUpdate": status(name)["statusUpdate"] | {"contextId": "c2"}} for name in ("WORKING", "COMPLETED")]
+    moved = [
+        {"statusUpdate": status(name)["statusUpdate"] | {"contextId": "c2"}}
+        for name in ("WORKING", "COMPLETED")
+    ]
     begin = rpc("SendMessage", send(configuration=AT_ONCE), snapshot("WORKING"))
-    followed = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING", contextId="c2"), *moved)
+    followed = rpc_stream(
+        "SubscribeToTask", {"id": "t1"}, snapshot("WORKING", contextId="c2"), *moved
+    )
     assert verdicts(begin + followed, "004") == ["ERROR"]
     assert not verdicts(begin + followed, "008"), "the stream itself is of one mind"
 
 
 def test_an_unseen_task_id_is_less_severe_if_the_task_continues() -> None:
-    """A continued task began before the recording; the id of a new one was invented by the client."""
+    """A continued task began before the recording; the id of a new one was invented by the
+    client."""
     goes_on = rpc("SendMessage", send(taskId="t1"), snapshot("COMPLETED"))
     assert verdicts(goes_on, "001") == ["INFO?"]
     made_up = rpc_stream("SendStreamingMessage", send(taskId="t1"), snapshot(), status("COMPLETED"))
     assert verdicts(made_up, "001") == ["ERROR?"]
-    listed = rpc("ListTasks", {}, {"tasks": [task("INPUT_REQUIRED")], "totalSize": 1, "pageSize": 50})
+    listed = rpc(
+        "ListTasks", {}, {"tasks": [task("INPUT_REQUIRED")], "totalSize": 1, "pageSize": 50}
+    )
     assert not verdicts(listed + goes_on, "001"), "the client has it from a list"
 
 
@@ -111,9 +133,19 @@ def test_an_accepted_mismatched_pair_is_blamed_on_the_agent() -> None:
 
 def test_a_context_is_optional_in_messages_of_old() -> None:
     """0.3 does not ask for it."""
-    old = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [{"kind": "text", "text": "hi"}]}
+    old = {
+        "kind": "message",
+        "messageId": "r1",
+        "role": "agent",
+        "parts": [{"kind": "text", "text": "hi"}],
+    }
     asked = {
-        "message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+        "message": {
+            "kind": "message",
+            "messageId": "m",
+            "role": "user",
+            "parts": [{"kind": "text", "text": "hi"}],
+        }
     }
     assert verdicts(rpc("message/send", asked, old, version=""), "006") == ["INFO"]
 
@@ -122,28 +154,42 @@ def test_a_context_is_optional_in_messages_of_old() -> None:
 def test_messages_in_a_task_that_name_another(binding: str) -> None:
     """In its status, and in its history."""
     stray = reply(taskId="t2")
-    assert verdicts(call(binding, send(), snapshot(status=state("COMPLETED", message=stray))), "010") == ["WARNING"]
-    assert verdicts(call(binding, send(), snapshot("COMPLETED", history=[message(), stray])), "010") == ["WARNING"]
+    assert verdicts(
+        call(binding, send(), snapshot(status=state("COMPLETED", message=stray))), "010"
+    ) == ["WARNING"]
+    assert verdicts(
+        call(binding, send(), snapshot("COMPLETED", history=[message(), stray])), "010"
+    ) == ["WARNING"]
     before = [message(id="m0"), message()]
-    assert not verdicts(call(binding, send(), snapshot("COMPLETED", history=before)), "010"), "ids left out"
+    assert not verdicts(call(binding, send(), snapshot("COMPLETED", history=before)), "010"), (
+        "ids left out"
+    )
 
 
 def test_reused_task_ids_are_flagged() -> None:
     """A retry and a continued conversation are no new task."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
-    assert verdicts(first + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED")), "011") == ["ERROR"]
-    assert not verdicts(first + rpc("SendMessage", send(), snapshot("COMPLETED")), "011"), "the same message"
-    same = send(id="m2", contextId="c1")
-    assert not verdicts(ASKS + rpc("SendMessage", same, snapshot("COMPLETED")), "011"), "found by its context"
-    assert verdicts(ASKS + rpc_stream("SendStreamingMessage", same, snapshot(), status("COMPLETED")), "011") == [
+    assert verdicts(first + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED")), "011") == [
         "ERROR"
     ]
+    assert not verdicts(first + rpc("SendMessage", send(), snapshot("COMPLETED")), "011"), (
+        "the same message"
+    )
+    same = send(id="m2", contextId="c1")
+    assert not verdicts(ASKS + rpc("SendMessage", same, snapshot("COMPLETED")), "011"), (
+        "found by its context"
+    )
+    assert verdicts(
+        ASKS + rpc_stream("SendStreamingMessage", same, snapshot(), status("COMPLETED")), "011"
+    ) == ["ERROR"]
 
 
 def test_a_reused_task_id_is_the_only_finding() -> None:
     """Only the reuse of the id is reported."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
-    again = rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(), status("WORKING"), status("COMPLETED"))
+    again = rpc_stream(
+        "SendStreamingMessage", send(id="m2"), snapshot(), status("WORKING"), status("COMPLETED")
+    )
     told = {each.rule for each in findings(first + again)}
     assert told == {"A2A-ID-011"}
 
@@ -151,11 +197,15 @@ def test_a_reused_task_id_is_the_only_finding() -> None:
 def test_repeated_messages_are_judged_by_content() -> None:
     """A retry is information, other content a warning; a refused message may be sent again."""
     first = rpc("SendMessage", send("hello"), agent_reply())
-    assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"]
-    assert verdicts(first + rpc("SendMessage", send("bye"), agent_reply(id="r2")), "009") == ["WARNING?"]
-    assert verdicts(first + grpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"], (
-        "on any binding"
-    )
+    assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == [
+        "INFO"
+    ]
+    assert verdicts(first + rpc("SendMessage", send("bye"), agent_reply(id="r2")), "009") == [
+        "WARNING?"
+    ]
+    assert verdicts(first + grpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == [
+        "INFO"
+    ], "on any binding"
     refused = rpc("SendMessage", send("hello"), error=rpc_error(-32602, text="no"))
     assert not verdicts(refused + rpc("SendMessage", send("bye"), agent_reply()), "009")
     elsewhere = rpc("SendMessage", send("bye"), agent_reply(id="r2"), client="192.0.2.7")
@@ -193,12 +243,16 @@ def test_reserialized_messages_are_equal() -> None:
         one = status("WORKING", second=1, message=reply(id="r5") | {"parts": [said_first]})
         kept = snapshot("WORKING", second=1)
         kept["task"]["status"]["message"] = reply(id="r5") | {"parts": [said_later]}
-        return rpc_stream("SendStreamingMessage", send(), snapshot(), one, kept, status("COMPLETED", second=3))
+        return rpc_stream(
+            "SendStreamingMessage", send(), snapshot(), one, kept, status("COMPLETED", second=3)
+        )
 
     first = {"data": data, "mediaType": "application/json"}
     assert not verdicts(told(first, {"mediaType": "application/json", "data": turned}), "015")
     assert verdicts(told(first, first | {"data": data | {"nights": 3}}), "015") == ["WARNING"]
-    assert verdicts(told({"url": "http://a.example/"}, {"url": "http://b.example/"}), "015") == ["WARNING"]
+    assert verdicts(told({"url": "http://a.example/"}, {"url": "http://b.example/"}), "015") == [
+        "WARNING"
+    ]
 
 
 @EVERY
@@ -219,13 +273,22 @@ def test_tenants_of_interfaces() -> None:
     assert not verdicts(both + with_tenant, "013")
     assert not verdicts(both + rpc("GetTask", {"id": "t1"}, task()), "013")
     assert not verdicts(with_tenant, "013")
-    on_grpc = fetch_card(card(supportedInterfaces=[one | {"url": "localhost:8000", "protocolBinding": "GRPC"}]))
-    assert verdicts(on_grpc + grpc("GetTask", {"id": "t1", "tenant": "a"}, task()), "013") == ["ERROR"]
+    on_grpc = fetch_card(
+        card(supportedInterfaces=[one | {"url": "localhost:8000", "protocolBinding": "GRPC"}])
+    )
+    assert verdicts(on_grpc + grpc("GetTask", {"id": "t1", "tenant": "a"}, task()), "013") == [
+        "ERROR"
+    ]
 
 
 def test_tenants_in_paths() -> None:
     """REST has the tenant before the suffix."""
-    offer = {"url": "http://localhost:8000", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "a"}
+    offer = {
+        "url": "http://localhost:8000",
+        "protocolBinding": "HTTP+JSON",
+        "protocolVersion": "1.0",
+        "tenant": "a",
+    }
     seen = fetch_card(card(supportedInterfaces=[offer]))
     assert not verdicts(seen + rest("GET", "/a/tasks/t1", None, task()), "013")
     assert verdicts(seen + rest("GET", "/tasks/t1", None, task()), "013") == ["ERROR"]

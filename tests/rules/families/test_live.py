@@ -53,7 +53,9 @@ LOST = {"finish": "leave"}
 
 def live(*events: Any, method: str = SEND, request: Json | None = None, **options: Any) -> Script:
     """A live stream, the client's side of which stays open."""
-    return grpc(method, send() if request is None else request, *events, half_close=False, **options)
+    return grpc(
+        method, send() if request is None else request, *events, half_close=False, **options
+    )
 
 
 def verdicts(script: Script, number: str) -> list[str]:
@@ -77,7 +79,9 @@ NUMBERED = [
     )
 ]
 RIGHT = {
-    "turns": live(*BEGUN, question_update(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON),
+    "turns": live(
+        *BEGUN, question_update(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON
+    ),
     "ids are implied": live(
         *BEGUN,
         question_update(),
@@ -120,9 +124,12 @@ RIGHT = {
             ],
         ),
     ),
-    "a task goes on": rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
+    "a task goes on": rpc(
+        "SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required())
+    )
     + live(snapshot("WORKING", second=1), DONE, request=send(id="m2", taskId="t1", contextId="c1")),
-    "reconnected": live(*BEGUN, **LOST) + live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE),
+    "reconnected": live(*BEGUN, **LOST)
+    + live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE),
     "reconnected and answered": live(*BEGUN, question_update(), **LOST)
     + live(
         snapshot("INPUT_REQUIRED", status=input_required(second=1)),
@@ -163,7 +170,12 @@ RIGHT = {
     ),
     "answered by a call": run_together(
         live(*BEGUN, question_update(), EventPause(3), *GO_ON),
-        grpc("SendMessage", send("x", id="m5", taskId="t1"), snapshot("COMPLETED", second=9), seconds=2),
+        grpc(
+            "SendMessage",
+            send("x", id="m5", taskId="t1"),
+            snapshot("COMPLETED", second=9),
+            seconds=2,
+        ),
         after=2000 * MS,
     ),
 }  # fmt: skip
@@ -213,7 +225,7 @@ def test_reconnecting_is_no_answer_to_a_question() -> None:
     assert not told(lost + live(asked, answer(), *GO_ON, method=BACK, request=RECONNECT_MESSAGE))
 
 
-# --- the capability -----------------------------------------------------------------------------------------------
+# --- the capability
 
 NO_LIVE = fetch_card(card(capabilities={"streaming": True}))
 LIVE_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
@@ -232,7 +244,9 @@ LIVE_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": Tr
         (8, None, []),
     ],
 )
-def test_how_an_undeclared_call_is_refused(code: int, details: list[Json] | None, expected: list[str]) -> None:
+def test_how_an_undeclared_call_is_refused(
+    code: int, details: list[Json] | None, expected: list[str]
+) -> None:
     """Statuses with which any call may end say nothing."""
     script = NO_LIVE + live(status=code, text="no", details=details)
     assert verdicts(script, "002") == expected
@@ -260,13 +274,15 @@ def test_live_streams_on_other_bindings() -> None:
     """Where the agent takes it, it may follow another proposal."""
     assert verdicts(rest("POST", "/message:live", send(), status=404), "003") == ["ERROR"]
     assert verdicts(rest("POST", "/tasks/t1:reconnect", send(), status=404), "003") == ["ERROR"]
-    assert verdicts(rpc(BACK, RECONNECT_MESSAGE, error={"code": -32601, "message": "no"}), "003") == ["ERROR"]
+    assert verdicts(
+        rpc(BACK, RECONNECT_MESSAGE, error={"code": -32601, "message": "no"}), "003"
+    ) == ["ERROR"]
     assert verdicts(rest_stream("POST", "/live", send(), *BEGUN, DONE), "003") == ["INFO"]
     assert verdicts(rpc_stream(SEND, send(), *BEGUN, DONE), "003") == ["INFO"]
     assert verdicts(rpc_stream("SendStreamingMessage", send(), *BEGUN, DONE), "003") == []
 
 
-# --- opening and reconnecting -------------------------------------------------------------------------------------
+# --- opening and reconnecting
 
 
 @pytest.mark.parametrize("first", [status("WORKING"), chunk()])
@@ -281,7 +297,9 @@ def test_reconnecting_to_a_task_that_is_over(method: str) -> None:
     over = live(*BEGUN, DONE)
 
     def again(*events: Any, **options: Any) -> list[str]:
-        return verdicts(over + live(*events, method=method, request=RECONNECT_MESSAGE, **options), "012")
+        return verdicts(
+            over + live(*events, method=method, request=RECONNECT_MESSAGE, **options), "012"
+        )
 
     assert again(snapshot("COMPLETED", second=9)) == []
     assert again(status=9, text="over") == ["ERROR"]
@@ -296,13 +314,26 @@ def test_reconnecting_to_a_task_that_is_over(method: str) -> None:
 def test_reconnecting_to_a_task_that_goes_on_is_not_judged_as_over() -> None:
     script = live(*BEGUN, **LOST) + live(request=RECONNECT_MESSAGE, status=9, text="another stream")
     assert verdicts(script, "012") == []
-    assert verdicts(live(*BEGUN, DONE) + live(status=9, request=send(id="m2", taskId="t1")), "012") == []
+    assert (
+        verdicts(live(*BEGUN, DONE) + live(status=9, request=send(id="m2", taskId="t1")), "012")
+        == []
+    )
 
 
-@pytest.mark.parametrize(("code", "expected"), [(5, []), (3, ["WARNING?"]), (13, ["WARNING?"]), (9, []), (12, [])])
+@pytest.mark.parametrize(
+    ("code", "expected"), [(5, []), (3, ["WARNING?"]), (13, ["WARNING?"]), (9, []), (12, [])]
+)
 def test_reconnecting_to_an_unknown_task(code: int, expected: list[str]) -> None:
-    assert verdicts(live(method=BACK, request=RECONNECT_MESSAGE, status=code, text="no"), "013") == expected
-    assert verdicts(live(*BEGUN, **LOST) + live(request=RECONNECT_MESSAGE, status=code, text="no"), "013") == []
+    assert (
+        verdicts(live(method=BACK, request=RECONNECT_MESSAGE, status=code, text="no"), "013")
+        == expected
+    )
+    assert (
+        verdicts(
+            live(*BEGUN, **LOST) + live(request=RECONNECT_MESSAGE, status=code, text="no"), "013"
+        )
+        == []
+    )
     assert verdicts(live(status=code, text="no"), "013") == []
 
 
@@ -319,13 +350,19 @@ def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), [(6, ["WARNING"]), (10, ["WARNING"]), (3, ["WARNING?"]), (9, []), (5, []), (16, [])]
+    ("code", "expected"),
+    [(6, ["WARNING"]), (10, ["WARNING"]), (3, ["WARNING?"]), (9, []), (5, []), (16, [])],
 )
 def test_a_second_live_stream(code: int, expected: list[str]) -> None:
     second = live(request=RECONNECT_MESSAGE, status=code, text="no")
-    assert verdicts(run_together(live(*BEGUN, EventPause(3), DONE), second, after=1000 * MS), "015") == expected
+    assert (
+        verdicts(run_together(live(*BEGUN, EventPause(3), DONE), second, after=1000 * MS), "015")
+        == expected
+    )
     assert verdicts(live(*BEGUN, **LOST) + second, "015") == []
-    beside = run_together(grpc("SendStreamingMessage", send(), *BEGUN, EventPause(3), DONE), second, after=1000 * MS)
+    beside = run_together(
+        grpc("SendStreamingMessage", send(), *BEGUN, EventPause(3), DONE), second, after=1000 * MS
+    )
     assert verdicts(beside, "015") == []
 
 
@@ -336,7 +373,7 @@ def test_a_client_with_media_and_an_agent_without() -> None:
     assert found.summary == f"the client {sends} `1975`, the agent {sends} `bidi`"
 
 
-# --- what the client says -----------------------------------------------------------------------------------------
+# --- what the client says
 
 
 def test_ids_on_a_live_stream() -> None:
@@ -360,7 +397,13 @@ def test_configuration() -> None:
     short, long = {"historyLength": 2}, {"historyLength": 5}
 
     def then(first: Json | None, later: Json | None) -> list[str]:
-        stream = live(*BEGUN, question_update(), answer(configuration=later), *GO_ON, request=send(configuration=first))
+        stream = live(
+            *BEGUN,
+            question_update(),
+            answer(configuration=later),
+            *GO_ON,
+            request=send(configuration=first),
+        )
         return verdicts(stream, "009")
 
     assert then(long, short) == ["WARNING?"]
@@ -376,16 +419,20 @@ def test_speaking_while_the_agent_works() -> None:
 
 def test_empty_messages() -> None:
     nothing = ClientMessage({"message": {"messageId": "m3", "role": "ROLE_USER"}})
-    assert verdicts(live(*BEGUN, question_update(), ClientMessage(RECONNECT_MESSAGE), *GO_ON), "019") == ["ERROR"]
+    assert verdicts(
+        live(*BEGUN, question_update(), ClientMessage(RECONNECT_MESSAGE), *GO_ON), "019"
+    ) == ["ERROR"]
     assert verdicts(live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE), "019") == []
     nameless = live(*BEGUN, question_update(), nothing, *GO_ON)
     assert [each.rule for each in findings(nameless)] == ["A2A-SCH-002"]
 
 
-# --- going on and ending ------------------------------------------------------------------------------------------
+# --- going on and ending
 
 
-@pytest.mark.parametrize(("event", "number"), [(question_update(), "004"), (AUTH, "004"), (status("WORKING"), "020")])
+@pytest.mark.parametrize(
+    ("event", "number"), [(question_update(), "004"), (AUTH, "004"), (status("WORKING"), "020")]
+)
 def test_an_agent_that_ends_too_early(event: Json, number: str) -> None:
     """With OK, and while the client could still speak; an error says itself what is wrong."""
     assert len(verdicts(live(snapshot(), event), number)) == 1
@@ -433,7 +480,13 @@ def test_a_question_that_nobody_can_answer() -> None:
 
 def test_a_question_that_another_live_stream_can_answer() -> None:
     watching = grpc(
-        SEND, RECONNECT_MESSAGE, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), *GO_ON
+        SEND,
+        RECONNECT_MESSAGE,
+        snapshot("WORKING"),
+        EventPause(2.2),
+        question_update(),
+        EventPause(1),
+        *GO_ON,
     )
     speaking = live(*BEGUN, EventPause(3), question_update(), EventPause(1), answer(), *GO_ON)
     assert verdicts(run_together(speaking, watching, after=1000 * MS), "017") == []
@@ -452,29 +505,53 @@ def test_a_question_that_nobody_answers(seconds: float, expected: list[str]) -> 
     assert verdicts(stream, "021") == expected
     assert (
         verdicts(
-            live(*BEGUN, question_update(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021"
+            live(
+                *BEGUN,
+                question_update(),
+                answer(),
+                status("WORKING", second=2),
+                EventPause(seconds),
+                DONE,
+            ),
+            "021",
         )
         == []
     )
     assert (
-        verdicts(live(*BEGUN, question_update(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021")
+        verdicts(
+            live(*BEGUN, question_update(), EventPause(1), **LOST).then(
+                fetch_card(), int(seconds * 1e9)
+            ),
+            "021",
+        )
         == []
     )
 
 
 def test_a_question_answered_by_another_call() -> None:
     stream = live(*BEGUN, question_update(), EventPause(90), *GO_ON)
-    call = grpc("SendMessage", send("x", id="m5", taskId="t1", contextId="c1"), snapshot("COMPLETED", second=9))
+    call = grpc(
+        "SendMessage",
+        send("x", id="m5", taskId="t1", contextId="c1"),
+        snapshot("COMPLETED", second=9),
+    )
     assert verdicts(run_together(stream, call, after=2000 * MS), "021") == []
 
 
-# --- media --------------------------------------------------------------------------------------------------------
+# --- media
 
 
 def media(event: str, number: int = 0, modality: int = 0) -> Json:
     """A piece of sound, or what stands around it."""
     sound = {"raw": "AAAA", "mediaType": "audio/pcm"}
-    return {"frame": {"part": sound, "seqNum": number, "modalityIndex": modality, "event": f"EVENT_MEDIA_{event}"}}
+    return {
+        "frame": {
+            "part": sound,
+            "seqNum": number,
+            "modalityIndex": modality,
+            "event": f"EVENT_MEDIA_{event}",
+        }
+    }
 
 
 def played(*frames: Any) -> Script:
@@ -494,7 +571,16 @@ def played(*frames: Any) -> Script:
         ([media("START"), media("DELTA", 7), media("DELTA", 6)], ["WARNING"]),
         ([media("START"), media("DELTA", 7), media("DELTA", 9)], ["WARNING"]),
         ([media("DELTA", 1), media("DELTA", 2)], ["WARNING?"]),
-        ([media("START"), media("START", 0, 1), media("DELTA", 5), media("DELTA", 1, 1), media("DELTA", 6)], []),
+        (
+            [
+                media("START"),
+                media("START", 0, 1),
+                media("DELTA", 5),
+                media("DELTA", 1, 1),
+                media("DELTA", 6),
+            ],
+            [],
+        ),
     ],
 )
 def test_media_in_sequence(frames: list[Json], expected: list[str]) -> None:
@@ -515,7 +601,10 @@ def test_both_sides_have_numbers_of_their_own() -> None:
 
 def test_what_rules_were_not_shown_is_no_gap() -> None:
     """Of requests before the first answer not all are kept."""
-    early = [ClientMessage(media("START")), *(ClientMessage(media("DELTA", number)) for number in range(1, 40))]
+    early = [
+        ClientMessage(media("START")),
+        *(ClientMessage(media("DELTA", number)) for number in range(1, 40)),
+    ]
     late = [ClientMessage(media("DELTA", number)) for number in range(40, 43)]
     script = live(
         *early,

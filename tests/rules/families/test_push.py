@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rest_error, rpc, rpc_error
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    http,
+    rest,
+    rest_error,
+    rpc,
+    rpc_error,
+)
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
@@ -54,7 +62,11 @@ class TestConfiguration:
             http("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204),
             grpc(GET, THIS, STORED),
             grpc(DELETE, THIS, {}),
-            old("set", {"taskId": "t1", "pushNotificationConfig": {"url": HOOK["url"]}}, {"taskId": "t1"}),
+            old(
+                "set",
+                {"taskId": "t1", "pushNotificationConfig": {"url": HOOK["url"]}},
+                {"taskId": "t1"},
+            ),
         ],
     )
     def test_undeclared(self, call: Script) -> None:
@@ -68,7 +80,10 @@ class TestConfiguration:
         config = send(configuration={"taskPushNotificationConfig": {"url": HOOK["url"]}})
         assert said(SILENT + rpc("SendMessage", config, snapshot()), "001") == ["WARNING"]
         assert said(SILENT + grpc("SendMessage", config, snapshot()), "001") == ["WARNING"]
-        assert said(SILENT + rpc("SendMessage", send("see https://example.com"), snapshot()), "001") == []
+        assert (
+            said(SILENT + rpc("SendMessage", send("see https://example.com"), snapshot()), "001")
+            == []
+        )
 
     @pytest.mark.parametrize(
         ("url", "here", "far"),
@@ -99,7 +114,9 @@ class TestConfiguration:
     def test_ids(self) -> None:
         """Over gRPC an empty string is none; 0.3 asks for none."""
         assert said(grpc(CREATE, HOOK, HOOK), "003") == ["ERROR"]
-        assert said(rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK, HOOK), "003") == ["ERROR"]
+        assert said(rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK, HOOK), "003") == [
+            "ERROR"
+        ]
         asked = {"taskId": "t1", "pushNotificationConfig": {"url": HOOK["url"]}}
         assert said(old("set", asked, asked), "003") == []
 
@@ -135,16 +152,23 @@ class TestLifecycle:
         again = rest("DELETE", path, None, fault, status=500)
         assert said(CREATED + http("DELETE", path, status=204) + again, "015") == ["ERROR"]
         assert said(CREATED + again, "015") == []
-        assert said(grpc(DELETE, THIS, {}) + grpc(DELETE, THIS, status=13, text="boom"), "015") == ["ERROR"]
+        assert said(grpc(DELETE, THIS, {}) + grpc(DELETE, THIS, status=13, text="boom"), "015") == [
+            "ERROR"
+        ]
         assert said(DELETED + CREATED + again, "015") == [], "it was there again"
 
     @pytest.mark.parametrize("status", [401, 403])
     def test_second_delete_without_rights(self, status: int) -> None:
         """That is another matter, as is a task that is gone, or a gateway."""
-        denied = rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", None, {"error": "no"}, status=status)
+        denied = rest(
+            "DELETE", "/tasks/t1/pushNotificationConfigs/p1", None, {"error": "no"}, status=status
+        )
         assert said(DELETED + denied, "015") == []
         assert said(DELETED + rpc(DELETE, THIS, error=NOT_FOUND), "015") == []
-        assert said(grpc(DELETE, THIS, {}) + grpc(DELETE, THIS, status=14, text="try later"), "015") == []
+        assert (
+            said(grpc(DELETE, THIS, {}) + grpc(DELETE, THIS, status=14, text="try later"), "015")
+            == []
+        )
 
     def test_lists(self) -> None:
         """Pages, owners, tasks that are over; sure where the task is known."""
@@ -157,8 +181,12 @@ class TestLifecycle:
         page = rpc(LIST, {"taskId": "t1"}, {"configs": [], "nextPageToken": "2"})
         assert said(CREATED + page, "016") == []
         assert said(CREATED + DELETED + empty, "016") == []
-        assert said(CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": []}, headers=ANN), "016") == []
-        assert said(grpc(CREATE, HOOK, STORED) + grpc(LIST, {"taskId": "t1"}, {}), "016") == ["WARNING?"]
+        assert (
+            said(CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": []}, headers=ANN), "016") == []
+        )
+        assert said(grpc(CREATE, HOOK, STORED) + grpc(LIST, {"taskId": "t1"}, {}), "016") == [
+            "WARNING?"
+        ]
         listed = rest("GET", "/tasks/t1/pushNotificationConfigs", None, {"configs": []})
         assert said(CREATED + listed, "016") == ["WARNING?"]
 
@@ -176,7 +204,10 @@ class TestLifecycle:
         got = rest("GET", "/tasks/t1/pushNotificationConfigs/p1", None, STORED)
         assert said(gone + got, "017") == ["WARNING"]
         assert said(gone + CREATED + got, "017") == []
-        assert said(gone + rpc(LIST, {"taskId": "t1"}, {"configs": [HOOK | {"id": "p2"}]}), "017") == []
+        assert (
+            said(gone + rpc(LIST, {"taskId": "t1"}, {"configs": [HOOK | {"id": "p2"}]}), "017")
+            == []
+        )
 
     def test_a_create_under_way(self) -> None:
         """It may be there again already."""
@@ -188,7 +219,9 @@ class TestLifecycle:
 @pytest.mark.parametrize(
     "delete",
     [
-        http("DELETE", "/tasks/t1/pushNotificationConfigs/p1", reply_headers={"Content-Length": "2"}),
+        http(
+            "DELETE", "/tasks/t1/pushNotificationConfigs/p1", reply_headers={"Content-Length": "2"}
+        ),
         grpc(DELETE, THIS, finish="cut"),
     ],
     ids=["body cut off", "reset"],

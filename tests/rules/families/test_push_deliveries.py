@@ -1,4 +1,5 @@
-"""Rules about webhook deliveries: credentials and bodies, configurations of all bindings and of messages, races."""
+"""Rules about webhook deliveries: credentials and bodies, configurations of all bindings and of
+messages, races."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, FrameFlag, HookPoint
-from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, fetch_card, grpc, rest, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    WEBHOOK_URL,
+    deliver,
+    fetch_card,
+    grpc,
+    rest,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import Json, agent_reply, card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.run.engine import Engine, RuleDataSource
@@ -44,7 +53,10 @@ def of_rule(script: Script, rule: str) -> list[Finding]:
 
 def said(script: Script, rule: str) -> list[str]:
     """Severities of what one rule says, with `?` where it is not sure."""
-    return [each.severity.name + ("?" if each.confidence == "low" else "") for each in of_rule(script, rule)]
+    return [
+        each.severity.name + ("?" if each.confidence == "low" else "")
+        for each in of_rule(script, rule)
+    ]
 
 
 def created(**members: Any) -> Script:
@@ -67,7 +79,12 @@ class TestCredentials:
             rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK | BEARER | TOKEN, STORED),
             grpc(CREATE, HOOK | BEARER | TOKEN, STORED),
             rpc("SendMessage", sending(**BEARER, **TOKEN), snapshot("WORKING")),
-            rpc_stream("SendStreamingMessage", sending(**BEARER, **TOKEN), snapshot("WORKING"), finish="open"),
+            rpc_stream(
+                "SendStreamingMessage",
+                sending(**BEARER, **TOKEN),
+                snapshot("WORKING"),
+                finish="open",
+            ),
             grpc("SendMessage", sending(**BEARER, **TOKEN), snapshot("WORKING")),
             rpc(
                 "tasks/pushNotificationConfig/set",
@@ -75,7 +92,10 @@ class TestCredentials:
                     "taskId": "t1",
                     "pushNotificationConfig": {
                         "url": WEBHOOK_URL,
-                        "authentication": {"schemes": ["Bearer"], "credentials": "cr3dentials-of-hook"},
+                        "authentication": {
+                            "schemes": ["Bearer"],
+                            "credentials": "cr3dentials-of-hook",
+                        },
                     }
                     | TOKEN,
                 },
@@ -94,9 +114,21 @@ class TestCredentials:
     @pytest.mark.parametrize(
         ("authentication", "field", "expected"),
         [
-            ({"scheme": "Bearer", "credentials": "cr3dentials-of-hook"}, "bearer cr3dentials-of-hook", []),
-            ({"scheme": "Bearer", "credentials": "cr3dentials-of-hook"}, "Bearer cr3dentials-of-him", ["ERROR"]),
-            ({"scheme": "Bearer", "credentials": "cr3dentials-of-hook"}, "Basic dXNlcjpwYXNzd29yZA==", ["ERROR"]),
+            (
+                {"scheme": "Bearer", "credentials": "cr3dentials-of-hook"},
+                "bearer cr3dentials-of-hook",
+                [],
+            ),
+            (
+                {"scheme": "Bearer", "credentials": "cr3dentials-of-hook"},
+                "Bearer cr3dentials-of-him",
+                ["ERROR"],
+            ),
+            (
+                {"scheme": "Bearer", "credentials": "cr3dentials-of-hook"},
+                "Basic dXNlcjpwYXNzd29yZA==",
+                ["ERROR"],
+            ),
             ({"scheme": "Basic", "credentials": "user:password"}, "Basic dXNlcjpwYXNzd29yZA==", []),
             ({"scheme": "Bearer"}, "Bearer anything-0123", []),
             ({"scheme": "Bearer"}, None, ["WARNING"]),
@@ -106,7 +138,8 @@ class TestCredentials:
         ],
     )
     def test_schemes(self, authentication: Json, field: str | None, expected: list[str]) -> None:
-        """The case of a scheme does not matter; Basic credentials have two forms; Digest answers a challenge."""
+        """The case of a scheme does not matter; Basic credentials have two forms; Digest answers a
+        challenge."""
         begun = rpc("SendMessage", send(), snapshot("WORKING"))
         sent = deliver(status("WORKING"), headers={"Authorization": field} if field else None)
         assert said(begun + created(authentication=authentication) + sent, "PUSH-005") == expected
@@ -114,7 +147,13 @@ class TestCredentials:
     def test_api_key(self) -> None:
         """Where its scheme puts it is not defined."""
         asked = created(authentication={"scheme": "ApiKey", "credentials": "cr3dentials-of-hook"})
-        assert said(asked + deliver(status("WORKING"), headers={"X-API-Key": "cr3dentials-of-hook"}), "PUSH-005") == []
+        assert (
+            said(
+                asked + deliver(status("WORKING"), headers={"X-API-Key": "cr3dentials-of-hook"}),
+                "PUSH-005",
+            )
+            == []
+        )
 
     def test_several_schemes(self) -> None:
         """One of them is enough in 0.3."""
@@ -129,12 +168,20 @@ class TestCredentials:
         assert said(asked + WORKING, "PUSH-005") == ["WARNING?"]
 
     def test_tokens(self) -> None:
-        """In another field, as the bearer, replaced by the credentials, of one of several configurations."""
+        """In another field, as the bearer, replaced by the credentials, of one of several
+        configurations."""
         for name, value in (("X-Hook", "t0ken-of-hook"), ("Authorization", "Bearer t0ken-of-hook")):
-            assert said(created(**TOKEN) + deliver(status("WORKING"), headers={name: value}), "PUSH-006") == []
+            assert (
+                said(
+                    created(**TOKEN) + deliver(status("WORKING"), headers={name: value}), "PUSH-006"
+                )
+                == []
+            )
         only_credentials: dict[str, str | None] = {"Authorization": GOOD["Authorization"]}
         both = created(**TOKEN, **BEARER)
-        assert said(both + deliver(status("WORKING"), headers=only_credentials), "PUSH-006") == ["INFO?"]
+        assert said(both + deliver(status("WORKING"), headers=only_credentials), "PUSH-006") == [
+            "INFO?"
+        ]
         assert said(both + WORKING, "PUSH-006") == ["WARNING?"]
         second = rpc(CREATE, HOOK | {"token": "s3cond-token"}, STORED | {"id": "p2"})
         other = deliver(status("WORKING"), headers={"X-A2A-Notification-Token": "s3cond-token"})
@@ -145,7 +192,9 @@ class TestCredentials:
         sent = deliver(status("WORKING"), headers={"Authorization": "Bearer cr3dentials-of-him"})
         told = repr(findings(created(**BEARER, **TOKEN) + sent))
         assert "A2A-PUSH-005" in told
-        assert not {"cr3dentials-of-hook", "cr3dentials-of-him", "t0ken-of-hook"} & set(told.replace("'", " ").split())
+        assert not {"cr3dentials-of-hook", "cr3dentials-of-him", "t0ken-of-hook"} & set(
+            told.replace("'", " ").split()
+        )
 
     def test_delivery_before_the_task_is_known(self) -> None:
         """The agent delivers before it answers: judged with the answer, as the delivery."""
@@ -166,12 +215,21 @@ class TestCredentials:
     def test_delivery_before_the_configuration(self) -> None:
         """It was for one that did not pass here."""
         assert said(WORKING + created(**BEARER), "PUSH-005") == []
-        assert said(WORKING + rpc("SendMessage", sending(**BEARER), snapshot("WORKING")), "PUSH-005") == []
+        assert (
+            said(WORKING + rpc("SendMessage", sending(**BEARER), snapshot("WORKING")), "PUSH-005")
+            == []
+        )
 
     def test_other_receivers(self) -> None:
         """Of another task or URL, refused, deleted, replaced, or set by somebody else too."""
         assert said(created(**BEARER) + deliver(status("WORKING", taskId="t2")), "PUSH-005") == []
-        assert said(rpc(CREATE, HOOK | BEARER | {"url": f"{WEBHOOK_URL}/2"}, STORED) + WORKING, "PUSH-005") == []
+        assert (
+            said(
+                rpc(CREATE, HOOK | BEARER | {"url": f"{WEBHOOK_URL}/2"}, STORED) + WORKING,
+                "PUSH-005",
+            )
+            == []
+        )
         refused = rpc(CREATE, HOOK | BEARER, error={"code": -32602, "message": "no"})
         assert said(refused + WORKING, "PUSH-005") == []
         gone = rpc(DELETE, {"taskId": "t1", "id": "p1"}, {})
@@ -191,7 +249,9 @@ class TestCredentials:
     def test_through_a_forward_proxy(self) -> None:
         """The target is the whole URL, with another host in any case and its default port."""
         absolute = rpc(CREATE, HOOK | BEARER | {"url": "http://Client.Example.com:80/hook"}, STORED)
-        proxied = deliver(status("WORKING"), host="127.0.0.1:9000", target="http://client.example.com/hook")
+        proxied = deliver(
+            status("WORKING"), host="127.0.0.1:9000", target="http://client.example.com/hook"
+        )
         assert said(absolute + proxied, "PUSH-005") == ["ERROR?"]
 
 
@@ -215,9 +275,13 @@ class TestBody:
         """A payload may be cut off in a recording, so its members are not known."""
 
         class CuttingEngine(Engine):
-            def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
+            def on_frame(
+                self, frame: Frame, source: RuleDataSource, out: list[Observation]
+            ) -> None:
                 if b"statusUpdate" in frame.payload:
-                    frame = msgspec.structs.replace(frame, payload=frame.payload[:20], truncated=True)
+                    frame = msgspec.structs.replace(
+                        frame, payload=frame.payload[:20], truncated=True
+                    )
                 super().on_frame(frame, source, out)
 
         observer = Observer(Redactor(KEY), rules=CuttingEngine())
@@ -247,19 +311,34 @@ class TestBody:
     )
     def test_content_types(self, media: str | None, expected: list[str]) -> None:
         """Parameters do not matter."""
-        assert said(deliver(status("WORKING"), headers={"Content-Type": media}), "PUSH-008") == expected
+        assert (
+            said(deliver(status("WORKING"), headers={"Content-Type": media}), "PUSH-008")
+            == expected
+        )
 
     def test_content_type_of_0_3(self) -> None:
         """It is not defined."""
-        assert said(deliver(task("WORKING") | {"kind": "task"}, media="application/json"), "PUSH-008") == []
+        assert (
+            said(deliver(task("WORKING") | {"kind": "task"}, media="application/json"), "PUSH-008")
+            == []
+        )
 
 
 @pytest.mark.parametrize("number", [*range(5, 14), 18, 19, "GEN"])
 def test_other_frames_cost_nothing(number: int | str) -> None:
     """No rule runs on the frames of a plain message, of its answer or of a stream."""
     rule = all_rules()["A2A-GEN-022" if number == "GEN" else f"A2A-PUSH-{number:03}"]
-    usual = ANY_EVENT | FrameFlag.FIRST | FrameFlag.ASKS | FrameFlag.CARD_KNOWN | FrameFlag.NAMES | FrameFlag.TERMINAL
-    assert rule.bindings == WEBHOOK or (rule.required_flags is not None and not rule.required_flags & usual)
+    usual = (
+        ANY_EVENT
+        | FrameFlag.FIRST
+        | FrameFlag.ASKS
+        | FrameFlag.CARD_KNOWN
+        | FrameFlag.NAMES
+        | FrameFlag.TERMINAL
+    )
+    assert rule.bindings == WEBHOOK or (
+        rule.required_flags is not None and not rule.required_flags & usual
+    )
     assert rule.bindings == WEBHOOK or HookPoint.CLOSED not in rule.hook_points
 
 
@@ -292,8 +371,13 @@ class TestAttempts:
         """Only it is judged, on its own exchange."""
         assert said(FAILED + AGAIN, "PUSH-010") == []
         (found,) = of_rule(FAILED.then(deliver(status("WORKING"), 503), 5 * SECOND), "PUSH-010")
-        assert (found.exchange, found.summary) == (2, "the receiver answers 503 to the last of 2 attempts")
-        assert (found.confidence, found.evidence["actor"]) == ("low", "client"), "the session ends before the next one"
+        assert (found.exchange, found.summary) == (
+            2,
+            "the receiver answers 503 to the last of 2 attempts",
+        )
+        assert (found.confidence, found.evidence["actor"]) == ("low", "client"), (
+            "the session ends before the next one"
+        )
 
     def test_redirections(self) -> None:
         """Judged if the agent does not follow."""
@@ -325,7 +409,9 @@ class TestAttempts:
         assert said(FAILED + AGAIN, "PUSH-013") == []
         assert said(AGAIN + deliver(status("WORKING"), target="/other"), "PUSH-013") == []
         assert said(AGAIN + deliver(status("WORKING", taskId="t2")), "PUSH-013") == []
-        assert said(run_together(AGAIN, AGAIN, after=MS), "PUSH-013") == [], "the first is not answered yet"
+        assert said(run_together(AGAIN, AGAIN, after=MS), "PUSH-013") == [], (
+            "the first is not answered yet"
+        )
 
     def test_two_configurations_with_one_url(self) -> None:
         """The client set both."""
@@ -354,7 +440,9 @@ class TestAttempts:
 
     def test_retries_of_two_configurations(self) -> None:
         """They cannot be told apart."""
-        talk = created() + rpc(CREATE, HOOK, STORED | {"id": "p2"}) + FAILED + FAILED + FAILED + FAILED
+        talk = (
+            created() + rpc(CREATE, HOOK, STORED | {"id": "p2"}) + FAILED + FAILED + FAILED + FAILED
+        )
         assert said(talk, "PUSH-018") == []
 
 
@@ -376,7 +464,9 @@ class TestOrder:
     )
     def test_order(self, first: Json, then: Json, expected: list[str]) -> None:
         """By generation, state and timestamp."""
-        assert [each.rstrip("?") for each in said(deliver(first) + deliver(then), "PUSH-012")] == expected
+        assert [
+            each.rstrip("?") for each in said(deliver(first) + deliver(then), "PUSH-012")
+        ] == expected
 
     def test_deliveries_at_once(self) -> None:
         """Their order is that of the network, unless one begins much later."""
@@ -388,7 +478,12 @@ class TestOrder:
         """A body that is no event has no order, nor has a Message."""
         ended = created(**TOKEN) + deliver(status("COMPLETED"), headers=GOOD)
         assert said(ended + deliver({"event": "task.updated"}, headers=GOOD), "PUSH-012") == []
-        assert said(ended + deliver(agent_reply(taskId="t1", contextId="c1"), headers=GOOD), "PUSH-012") == []
+        assert (
+            said(
+                ended + deliver(agent_reply(taskId="t1", contextId="c1"), headers=GOOD), "PUSH-012"
+            )
+            == []
+        )
 
     def test_a_task_that_goes_on_after_its_end(self) -> None:
         """That is another fault."""
@@ -412,25 +507,36 @@ class TestOrder:
         at_ten = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:11:00.000Z"}
         now = rpc("GetTask", {"id": "t1"}, task("COMPLETED", status=at_ten), id=2)
         assert said(begun.then(now, 660 * SECOND) + AGAIN, "PUSH-019") == ["WARNING"]
-        assert said(begun.then(AGAIN, 660 * SECOND), "PUSH-019") == [], "nothing shows that the clock is right"
+        assert said(begun.then(AGAIN, 660 * SECOND), "PUSH-019") == [], (
+            "nothing shows that the clock is right"
+        )
         fast = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T01:11:00.000Z"}
-        assert said(begun + rpc("GetTask", {"id": "t1"}, task(status=fast), id=2) + AGAIN, "PUSH-019") == []
+        assert (
+            said(begun + rpc("GetTask", {"id": "t1"}, task(status=fast), id=2) + AGAIN, "PUSH-019")
+            == []
+        )
 
     def test_sources(self) -> None:
         """The first address of an agent with a name is its own."""
         begun = rpc("SendMessage", send(), snapshot("WORKING"))
         there = deliver(status("WORKING", second=1), client="192.0.2.7")
         assert said(begun + AGAIN + there + there, "PUSH-019") == ["INFO"]
-        named = rpc("SendMessage", send(), snapshot("WORKING"), upstream="https://agent.example.com")
+        named = rpc(
+            "SendMessage", send(), snapshot("WORKING"), upstream="https://agent.example.com"
+        )
         assert said(named + there, "PUSH-019") == []
-        assert said(named + there + deliver(status("WORKING", second=2), client="192.0.2.8"), "PUSH-019") == ["INFO"]
+        assert said(
+            named + there + deliver(status("WORKING", second=2), client="192.0.2.8"), "PUSH-019"
+        ) == ["INFO"]
         assert said(there, "PUSH-019") == [], "the agent is not known"
 
     def test_generations(self) -> None:
         """Behind once, until it catches up; what was an event on a stream and is not delivered."""
         numbers = (("WORKING", 2), ("WORKING", 3), ("WORKING", 4), ("WORKING", 5), ("WORKING", 6))
         events = [status(name, second=number, generation=str(number)) for name, number in numbers]
-        stream = rpc_stream("SendStreamingMessage", send(), snapshot(generation="1"), *events, version="1.1")
+        stream = rpc_stream(
+            "SendStreamingMessage", send(), snapshot(generation="1"), *events, version="1.1"
+        )
         pushed = [deliver(each) for each in events]
         assert said(stream + pushed[0] + pushed[1] + pushed[2], "GEN-022") == ["INFO"]
         assert said(stream + pushed[3] + pushed[4], "GEN-022") == []
@@ -465,7 +571,10 @@ class TestAskedFor:
         (found,) = of_rule(late, "PUSH-009")
         assert (found.exchange, found.confidence) == (4, "high")
         assert found.summary == "the push configuration was deleted 11 s before the delivery"
-        assert said(after(after(BEGUN + created() + GONE + created(), 11, AGAIN), 11), "PUSH-009") == []
+        assert (
+            said(after(after(BEGUN + created() + GONE + created(), 11, AGAIN), 11), "PUSH-009")
+            == []
+        )
 
     def test_unknown(self) -> None:
         """Of the task or the URL; not judged where the facts are not complete."""
@@ -476,7 +585,9 @@ class TestAskedFor:
         other = rpc(CREATE, HOOK | {"url": "https://client.example.com/other"}, STORED)
         assert said(after(BEGUN + other + AGAIN, 11), "PUSH-009") == ["WARNING"]
         gateway = rpc(CREATE, HOOK | {"url": "https://gateway.example.com/hook"}, STORED)
-        assert said(after(BEGUN + gateway + AGAIN, 11), "PUSH-009") == [], "a gateway may have replaced the host"
+        assert said(after(BEGUN + gateway + AGAIN, 11), "PUSH-009") == [], (
+            "a gateway may have replaced the host"
+        )
 
     @pytest.mark.parametrize(
         "config",
@@ -489,7 +600,8 @@ class TestAskedFor:
         ],
     )
     def test_asked_for_in_any_way(self, config: Script) -> None:
-        """Also at another address of the agent, by another client, or with an answer that says nothing."""
+        """Also at another address of the agent, by another client, or with an answer that says
+        nothing."""
         assert said(after(BEGUN + config + AGAIN, 11), "PUSH-009") == []
 
     def test_asked_for_with_a_message(self) -> None:
@@ -516,7 +628,12 @@ class TestAskedFor:
         """They are redacted in both places."""
         config = rpc(CREATE, HOOK | {"url": f"{WEBHOOK_URL}?token=abcdefgh"}, STORED)
         assert (
-            said(after(BEGUN + config + deliver(status("WORKING"), target="/hook?token=abcdefgh"), 11), "PUSH-009")
+            said(
+                after(
+                    BEGUN + config + deliver(status("WORKING"), target="/hook?token=abcdefgh"), 11
+                ),
+                "PUSH-009",
+            )
             == []
         )
 
@@ -534,7 +651,13 @@ class TestMissing:
         assert said(after(begun + LATER, 31), "PUSH-011") == []
         assert said(after(begun + ENDED, 29), "PUSH-011") == []
         assert (
-            said(after(begun + asked + deliver({"statusUpdate": {"taskId": "t1", "status": question}}), 31), "PUSH-011")
+            said(
+                after(
+                    begun + asked + deliver({"statusUpdate": {"taskId": "t1", "status": question}}),
+                    31,
+                ),
+                "PUSH-011",
+            )
             == []
         )
 

@@ -1,4 +1,5 @@
-"""The JSON-RPC envelope: variants, near misses, old dialects; the examples of the rules are judged elsewhere."""
+"""The JSON-RPC envelope: variants, near misses, old dialects; the examples of the rules are judged
+elsewhere."""
 
 from __future__ import annotations
 
@@ -7,8 +8,25 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.rules.examples.conversation import RawBytes, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, card, chunk, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import (
+    RawBytes,
+    fetch_card,
+    http,
+    json_text,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    card,
+    chunk,
+    reply,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -16,7 +34,12 @@ GET = {"id": "t1"}
 OK = {"jsonrpc": "2.0", "id": 1, "result": task()}
 OLD_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
 OLD_SEND = {
-    "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    "message": {
+        "kind": "message",
+        "messageId": "m1",
+        "role": "user",
+        "parts": [{"kind": "text", "text": "hello"}],
+    }
 }
 
 
@@ -50,7 +73,7 @@ def event(data: str) -> RawBytes:
     return RawBytes(f"data: {data}\n\n".encode())
 
 
-# --- 001: JSON ------------------------------------------------------------------------------------------------------
+# --- 001: JSON
 
 
 @pytest.mark.parametrize(
@@ -94,16 +117,31 @@ def test_the_position_of_the_first_error_is_named(body: str, place: int) -> None
     "script",
     [
         post(
-            '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"big":' + "9" * 5000 + "}}}", OK
+            '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"big":'
+            + "9" * 5000
+            + "}}}",
+            OK,
         ),
         post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"\\ud800"}}', OK),
-        post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"big":1e999}}}', OK),
+        post(
+            '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1",'
+            '"metadata":{"big":1e999}}}',
+            OK,
+        ),
         get("<html>bad gateway</html>", status=502, reply_headers={"Content-Type": "text/html"}),
         get("<html>hello</html>", reply_headers={"Content-Type": "text/html"}),
         get("upstream down", status=503),
         stream(snapshot(), RawBytes(b'data: {"jsonrpc":"2.0","id":1,"res'), finish="cut"),
     ],
-    ids=["endless number", "surrogate", "huge number", "gateway", "html", "gateway as json", "cut event"],
+    ids=[
+        "endless number",
+        "surrogate",
+        "huge number",
+        "gateway",
+        "html",
+        "gateway as json",
+        "cut event",
+    ],
 )
 def test_valid_and_incomplete_json_is_not_flagged(script: Script) -> None:
     assert not told(script, "RPC-001")
@@ -115,7 +153,7 @@ def test_an_invalid_json_event_is_reported_once(data: str) -> None:
     assert [each.rule for each in findings(script)] == ["A2A-SSE-002"]
 
 
-# --- 002, 008, 016: members -----------------------------------------------------------------------------------------
+# --- 002, 008, 016: members
 
 
 @pytest.mark.parametrize(
@@ -126,26 +164,44 @@ def test_an_invalid_json_event_is_reported_once(data: str) -> None:
         ("RPC-002", get(task()), ["error"]),
         ("RPC-002", stream(snapshot(), event(json_text(status("COMPLETED", second=1)))), []),
         ("RPC-002", get({"detail": "no key"}, status=401), []),
-        ("RPC-002", get({"jsonrpc": "1.0", "id": 1, "error": rpc_error(-32603)}, status=500), ["error"]),
+        (
+            "RPC-002",
+            get({"jsonrpc": "1.0", "id": 1, "error": rpc_error(-32603)}, status=500),
+            ["error"],
+        ),
         ("RPC-008", get(OK | {"error": rpc_error(-32603)}), ["error"]),
         ("RPC-008", get(OK | {"error": None}), ["warning"]),
-        ("RPC-008", get({"jsonrpc": "2.0", "id": 1, "result": None, "error": rpc_error(-32603)}), ["warning"]),
+        (
+            "RPC-008",
+            get({"jsonrpc": "2.0", "id": 1, "result": None, "error": rpc_error(-32603)}),
+            ["warning"],
+        ),
         ("RPC-008", get({"jsonrpc": "2.0", "id": 1, "error": None}), ["error"]),
-        ("RPC-008", rpc("DeleteTaskPushNotificationConfig", {"taskId": "t1", "id": "p1"}, None), []),
+        (
+            "RPC-008",
+            rpc("DeleteTaskPushNotificationConfig", {"taskId": "t1", "id": "p1"}, None),
+            [],
+        ),
         ("RPC-008", stream(snapshot(), event('{"jsonrpc":"2.0","id":1}')), ["error"]),
         ("RPC-016", rpc("GetTask", GET, task(), envelope={"auth": 1}), ["info"]),
-        ("RPC-016", stream(snapshot(), event(json_text(OK | {"result": status("COMPLETED"), "seq": 2}))), ["info"]),
+        (
+            "RPC-016",
+            stream(snapshot(), event(json_text(OK | {"result": status("COMPLETED"), "seq": 2}))),
+            ["info"],
+        ),
     ],
 )
 def test_members_of_the_envelope(ident: str, script: Script, expected: list[str]) -> None:
     assert told(script, ident) == expected
 
 
-# --- 003: batches ---------------------------------------------------------------------------------------------------
+# --- 003: batches
 
 
 def test_a_batch_is_reported_once_without_id_findings() -> None:
-    calls = [{"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": GET} for number in (1, 2, 3)]
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": GET} for number in (1, 2, 3)
+    ]
     answers = [OK | {"id": number} for number in (3, 1, 2)]
     script = post(json_text(calls), answers)
     assert told(script, "RPC-003") == ["warning"]
@@ -156,7 +212,7 @@ def test_an_array_in_response_to_one_call_is_flagged() -> None:
     assert told(get([OK]), "RPC-003") == ["warning"]
 
 
-# --- 004, 005, 006, 012: requests -----------------------------------------------------------------------------------
+# --- 004, 005, 006, 012: requests
 
 
 @pytest.mark.parametrize(
@@ -165,15 +221,33 @@ def test_an_array_in_response_to_one_call_is_flagged() -> None:
         ("RPC-004", post('{"jsonrpc":"2.0","id":1,"method":7}'), ["error"]),
         ("RPC-004", post(json_text({"message": {}})), ["error"]),
         ("RPC-004", post(json_text({"jsonrpc": "2.0", "id": 1, "method": "odd"})), []),
-        ("RPC-005", post(json_text({"jsonrpc": "2.0", "method": "notifications/initialized"}), "", status=202), []),
-        ("RPC-006", post(json_text({"jsonrpc": "2.0", "id": None, "method": "GetTask", "params": GET})), ["warning"]),
+        (
+            "RPC-005",
+            post(
+                json_text({"jsonrpc": "2.0", "method": "notifications/initialized"}), "", status=202
+            ),
+            [],
+        ),
+        (
+            "RPC-006",
+            post(json_text({"jsonrpc": "2.0", "id": None, "method": "GetTask", "params": GET})),
+            ["warning"],
+        ),
         ("RPC-006", rpc("GetTask", GET, task(), id=1.5), ["error"]),
         ("RPC-006", rpc("GetTask", GET, task(), id=True), ["error"]),
         ("RPC-006", rpc("GetTask", GET, task(), id=2.0), []),
         ("RPC-006", rpc("GetTask", GET, task(), id=""), []),
         ("RPC-012", rpc("GetTask", None, error=rpc_error(-32602)), ["error"]),
         ("RPC-012", rpc("message/send", "hello", error=rpc_error(-32602)), ["error"]),
-        ("RPC-012", rpc("ListTasks", None, {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}), []),
+        (
+            "RPC-012",
+            rpc(
+                "ListTasks",
+                None,
+                {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0},
+            ),
+            [],
+        ),
         ("RPC-012", rpc("agent/getAuthenticatedExtendedCard", None, error=rpc_error(-32007)), []),
         ("RPC-012", rpc("tools/list", [1], {}), []),
     ],
@@ -182,13 +256,19 @@ def test_requests(ident: str, script: Script, expected: list[str]) -> None:
     assert told(script, ident) == expected
 
 
-# --- 007, 013, 017: ids ---------------------------------------------------------------------------------------------
+# --- 007, 013, 017: ids
 
 
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        (stream(snapshot(), event(json_text(OK | {"id": 2, "result": status("COMPLETED", second=1)}))), ["error"]),
+        (
+            stream(
+                snapshot(),
+                event(json_text(OK | {"id": 2, "result": status("COMPLETED", second=1)})),
+            ),
+            ["error"],
+        ),
         (stream(snapshot(), {"error": rpc_error(-32603)}), []),
         (get({"jsonrpc": "2.0", "result": task()}), ["error"]),
         (get(OK | {"id": 1.0}), []),
@@ -207,7 +287,18 @@ def test_requests(ident: str, script: Script, expected: list[str]) -> None:
         (get({"error": {"code": 401, "message": "no"}}, status=401), []),
         (post("{"), []),
     ],
-    ids=["event", "error", "none", "1.0", "escaped", "invalid request", "null", "gateway", "401", "unreadable"],
+    ids=[
+        "event",
+        "error",
+        "none",
+        "1.0",
+        "escaped",
+        "invalid request",
+        "null",
+        "gateway",
+        "401",
+        "unreadable",
+    ],
 )
 def test_ids_of_responses(script: Script, expected: list[str]) -> None:
     assert told(script, "RPC-007") == expected
@@ -227,19 +318,35 @@ def test_an_error_may_answer_a_request_without_id_only_as_information() -> None:
     assert not told(script, "RPC-013")
 
 
-# --- 009, 010, 011, 015: errors -------------------------------------------------------------------------------------
+# --- 009, 010, 011, 015: errors
 
 
 @pytest.mark.parametrize(
     ("ident", "script", "expected"),
     [
         ("RPC-009", get({"jsonrpc": "2.0", "id": 1, "error": {"message": "x"}}), ["error"]),
-        ("RPC-009", get({"jsonrpc": "2.0", "id": 1, "error": {"code": "-32603", "message": None}}), ["error", "error"]),
-        ("RPC-009", stream(snapshot(), event('{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}')), ["error"]),
+        (
+            "RPC-009",
+            get({"jsonrpc": "2.0", "id": 1, "error": {"code": "-32603", "message": None}}),
+            ["error", "error"],
+        ),
+        (
+            "RPC-009",
+            stream(snapshot(), event('{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}')),
+            ["error"],
+        ),
         ("RPC-009", get({"error": "Unauthorized", "message": "no"}, status=401), []),
-        ("RPC-010", rpc("GetTask", GET, error=rpc_error(-32603) | {"data": [{"reason": "X"}]}), ["error"]),
+        (
+            "RPC-010",
+            rpc("GetTask", GET, error=rpc_error(-32603) | {"data": [{"reason": "X"}]}),
+            ["error"],
+        ),
         ("RPC-010", rpc("GetTask", GET, error=rpc_error(-32603) | {"data": None}), []),
-        ("RPC-010", rpc("tasks/get", GET, error=rpc_error(-32001) | {"data": {"taskId": "t1"}}, version=""), []),
+        (
+            "RPC-010",
+            rpc("tasks/get", GET, error=rpc_error(-32001) | {"data": {"taskId": "t1"}}, version=""),
+            [],
+        ),
         ("RPC-015", rpc("GetTask", GET, error=rpc_error(-32000)), ["info"]),
         ("RPC-015", rpc("GetTask", GET, error=rpc_error(-32010, "TASK_GENERATION_MISMATCH")), []),
         ("RPC-015", rpc("tasks/sendSubscribe", GET, error=rpc_error(-32011), version=""), []),
@@ -260,7 +367,10 @@ SPOKEN = rpc("SendMessage", send(), snapshot("COMPLETED"))
         (SPOKEN + rpc("tasks/foo", GET, error=rpc_error(-32001), id=2), []),
         (rpc("tools/list", {}, {"tools": []}), []),
         (SPOKEN + rpc("tools/list", {}, {"tools": []}, id=2, target="/mcp"), []),
-        (SPOKEN + rpc("x/y", {}, {}, id=2, headers={"A2A-Extensions": "https://example.org/x"}), []),
+        (
+            SPOKEN + rpc("x/y", {}, {}, id=2, headers={"A2A-Extensions": "https://example.org/x"}),
+            [],
+        ),
         (
             fetch_card(card(capabilities={"extensions": [{"uri": "https://example.org/x"}]}))
             + SPOKEN
@@ -283,7 +393,7 @@ def test_an_unknown_method_is_reported_once() -> None:
     assert told(script, "RPC-011") == ["error", "warning", "error"]
 
 
-# --- 014: results ---------------------------------------------------------------------------------------------------
+# --- 014: results
 
 PUSH = {"taskId": "t1", "id": "p1", "url": "https://example.org/hook"}
 OLD_PUSH = {"taskId": "t1", "pushNotificationConfig": {"url": "https://example.org/hook"}}
@@ -316,12 +426,19 @@ LIST = "ListTaskPushNotificationConfigs"
         ("tasks/pushNotificationConfig/list", GET, [OLD_PUSH], True),
         ("tasks/pushNotificationConfig/list", GET, {"configs": []}, False),
         ("tasks/pushNotificationConfig/delete", GET, None, True),
-        ("tasks/send", {"id": "t1", "message": {}}, {"id": "t1", "status": {"state": "completed"}}, True),
+        (
+            "tasks/send",
+            {"id": "t1", "message": {}},
+            {"id": "t1", "status": {"state": "completed"}},
+            True,
+        ),
     ],
 )
 def test_results(method: str, params: Any, result: Any, fits: bool) -> None:
     version = "" if "/" in method else "1.0"
-    assert told(rpc(method, params, result, version=version), "RPC-014") == ([] if fits else ["error"])
+    assert told(rpc(method, params, result, version=version), "RPC-014") == (
+        [] if fits else ["error"]
+    )
 
 
 def test_events_have_wrappers_since_1_0() -> None:
@@ -329,7 +446,7 @@ def test_events_have_wrappers_since_1_0() -> None:
     assert not told(stream(snapshot(), {"futureUpdate": {"taskId": "t1"}}), "RPC-014")
 
 
-# --- 018: names twice -----------------------------------------------------------------------------------------------
+# --- 018: names twice
 
 
 def test_duplicate_names_are_reported_with_their_path() -> None:
@@ -345,9 +462,15 @@ def test_equal_names_in_different_objects_are_not_flagged() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        http("POST", "/tasks/t1:cancel", '{"id":"t1","id":"t1"}', answer=json_text(task("CANCELED"))),
+        http(
+            "POST", "/tasks/t1:cancel", '{"id":"t1","id":"t1"}', answer=json_text(task("CANCELED"))
+        ),
         fetch_card(json_text(card()).replace('"version":', '"version":"0.9","version":')),
-        post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"a":1,"a":1}}}', OK),
+        post(
+            '{"jsonrpc":"2.0","id":1,"method":"GetTask",'
+            '"params":{"id":"t1","metadata":{"a":1,"a":1}}}',
+            OK,
+        ),
     ],
     ids=["rest", "card", "metadata"],
 )
@@ -362,7 +485,7 @@ def test_unknown_members_of_an_envelope_are_named() -> None:
         assert found.summary == f"the request has the unknown top-level {expected}"
 
 
-# --- secrets --------------------------------------------------------------------------------------------------------
+# --- secrets
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -389,7 +512,10 @@ def test_payloads_with_secrets_are_judged_without_showing_them(ident: str, scrip
         (get("", status=502), []),
         (http("POST", "/", json_text({"jsonrpc": "2.0", "method": "GetTask", "params": GET})), []),
         (http("GET", "/tasks/t1", answer='{"id":'), ["error"]),
-        (http("GET", "/tasks/t1", answer="<html>", reply_headers={"Content-Type": "text/html"}), []),
+        (
+            http("GET", "/tasks/t1", answer="<html>", reply_headers={"Content-Type": "text/html"}),
+            [],
+        ),
         (http("GET", "/tasks/t1", answer="gone", status=404), []),
         (http("POST", "/message:send", '{"message":', answer="{}"), ["error"]),
         (http("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204), []),
@@ -407,7 +533,10 @@ def test_a_scalar_response_is_flagged(answer: str) -> None:
 
 @pytest.mark.parametrize("result", [{"bogus": 1}, {}, status("WORKING")["statusUpdate"]])
 def test_a_result_without_its_wrapper_is_reported_once(result: Any) -> None:
-    for script in (rpc("SendMessage", send(), result), stream(snapshot(), result, status("COMPLETED", second=1))):
+    for script in (
+        rpc("SendMessage", send(), result),
+        stream(snapshot(), result, status("COMPLETED", second=1)),
+    ):
         assert [each.rule for each in findings(script)] == ["A2A-SCH-004"]
 
 
@@ -430,6 +559,8 @@ UNKNOWN = rpc("Foo", {}, {"x": 1}, version="")
         (rpc("Foo", {}, error=rpc_error(-32602), version="") + READ, []),
     ],
 )
-def test_an_unknown_method_is_reported_once_the_path_is_known(script: Script, expected: list[str]) -> None:
+def test_an_unknown_method_is_reported_once_the_path_is_known(
+    script: Script, expected: list[str]
+) -> None:
     found = [each for each in findings(script) if each.rule == "A2A-RPC-011"]
     assert [f"#{each.exchange}/{each.seq} {each.confidence}" for each in found] == expected

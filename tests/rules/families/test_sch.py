@@ -8,7 +8,16 @@ import pytest
 
 from a2a_proto import message_class
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    http,
+    json_text,
+    rest,
+    rest_error,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
     agent_reply,
     card,
@@ -25,7 +34,12 @@ from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
 GET = {"id": "t1"}
-OLD_MESSAGE = {"kind": "message", "role": "user", "messageId": "m1", "parts": [{"kind": "text", "text": "hello"}]}
+OLD_MESSAGE = {
+    "kind": "message",
+    "role": "user",
+    "messageId": "m1",
+    "parts": [{"kind": "text", "text": "hello"}],
+}
 OLD_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
 
 
@@ -59,15 +73,24 @@ def sent(**members: Any) -> Script:
     return rpc("SendMessage", {"message": message(**members)}, agent_reply())
 
 
-# --- all bindings -------------------------------------------------------------------------------------------------
+# --- all bindings
 
 
 @pytest.mark.parametrize(
     ("script", "place"),
     [
-        (rpc("SendMessage", {"message": message(messageId="")}, agent_reply()), "params.message.messageId"),
-        (rest("POST", "/message:send", {"message": message(messageId="")}, agent_reply()), "message.messageId"),
-        (grpc("SendMessage", {"message": message(messageId="")}, agent_reply()), "message.messageId"),
+        (
+            rpc("SendMessage", {"message": message(messageId="")}, agent_reply()),
+            "params.message.messageId",
+        ),
+        (
+            rest("POST", "/message:send", {"message": message(messageId="")}, agent_reply()),
+            "message.messageId",
+        ),
+        (
+            grpc("SendMessage", {"message": message(messageId="")}, agent_reply()),
+            "message.messageId",
+        ),
         (rpc_stream("SendStreamingMessage", send(), {"task": {"id": "t1"}}), "result.task.status"),
         (grpc("SendStreamingMessage", send(), {"task": {"id": "t1"}}), "task.status"),
     ],
@@ -76,8 +99,12 @@ def test_missing_members_are_reported_with_their_path(script: Script, place: str
     assert found(script) == [("SCH-001", place)]
 
 
-@pytest.mark.parametrize(("members", "value"), [({}, None), ({"id": None}, "null"), ({"id": ""}, None)])
-def test_missing_members_have_no_value_in_the_evidence(members: dict[str, Any], value: str | None) -> None:
+@pytest.mark.parametrize(
+    ("members", "value"), [({}, None), ({"id": None}, "null"), ({"id": ""}, None)]
+)
+def test_missing_members_have_no_value_in_the_evidence(
+    members: dict[str, Any], value: str | None
+) -> None:
     (missing,) = findings(answered({"contextId": "c1", "status": state("WORKING")} | members))
     assert (missing.rule, missing.evidence.get("value")) == ("A2A-SCH-001", value)
 
@@ -99,23 +126,37 @@ def test_an_agent_message_with_the_user_role_is_flagged() -> None:
 
 
 def test_numbers_of_requests_in_every_binding() -> None:
-    assert found(grpc("ListTasks", {"pageSize": 101}, {"pageSize": 100})) == [("SCH-008", "pageSize")]
-    assert found(rest("GET", "/tasks?pageSize=0", None, {"tasks": [], "pageSize": 1})) == [("SCH-008", "pageSize")]
+    assert found(grpc("ListTasks", {"pageSize": 101}, {"pageSize": 100})) == [
+        ("SCH-008", "pageSize")
+    ]
+    assert found(rest("GET", "/tasks?pageSize=0", None, {"tasks": [], "pageSize": 1})) == [
+        ("SCH-008", "pageSize")
+    ]
     assert not found(rest("GET", "/tasks/t1?historyLength=x", None, task()))  # HTTP-012
     odd = "/tasks?status=done&statusTimestampAfter=now&includeArtifacts=1"  # HTTP-012 too
     assert not found(rest("GET", odd, None, {"tasks": [], "pageSize": 50}))
-    assert found(rest("GET", "/tasks/t1?historyLength=-1", None, task())) == [("SCH-008", "historyLength")]
+    assert found(rest("GET", "/tasks/t1?historyLength=-1", None, task())) == [
+        ("SCH-008", "historyLength")
+    ]
     assert not found(rest("GET", "/tasks/t1?historyLength=2", None, task()))
     assert not found(rpc("GetTask", GET | {"historyLength": "2"}, task()))  # ProtoJSON takes it
 
 
 def test_members_in_the_path_are_not_missing_in_the_body() -> None:
     assert not found(rest("POST", "/tasks/t1:cancel", {}, task("CANCELED")))
-    assert not found(rest("POST", "/tasks/t1/pushNotificationConfigs", {"url": "https://e.com"}, None))
+    assert not found(
+        rest("POST", "/tasks/t1/pushNotificationConfigs", {"url": "https://e.com"}, None)
+    )
 
 
 def test_an_error_under_a_status_of_success_is_no_result() -> None:
-    assert not found(rest("GET", "/tasks/t1", result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")))
+    assert not found(
+        rest(
+            "GET",
+            "/tasks/t1",
+            result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task"),
+        )
+    )
 
 
 def test_undecodable_bodies_are_not_judged() -> None:
@@ -145,7 +186,9 @@ def test_times_of_protobuf(seconds: int, nanos: int, wrong: bool) -> None:
         each.timestamp.seconds, each.timestamp.nanos = seconds, nanos
     answer = grpc("GetTask", GET, task_made.SerializeToString())
     assert found(answer) == [("SCH-008", "status.timestamp")] * wrong
-    stream = grpc("SendStreamingMessage", send(), snapshot(), event.SerializeToString(), status("COMPLETED"))
+    stream = grpc(
+        "SendStreamingMessage", send(), snapshot(), event.SerializeToString(), status("COMPLETED")
+    )
     assert found(stream) == [("SCH-008", "statusUpdate.status.timestamp")] * wrong
 
 
@@ -161,10 +204,12 @@ def test_enum_numbers() -> None:
 def test_unspecified_is_missing_in_protobuf_and_wrong_in_json() -> None:
     assert found(answered(task("UNSPECIFIED"))) == [("SCH-003", "result.status.state")]
     assert found(grpc("GetTask", GET, task(status={"state": 0}))) == [("SCH-001", "status.state")]
-    assert not found(rpc("ListTasks", {"status": "TASK_STATE_UNSPECIFIED"}, {"tasks": [], "pageSize": 50}))
+    assert not found(
+        rpc("ListTasks", {"status": "TASK_STATE_UNSPECIFIED"}, {"tasks": [], "pageSize": 50})
+    )
 
 
-# --- alternatives -------------------------------------------------------------------------------------------------
+# --- alternatives
 
 
 @pytest.mark.parametrize(
@@ -185,19 +230,25 @@ def test_parts(part: dict[str, Any], rules: list[str]) -> None:
 
 
 def test_a_task_without_its_wrapper_is_reported_once() -> None:
-    (only,) = [each for each in findings(rpc("SendMessage", send(), task())) if each.rule.startswith("A2A-SCH")]
+    (only,) = [
+        each
+        for each in findings(rpc("SendMessage", send(), task()))
+        if each.rule.startswith("A2A-SCH")
+    ]
     assert only.rule == "A2A-SCH-004"
     assert "without its wrapper" in only.summary
 
 
 def test_unknown_kinds_of_events_are_not_faults() -> None:
-    script = rpc_stream("SendStreamingMessage", send(), snapshot(), {"laterUpdate": {"a": 1}}, status("COMPLETED"))
+    script = rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), {"laterUpdate": {"a": 1}}, status("COMPLETED")
+    )
     assert found(script) == [("SCH-010", "result.laterUpdate")]
     later = bytes.fromhex("7a020801")  # field 15
     assert not found(grpc("SendStreamingMessage", send(), snapshot(), later, status("COMPLETED")))
 
 
-# --- values -------------------------------------------------------------------------------------------------------
+# --- values
 
 
 @pytest.mark.parametrize(
@@ -236,7 +287,9 @@ def test_both_alphabets_are_base64(data: str) -> None:
 
 def test_urls_and_media_types() -> None:
     assert not found(sent(parts=[{"url": "urn:x:y", "mediaType": "text/plain; charset=utf-8"}]))
-    assert found(sent(parts=[{"text": "a", "mediaType": "png"}])) == [("SCH-012", "params.message.parts[0].mediaType")]
+    assert found(sent(parts=[{"text": "a", "mediaType": "png"}])) == [
+        ("SCH-012", "params.message.parts[0].mediaType")
+    ]
 
 
 def test_wrong_json_types() -> None:
@@ -257,7 +310,7 @@ def test_hostile_nesting_does_not_break_a_rule() -> None:
     ]
 
 
-# --- members ------------------------------------------------------------------------------------------------------
+# --- members
 
 
 def test_drafts_are_no_unknown_members() -> None:
@@ -283,7 +336,9 @@ def test_cards_of_both_lines() -> None:
     both = card(url="http://localhost:8000/", protocolVersion="0.3.0", preferredTransport="JSONRPC")
     both["capabilities"]["stateTransitionHistory"] = True
     assert not found(fetch_card(both))
-    assert not found(fetch_card(both | {"supportsAuthenticatedExtendedCard": True, "security": [{"key": []}]}))
+    assert not found(
+        fetch_card(both | {"supportsAuthenticatedExtendedCard": True, "security": [{"key": []}]})
+    )
     new = card(capabilities={"stateTransitionHistory": True})
     assert [rule for rule, _ in found(rest("GET", "/extendedAgentCard", None, new))] == ["VER-009"]
     assert found(fetch_card(card(skills=[]))) == [("SCH-002", "skills")]
@@ -299,19 +354,26 @@ def test_security_schemes_of_both_lines() -> None:
     assert found(fetch_card(wrong)) == [("SCH-004", "securitySchemes.o.oauth2SecurityScheme.flows")]
 
 
-# --- older lines --------------------------------------------------------------------------------------------------
+# --- older lines
 
 
 def test_a_result_of_0_3_without_kind() -> None:
     bare = {name: value for name, value in OLD_TASK.items() if name != "kind"}
     assert found(old(bare)) == [("SCH-014", "result.kind")]
     assert severity(old(bare), "SCH-014") is Severity.ERROR
-    said_before = OLD_TASK | {"history": [{name: OLD_MESSAGE[name] for name in ("role", "messageId", "parts")}]}
+    said_before = OLD_TASK | {
+        "history": [{name: OLD_MESSAGE[name] for name in ("role", "messageId", "parts")}]
+    }
     assert severity(old(said_before), "SCH-014") is Severity.INFO
 
 
 def test_members_that_0_3_requires() -> None:
-    update = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}}
+    update = {
+        "kind": "status-update",
+        "taskId": "t1",
+        "contextId": "c1",
+        "status": {"state": "working"},
+    }
     script = rpc_stream("message/stream", {"message": OLD_MESSAGE}, update, version="")
     assert found(script) == [("SCH-001", "result.final")]
 
@@ -320,7 +382,9 @@ def test_unknown_is_a_state_of_0_3() -> None:
     script = old(OLD_TASK | {"status": {"state": "unknown"}})
     assert found(script) == [("SCH-003", "result.status.state")]
     assert severity(script, "SCH-003") is Severity.INFO
-    assert found(old(OLD_TASK | {"status": {"state": "TASK_STATE_WORKING"}})) == [("VER-010", "result.status.state")]
+    assert found(old(OLD_TASK | {"status": {"state": "TASK_STATE_WORKING"}})) == [
+        ("VER-010", "result.status.state")
+    ]
 
 
 def test_files_of_0_3() -> None:
@@ -347,16 +411,22 @@ def test_a_subscription_of_0_3_by_rest_needs_no_message() -> None:
 
 
 def test_0_1_is_left_in_peace() -> None:
-    asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
+    asked = {
+        "id": "t1",
+        "sessionId": "s1",
+        "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]},
+    }
     done = {"id": "t1", "sessionId": "s1", "status": {"state": "completed"}, "strange": 1}
     assert not found(rpc("tasks/send", asked, done, version=""))
-    assert found(rpc("tasks/send", asked, done | {"status": {"state": "finished"}}, version="")) == [
-        ("SCH-003", "result.status.state")
-    ]
-    assert not found(old({"id": "t1", "status": {"state": "working"}})), "nothing tells that it is 0.3"
+    assert found(
+        rpc("tasks/send", asked, done | {"status": {"state": "finished"}}, version="")
+    ) == [("SCH-003", "result.status.state")]
+    assert not found(old({"id": "t1", "status": {"state": "working"}})), (
+        "nothing tells that it is 0.3"
+    )
 
 
-# --- what is not judged -------------------------------------------------------------------------------------------
+# --- what is not judged
 
 
 def test_errors_and_pages_of_gateways_are_no_objects() -> None:
@@ -377,13 +447,19 @@ def test_values_of_secret_names_are_not_judged(credentials: object) -> None:
         "url": "https://client.example.com/hook",
         "authentication": {"scheme": "Basic", "credentials": credentials},
     }
-    script = rpc("CreateTaskPushNotificationConfig", {"taskId": "t1", **config}, {"id": "p", "taskId": "t1", **config})
+    script = rpc(
+        "CreateTaskPushNotificationConfig",
+        {"taskId": "t1", **config},
+        {"id": "p", "taskId": "t1", **config},
+    )
     assert not found(script)
 
 
 def test_push_notifications_are_judged_by_their_content() -> None:
     body = status("COMPLETED", message=reply(role="ROLE_USER"))
-    script = http("POST", "/hook", json_text(body), answer="", headers={"X-A2A-Notification-Token": "t"})
+    script = http(
+        "POST", "/hook", json_text(body), answer="", headers={"X-A2A-Notification-Token": "t"}
+    )
     assert found(script) == [("SCH-009", "statusUpdate.status.message.role")]
 
 
@@ -391,7 +467,9 @@ def test_a_continued_live_message_may_be_empty() -> None:
     again = {"message": {"messageId": "m2", "taskId": "t1", "role": "ROLE_USER"}}
     assert not found(grpc("SendLiveMessage", again, snapshot("WORKING"), status("COMPLETED")))
     fresh = {"message": {"messageId": "m2", "role": "ROLE_USER"}}
-    assert ("SCH-002", "message.parts") in found(grpc("SendLiveMessage", fresh, snapshot("WORKING")))
+    assert ("SCH-002", "message.parts") in found(
+        grpc("SendLiveMessage", fresh, snapshot("WORKING"))
+    )
 
 
 def test_a_live_client_may_send_artifacts() -> None:
@@ -417,4 +495,6 @@ def test_a_result_that_is_no_object_is_reported_once(result: Any) -> None:
     """By the rule about results; on REST there is none, so by this one."""
     assert [each.rule for each in findings(answered(result))] == ["A2A-RPC-014"]
     assert [each.rule for each in findings(old(result))] == ["A2A-RPC-014"]
-    assert ("SCH-008", "") in [(rule, path) for rule, path in found(rest("GET", "/tasks/t1", None, [{"id": "t1"}]))]
+    assert ("SCH-008", "") in [
+        (rule, path) for rule, path in found(rest("GET", "/tasks/t1", None, [{"id": "t1"}]))
+    ]

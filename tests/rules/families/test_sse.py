@@ -65,7 +65,9 @@ def test_useful_blocks_without_data_are_not_flagged(block: bytes) -> None:
     assert told(rest(WORKING, RawBytes(block), COMPLETED)) == []
 
 
-@pytest.mark.parametrize("block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"])
+@pytest.mark.parametrize(
+    "block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"]
+)
 def test_dropped_blocks_without_data_are_flagged(block: bytes) -> None:
     """Event names and unknown fields."""
     assert told(rpc(WORKING, RawBytes(block), COMPLETED)) == ["001"]
@@ -89,19 +91,24 @@ def test_every_line_end_ends_an_event(end: str) -> None:
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
 def test_the_last_event_without_its_empty_line(end: str) -> None:
     """The finding is about that event, on either binding."""
-    for script in (rest(WORKING, event(COMPLETED, end=end)), rpc(WORKING, event(response(COMPLETED), end=end))):
+    for script in (
+        rest(WORKING, event(COMPLETED, end=end)),
+        rpc(WORKING, event(response(COMPLETED), end=end)),
+    ):
         (found,) = [each for each in findings(script) if each.rule == "A2A-SSE-003"]
         assert found.seq == 2
 
 
 def test_a_partial_event_before_a_cut_is_not_flagged() -> None:
-    """Neither unterminated nor invalid JSON is reported: the event is only the part before the cut."""
+    """Neither unterminated nor invalid JSON is reported: the event is only the part before the
+    cut."""
     assert told(rest(WORKING, HALF, finish="cut")) == ["011"]
     assert told(rpc(WORKING, HALF, finish="leave")) == []
 
 
 def test_foreign_data_on_a_jsonrpc_stream_is_flagged() -> None:
-    """No object, or an object of another form. A response with faults is the business of the envelope's rules."""
+    """No object, or an object of another form. A response with faults is the business of the
+    envelope's rules."""
     assert told(rpc(WORKING, "[1]", COMPLETED)) == ["004"]
     assert told(rpc(WORKING, '{"type":"ping"}', COMPLETED)) == ["004"]
     assert told(rpc(WORKING, '{"jsonrpc":"2.0","id":1}', COMPLETED)) == []
@@ -111,27 +118,56 @@ def test_foreign_data_on_a_rest_stream_is_flagged() -> None:
     """None or several members; one that is unknown may be a later version's."""
     assert told(rest(WORKING, {}, COMPLETED)) == ["005"]
     assert told(rest(WORKING, chunk("x") | COMPLETED)) == ["005"]
-    assert told(rest(WORKING, {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {}}}, COMPLETED)) == []
+    assert (
+        told(
+            rest(
+                WORKING,
+                {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {}}},
+                COMPLETED,
+            )
+        )
+        == []
+    )
 
 
 def test_a_json_rpc_message_on_a_rest_stream_is_named_as_such() -> None:
-    (found,) = [each for each in findings(rest(WORKING, response(WORKING), COMPLETED)) if each.rule == "A2A-SSE-005"]
-    assert found.summary.startswith("the data of this event is a JSON-RPC message, which REST does not use; expected")
+    (found,) = [
+        each
+        for each in findings(rest(WORKING, response(WORKING), COMPLETED))
+        if each.rule == "A2A-SSE-005"
+    ]
+    assert found.summary.startswith(
+        "the data of this event is a JSON-RPC message, which REST does not use; expected"
+    )
 
 
 def test_a_0_3_stream_has_other_members() -> None:
     """A stream of 0.3 in the form of its prose: bare objects with `kind`."""
     params = {
-        "message": {"messageId": "m1", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "x"}]}
+        "message": {
+            "messageId": "m1",
+            "role": "user",
+            "kind": "message",
+            "parts": [{"kind": "text", "text": "x"}],
+        }
     }
-    bare = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "completed"}, "final": True}
+    bare = {
+        "kind": "status-update",
+        "taskId": "t1",
+        "contextId": "c1",
+        "status": {"state": "completed"},
+        "final": True,
+    }
     script = rest_stream("POST", "/v1/message:stream", params, bare, version="")
     assert told(script) == []
 
 
 def test_unknown_fields_and_names_are_reported_once_per_stream() -> None:
     """And `message` and `error` are names that clients know."""
-    named = [event(WORKING, "event: status\nx-seq: 1\n"), event(COMPLETED, "event: status\nx-seq: 2\n")]
+    named = [
+        event(WORKING, "event: status\nx-seq: 1\n"),
+        event(COMPLETED, "event: status\nx-seq: 2\n"),
+    ]
     assert told(rest(*named)) == ["006", "006"]
     assert told(rest(event(WORKING, "event: message\n"), event(COMPLETED, "event:\n"))) == []
 
@@ -154,15 +190,22 @@ def test_events_after_an_error() -> None:
 
 def test_another_charset() -> None:
     """UTF-8 by any of its names is fine."""
-    for value in ("text/event-stream; charset=utf-8", 'text/event-stream;charset="UTF-8"', "text/event-stream"):
+    for value in (
+        "text/event-stream; charset=utf-8",
+        'text/event-stream;charset="UTF-8"',
+        "text/event-stream",
+    ):
         assert told(rest(WORKING, COMPLETED, reply_headers={"Content-Type": value})) == []
-    assert told(rest(WORKING, COMPLETED, reply_headers={"Content-Type": "text/event-stream; charset=latin-1"})) == [
-        "009"
-    ]
+    assert told(
+        rest(
+            WORKING, COMPLETED, reply_headers={"Content-Type": "text/event-stream; charset=latin-1"}
+        )
+    ) == ["009"]
 
 
 def test_invalid_utf8_in_a_decodable_event_is_flagged() -> None:
-    """The decoders skip what they do not need, so such an event has its ids and state all the same."""
+    """The decoders skip what they do not need, so such an event has its ids and state all the
+    same."""
     text = json_text(chunk("@@")).encode().replace(b"@@", b"\xff\xfe")
     assert told(rest(WORKING, RawBytes(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]
 
@@ -206,13 +249,17 @@ def test_a_cut_names_the_events_before_it() -> None:
 
 @pytest.mark.parametrize("field", ["Via: 1.1 google", "Server: nginx/1.27.0"])
 def test_a_cut_names_the_proxy_and_the_silence(field: str) -> None:
-    """Either side of that proxy may have ended the stream; the server of the agent itself is not named."""
+    """Either side of that proxy may have ended the stream; the server of the agent itself is not
+    named."""
     name, _, value = field.partition(": ")
     assert findings_of_cut(WORKING, EventPause(60), reply_headers={name: value}) == (
-        "the agent's side resets the connection in state working, 60.0 s after its last event, without ending the "
+        "the agent's side resets the connection in state working, "
+        "60.0 s after its last event, without ending the "
         f"stream; a proxy in front of the agent (`{field}`) or the agent itself did so"
     )
-    assert "proxy" not in findings_of_cut(WORKING, EventPause(60), reply_headers={"Server": "uvicorn"})
+    assert "proxy" not in findings_of_cut(
+        WORKING, EventPause(60), reply_headers={"Server": "uvicorn"}
+    )
 
 
 def findings_of_cut(*events: Event, **options: object) -> str:
@@ -242,7 +289,14 @@ def test_caching() -> None:
 
 def test_client_messages_are_not_judged_as_streams() -> None:
     """Its text may look like anything."""
-    assert told(rest_stream("POST", "/message:stream", {"message": message("data: \n\n")}, WORKING, COMPLETED)) == []
+    assert (
+        told(
+            rest_stream(
+                "POST", "/message:stream", {"message": message("data: \n\n")}, WORKING, COMPLETED
+            )
+        )
+        == []
+    )
 
 
 def test_a_byte_order_mark_is_reported_once() -> None:
@@ -259,14 +313,24 @@ def test_a_second_error_is_not_flagged_as_an_end() -> None:
 
 def test_a_stream_of_bare_results_has_one_finding() -> None:
     """They are decoded as the events that they are, so all other rules judge them."""
-    bare = [json_text(each) for each in (snapshot(), status("WORKING", second=1), status("COMPLETED", second=2))]
-    found = findings(rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"}))
+    bare = [
+        json_text(each)
+        for each in (snapshot(), status("WORKING", second=1), status("COMPLETED", second=2))
+    ]
+    found = findings(
+        rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"})
+    )
     assert [(each.rule, each.seq, each.task_id) for each in found] == [("A2A-SSE-004", 1, "t1")]
 
 
 def test_faults_of_bare_results_are_found() -> None:
-    bare = [json_text(each) for each in (snapshot(), status("FAILED", second=1), status("COMPLETED", second=2))]
-    found = findings(rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"}))
+    bare = [
+        json_text(each)
+        for each in (snapshot(), status("FAILED", second=1), status("COMPLETED", second=2))
+    ]
+    found = findings(
+        rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"})
+    )
     assert {each.rule for each in found} == {"A2A-SSE-004", "A2A-STATE-001", "A2A-STREAM-005"}
 
 

@@ -1,4 +1,5 @@
-"""Rules about states: what must be found on every binding; lagging streams and racing answers must not be."""
+"""Rules about states: what must be found on every binding; lagging streams and racing answers must
+not be."""
 
 from __future__ import annotations
 
@@ -6,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
+    grpc,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
     Json,
     agent_reply,
@@ -67,11 +76,13 @@ def call(binding: str, method: str, answer: Json) -> Script:
         return grpc(method, GET, answer)
     if binding == "rest":
         cancels = method == "CancelTask"
-        return rest("POST" if cancels else "GET", "/tasks/t1" + (":cancel" if cancels else ""), None, answer)
+        return rest(
+            "POST" if cancels else "GET", "/tasks/t1" + (":cancel" if cancels else ""), None, answer
+        )
     return rpc(method, GET, answer)
 
 
-# --- what is over -------------------------------------------------------------------------------------------------
+# --- what is over
 
 
 @EVERY
@@ -99,7 +110,12 @@ def test_a_lagging_stream_is_not_flagged() -> None:
     """What it shows after the other has ended is old, not wrong."""
     first = follow(snapshot("WORKING"), EventPause(1), chunk("x"), status("COMPLETED", second=1))
     slow = follow(
-        snapshot("WORKING"), EventPause(2), chunk("x"), status("WORKING"), EventPause(1), status("COMPLETED", second=1)
+        snapshot("WORKING"),
+        EventPause(2),
+        chunk("x"),
+        status("WORKING"),
+        EventPause(1),
+        status("COMPLETED", second=1),
     )
     assert not numbers(BEGUN + run_together(first, slow))
 
@@ -115,7 +131,8 @@ def test_a_stream_that_missed_states_is_not_flagged() -> None:
         status("COMPLETED", second=3),
     )
     told = numbers(
-        rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + run_together(behind, ahead, after=SECOND // 2)
+        rpc("SendMessage", send(configuration=AT_ONCE), snapshot())
+        + run_together(behind, ahead, after=SECOND // 2)
     )
     assert not told & {"001", "002", "009", "013"}
 
@@ -138,7 +155,11 @@ def test_a_snapshot_newer_than_the_end_is_flagged() -> None:
 
 def test_a_stale_response_does_not_change_the_state() -> None:
     """The task is over still, and the next answer that says so is right."""
-    told = DONE + rpc("GetTask", GET, task("WORKING")) + rpc("GetTask", GET, task(artifacts=[artifact()]))
+    told = (
+        DONE
+        + rpc("GetTask", GET, task("WORKING"))
+        + rpc("GetTask", GET, task(artifacts=[artifact()]))
+    )
     assert numbers(told) == {"009"}
     cancel = rpc("CancelTask", GET, task("WORKING"))
     assert verdicts(DONE + rpc("GetTask", GET, task("WORKING")) + cancel, "010") == ["ERROR"]
@@ -150,7 +171,9 @@ def test_outdated_lists_are_flagged() -> None:
     assert verdicts(DONE + rpc("ListTasks", {}, listed), "009") == ["WARNING"]
     assert not verdicts(BEGUN + rpc("ListTasks", {}, listed), "009")
     done = rpc("GetTask", GET, task("COMPLETED"))
-    assert not verdicts(run_together(rpc("ListTasks", {}, listed, seconds=2), done), "009"), "a race"
+    assert not verdicts(run_together(rpc("ListTasks", {}, listed, seconds=2), done), "009"), (
+        "a race"
+    )
 
 
 def test_an_older_status_without_an_end() -> None:
@@ -158,13 +181,18 @@ def test_an_older_status_without_an_end() -> None:
     waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required(second=20)))
     assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=5)), "009") == ["WARNING"]
     assert not verdicts(waits + rpc("GetTask", GET, task("WORKING", second=25)), "009")
-    assert not verdicts(waits + rpc("GetTask", GET, task(status=input_required(second=5))), "009"), "the same state"
+    assert not verdicts(
+        waits + rpc("GetTask", GET, task(status=input_required(second=5))), "009"
+    ), "the same state"
 
 
 @EVERY
 def test_a_message_to_a_finished_task_is_flagged_once(binding: str) -> None:
-    """The agent must refuse; it is reported once, and not again as a finished task that continues."""
-    accepted = DONE.then(stream(binding, snapshot("WORKING", second=2), params=FOLLOW_UP, finish="open"), SECOND)
+    """The agent must refuse; it is reported once, and not again as a finished task that
+    continues."""
+    accepted = DONE.then(
+        stream(binding, snapshot("WORKING", second=2), params=FOLLOW_UP, finish="open"), SECOND
+    )
     assert numbers(accepted) == {"004", "005"}
     assert verdicts(accepted, "004") == ["ERROR"]
     assert verdicts(accepted, "005") == ["WARNING"]
@@ -172,14 +200,19 @@ def test_a_message_to_a_finished_task_is_flagged_once(binding: str) -> None:
 
 def test_a_message_that_crossed_the_end_is_not_flagged() -> None:
     """The client may not have known yet."""
-    refused = rpc("SendMessage", FOLLOW_UP, error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "over"))
+    refused = rpc(
+        "SendMessage", FOLLOW_UP, error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "over")
+    )
     assert verdicts(DONE + refused, "005") == ["INFO?"]
     assert verdicts(DONE.then(refused, SECOND), "005") == ["WARNING"]
-    assert not verdicts(run_together(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005")
+    assert not verdicts(
+        run_together(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005"
+    )
 
 
 def test_a_message_sent_before_the_end_is_not_flagged() -> None:
-    """The task ended while it was under way: the agent may take it, and the client could not know."""
+    """The task ended while it was under way: the agent may take it, and the client could not
+    know."""
     ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     takes = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=1), seconds=3)
     assert not numbers(BEGUN + run_together(ends, takes))
@@ -195,12 +228,16 @@ def test_content_after_the_end(binding: str) -> None:
 def test_differing_snapshots_after_the_end_are_flagged() -> None:
     """Whichever bindings they came on; the same content in other parts is the same."""
     one = rpc("GetTask", GET, task(artifacts=[artifact("ab")]))
-    other = grpc("GetTask", GET, task(artifacts=[artifact("ab", parts=[{"text": "a"}, {"text": "b"}])]))
+    other = grpc(
+        "GetTask", GET, task(artifacts=[artifact("ab", parts=[{"text": "a"}, {"text": "b"}])])
+    )
     assert not verdicts(DONE + one + other, "013")
-    assert verdicts(DONE + one + rpc("GetTask", GET, task(artifacts=[artifact("abc")])), "013") == ["WARNING"]
+    assert verdicts(DONE + one + rpc("GetTask", GET, task(artifacts=[artifact("abc")])), "013") == [
+        "WARNING"
+    ]
 
 
-# --- cancellation -------------------------------------------------------------------------------------------------
+# --- cancellation
 
 
 @EVERY
@@ -210,7 +247,9 @@ def test_cancelling_a_finished_task_is_flagged(binding: str) -> None:
     assert verdicts(over, "010") == ["ERROR"]
     canceled = BEGUN + call(binding, "CancelTask", task("CANCELED", second=1))
     assert not verdicts(canceled, "010")
-    assert verdicts(canceled + call(binding, "CancelTask", task("CANCELED", second=1)), "010") == ["INFO"]
+    assert verdicts(canceled + call(binding, "CancelTask", task("CANCELED", second=1)), "010") == [
+        "INFO"
+    ]
 
 
 def test_errors_of_cancelling() -> None:
@@ -219,15 +258,22 @@ def test_errors_of_cancelling() -> None:
     assert verdicts(DONE + wrong, "010") == ["WARNING"]
     assert not verdicts(DONE + rpc("CancelTask", GET, error=rpc_error(-32603, text="oops")), "010")
     assert not verdicts(DONE + grpc("CancelTask", GET, status=14, text="unavailable"), "010")
-    assert not verdicts(DONE + rest("POST", "/tasks/t1:cancel", None, "slow down", status=429), "010")
+    assert not verdicts(
+        DONE + rest("POST", "/tasks/t1:cancel", None, "slow down", status=429), "010"
+    )
 
 
 def test_a_cancellation_may_take_time_if_it_takes_effect() -> None:
     """It is flagged only if the task does not become canceled in time."""
     asked = BEGUN + rpc("CancelTask", GET, task("WORKING"))
     later = rpc("GetTask", GET, task("CANCELED", second=9))
-    assert verdicts(asked.then(rpc("GetTask", GET, task("WORKING", second=31)), 31 * SECOND), "011") == ["INFO"]
-    assert not verdicts(asked.then(later, 9 * SECOND).then(rpc("GetTask", GET, task("CANCELED")), 60 * SECOND), "011")
+    assert verdicts(
+        asked.then(rpc("GetTask", GET, task("WORKING", second=31)), 31 * SECOND), "011"
+    ) == ["INFO"]
+    assert not verdicts(
+        asked.then(later, 9 * SECOND).then(rpc("GetTask", GET, task("CANCELED")), 60 * SECOND),
+        "011",
+    )
 
 
 def test_work_after_a_cancellation() -> None:
@@ -245,24 +291,32 @@ def test_work_after_a_cancellation() -> None:
     assert not verdicts(after(1, 1), "018")
 
 
-# --- waiting ------------------------------------------------------------------------------------------------------
+# --- waiting
 
 
 @EVERY
 def test_back_to_the_beginning(binding: str) -> None:
     """On a stream, and after a message."""
-    assert verdicts(stream(binding, snapshot("WORKING"), status("SUBMITTED", second=1), finish="open"), "002") == [
-        "WARNING"
-    ]
+    assert verdicts(
+        stream(binding, snapshot("WORKING"), status("SUBMITTED", second=1), finish="open"), "002"
+    ) == ["WARNING"]
     waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
-    again = stream(binding, status("SUBMITTED", second=1), status("COMPLETED", second=2), params=FOLLOW_UP)
+    again = stream(
+        binding, status("SUBMITTED", second=1), status("COMPLETED", second=2), params=FOLLOW_UP
+    )
     assert verdicts(waits + again, "002") == ["WARNING"]
 
 
 def _asks(*after: Any, **options: Any) -> Script:
     question = status("INPUT_REQUIRED", second=2, message=reply("which?", taskId="t1"))
     return rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), question, *after, **options
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING", second=1),
+        question,
+        *after,
+        **options,
     )
 
 
@@ -297,7 +351,9 @@ def test_a_poll_may_show_that_the_task_continued() -> None:
     """The poll shows that the task has gone on, by its timestamp."""
     waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required(second=1)))
     assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=9)), "003") == ["WARNING"]
-    answered = rpc("SendMessage", send("this", id="m2", taskId="t1", configuration=None), snapshot("COMPLETED"))
+    answered = rpc(
+        "SendMessage", send("this", id="m2", taskId="t1", configuration=None), snapshot("COMPLETED")
+    )
     assert not verdicts(waits + answered, "003")
 
 
@@ -305,14 +361,20 @@ def test_a_poll_may_show_that_the_task_continued() -> None:
 def test_waiting_without_a_message_is_flagged_once(binding: str) -> None:
     """Once for each time that it waits, not for each answer that says so."""
     silent = stream(binding, snapshot(), status("INPUT_REQUIRED", second=1))
-    assert verdicts(silent + rpc("GetTask", GET, task("INPUT_REQUIRED", second=1)), "007") == ["INFO"]
-    assert verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", second=1)), "006") == ["WARNING"]
+    assert verdicts(silent + rpc("GetTask", GET, task("INPUT_REQUIRED", second=1)), "007") == [
+        "INFO"
+    ]
+    assert verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", second=1)), "006") == [
+        "WARNING"
+    ]
     nameless = reply("a token, please")
     del nameless["messageId"]
-    assert not verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", message=nameless)), "006")
+    assert not verdicts(
+        stream(binding, snapshot(), status("AUTH_REQUIRED", message=nameless)), "006"
+    )
 
 
-# --- sends --------------------------------------------------------------------------------------------------------
+# --- sends
 
 
 @EVERY
@@ -324,7 +386,9 @@ def test_an_early_return_of_a_blocking_send_is_flagged(binding: str) -> None:
         if binding == "grpc":
             return grpc("SendMessage", params, answer)
         return (
-            rest("POST", "/message:send", params, answer) if binding == "rest" else rpc("SendMessage", params, answer)
+            rest("POST", "/message:send", params, answer)
+            if binding == "rest"
+            else rpc("SendMessage", params, answer)
         )
 
     assert verdicts(sends(snapshot("WORKING")), "014") == ["ERROR"]
@@ -350,8 +414,14 @@ def test_blocking_before_1_0() -> None:
 
 
 def test_a_0_3_send_that_is_answered_in_the_form_of_1_0_need_not_block() -> None:
-    """As fasta2a answers it: what the agent may do follows from the request, the form of the answer is A2A-VER-007."""
-    message = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+    """As fasta2a answers it: what the agent may do follows from the request, the form of the answer
+    is A2A-VER-007."""
+    message = {
+        "kind": "message",
+        "messageId": "m1",
+        "role": "user",
+        "parts": [{"kind": "text", "text": "hi"}],
+    }
     answer = {"task": {"id": "t1", "contextId": "c1", "status": {"state": "submitted"}}}
     assert not verdicts(rpc("message/send", {"message": message}, answer, version=""), "014")
     blocks = {"message": message, "configuration": {"blocking": True}}
@@ -361,7 +431,9 @@ def test_a_0_3_send_that_is_answered_in_the_form_of_1_0_need_not_block() -> None
 def test_a_blocking_return_of_a_non_blocking_send_is_flagged() -> None:
     """A Message takes the time that it takes."""
     params = send(configuration=AT_ONCE)
-    assert verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=6), "015") == ["WARNING"]
+    assert verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=6), "015") == [
+        "WARNING"
+    ]
     assert not verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=4), "015")
     assert not verdicts(rpc("SendMessage", params, agent_reply(), seconds=6), "015")
     assert not verdicts(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=60), "015")
@@ -379,14 +451,18 @@ def test_results_in_messages(binding: str) -> None:
     assert not verdicts(follow(snapshot("WORKING"), report), "017")
 
 
-# --- updates ------------------------------------------------------------------------------------------------------
+# --- updates
 
 
 @EVERY
 def test_decreasing_timestamps_are_flagged(binding: str) -> None:
     """By more than a second; each against the latest before."""
     back = stream(
-        binding, snapshot(), status("WORKING", second=9), status("WORKING", second=2), status("COMPLETED", second=3)
+        binding,
+        snapshot(),
+        status("WORKING", second=9),
+        status("WORKING", second=2),
+        status("COMPLETED", second=3),
     )
     assert verdicts(back, "008") == ["WARNING", "WARNING"]
     assert not verdicts(stream(binding, snapshot(second=3), status("COMPLETED", second=2)), "008")
@@ -399,9 +475,16 @@ def test_incomparable_timestamps_are_not_flagged() -> None:
         events = [status("WORKING"), status("COMPLETED")]
         for event, stamp in zip(events, (one, other), strict=True):
             event["statusUpdate"]["status"]["timestamp"] = stamp
-        return rpc_stream("SendStreamingMessage", send(), snapshot(status={"state": "TASK_STATE_SUBMITTED"}), *events)
+        return rpc_stream(
+            "SendStreamingMessage",
+            send(),
+            snapshot(status={"state": "TASK_STATE_SUBMITTED"}),
+            *events,
+        )
 
-    assert verdicts(stamped("2026-01-01T10:00:05+01:00", "2026-01-01T08:00:05Z"), "008") == ["WARNING"]
+    assert verdicts(stamped("2026-01-01T10:00:05+01:00", "2026-01-01T08:00:05Z"), "008") == [
+        "WARNING"
+    ]
     assert not verdicts(stamped("2026-01-01T10:00:05+02:00", "2026-01-01T08:00:05Z"), "008")
     assert not verdicts(stamped("2026-01-01T10:00:05", "2026-01-01T08:00:05Z"), "008")
     assert verdicts(stamped("2026-01-01T10:00:05", "2026-01-01T08:00:05"), "008") == ["WARNING"]
@@ -413,17 +496,25 @@ def test_updates_without_news(binding: str) -> None:
     """A new timestamp, a message or metadata are news."""
 
     def twice(second: Json) -> Script:
-        return stream(binding, snapshot(), status("WORKING", second=1), second, status("COMPLETED", second=2))
+        return stream(
+            binding, snapshot(), status("WORKING", second=1), second, status("COMPLETED", second=2)
+        )
 
     assert verdicts(twice(status("WORKING", second=1)), "012") == ["INFO"]
     assert not verdicts(twice(status("WORKING", second=2)), "012")
-    assert not verdicts(stream(binding, snapshot("WORKING"), status("WORKING")), "012"), "it crossed the snapshot"
+    assert not verdicts(stream(binding, snapshot("WORKING"), status("WORKING")), "012"), (
+        "it crossed the snapshot"
+    )
     assert not verdicts(twice(status("WORKING", second=1, message=reply(taskId="t1"))), "012")
     assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
 
 
 CONFIG = {"url": "https://h:1/hook"}
-PUSHING = rpc("SendMessage", send(configuration=AT_ONCE | {"taskPushNotificationConfig": CONFIG}), snapshot("WORKING"))
+PUSHING = rpc(
+    "SendMessage",
+    send(configuration=AT_ONCE | {"taskPushNotificationConfig": CONFIG}),
+    snapshot("WORKING"),
+)
 
 
 def push(event: Json) -> Script:
@@ -442,7 +533,9 @@ def test_webhooks_after_a_cancellation() -> None:
     canceled = PUSHING + rpc("CancelTask", GET, task("CANCELED", second=2))
     assert numbers(canceled + push(status("WORKING", second=9))) == {"018"}
     assert numbers(canceled + push(status("COMPLETED", second=1))) == {"001"}
-    assert not numbers(canceled + push(status("WORKING", second=2)) + push(status("CANCELED", second=2)))
+    assert not numbers(
+        canceled + push(status("WORKING", second=2)) + push(status("CANCELED", second=2))
+    )
     assert not numbers(canceled + push(chunk("late")))
 
 
@@ -462,12 +555,19 @@ def read(generation: str, state: str = "WORKING", second: int = 9, **params: str
         (read("7", second=1) + read("7", second=1), set()),
     ],
 )
-def test_a_lower_generation_is_stale_whatever_the_timestamps_say(script: Script, expected: set[str]) -> None:
+def test_a_lower_generation_is_stale_whatever_the_timestamps_say(
+    script: Script, expected: set[str]
+) -> None:
     assert {each.rule for each in findings(script)} == expected
 
 
 def list_of(state: str, second: int) -> Script:
-    listed = {"tasks": [task(state, second=second)], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    listed = {
+        "tasks": [task(state, second=second)],
+        "nextPageToken": "",
+        "pageSize": 50,
+        "totalSize": 1,
+    }
     return rpc("ListTasks", {}, listed)
 
 
@@ -481,7 +581,9 @@ def list_of(state: str, second: int) -> Script:
         ([list_of("COMPLETED", 5)], []),
     ],
 )
-def test_a_list_shows_an_ended_task_in_another_state(answers: list[Script], expected: list[str]) -> None:
+def test_a_list_shows_an_ended_task_in_another_state(
+    answers: list[Script], expected: list[str]
+) -> None:
     """As GetTask does."""
     script = rpc("SendMessage", send(), snapshot("COMPLETED", second=1))
     for each in answers:
@@ -491,12 +593,17 @@ def test_a_list_shows_an_ended_task_in_another_state(answers: list[Script], expe
 
 def test_a_list_with_one_of_two_ends_is_not_reported_again() -> None:
     """The answer that showed the second end was."""
-    script = rpc("SendMessage", send(), snapshot("COMPLETED", second=1)) + rpc("GetTask", GET, task("FAILED", second=2))
-    found = [(each.rule, each.exchange) for each in findings(script + list_of("COMPLETED", 1) + list_of("FAILED", 2))]
+    script = rpc("SendMessage", send(), snapshot("COMPLETED", second=1)) + rpc(
+        "GetTask", GET, task("FAILED", second=2)
+    )
+    found = [
+        (each.rule, each.exchange)
+        for each in findings(script + list_of("COMPLETED", 1) + list_of("FAILED", 2))
+    ]
     assert found == [("A2A-STATE-001", 2)]
 
 
-# --- repetition ---------------------------------------------------------------------------------------------------
+# --- repetition
 
 
 @EVERY
@@ -509,7 +616,9 @@ def test_a_result_in_an_artifact_and_in_a_message(binding: str) -> None:
     assert verdicts(stream(binding, snapshot(), *chunks, done), "019") == ["INFO"]
     assert not verdicts(stream(binding, snapshot(), chunks[0], done), "019")
     assert not verdicts(stream(binding, snapshot(), *chunks, status("COMPLETED", second=1)), "019")
-    whole = snapshot(artifacts=[artifact(text)], status=state("COMPLETED", message=reply(text, taskId="t1")))
+    whole = snapshot(
+        artifacts=[artifact(text)], status=state("COMPLETED", message=reply(text, taskId="t1"))
+    )
     assert verdicts(rpc("SendMessage", send(), whole), "019") == ["INFO"]
     more = [{"text": text}, {"url": "https://example.com/a.png"}]
     other = status("COMPLETED", second=1, message=reply(taskId="t1", parts=more))
@@ -521,12 +630,16 @@ def test_a_question_that_is_asked_twice(binding: str) -> None:
     """On one stream; after an answer it may be asked again, and its bytes are another rule's."""
 
     def asks(text: str, second: int) -> Json:
-        return status("INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1"))
+        return status(
+            "INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1")
+        )
 
     twice = stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 2))
     assert verdicts(twice, "020") == ["INFO"]
     assert not verdicts(stream(binding, snapshot(), asks("which one?", 1), asks("why?", 2)), "020")
-    assert not verdicts(stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 1)), "020")
+    assert not verdicts(
+        stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 1)), "020"
+    )
     between = run_together(
         stream(binding, snapshot(), asks("which one?", 1), EventPause(2), asks("which one?", 3)),
         rpc("SendMessage", FOLLOW_UP, snapshot("WORKING", second=2)),
@@ -543,12 +656,18 @@ def test_a_cancelled_task_that_goes_on_to_its_end() -> None:
         for each in more:
             script = script + each
         ended = rpc("GetTask", GET, task(end, second=int(seconds)))
-        return script.then(ended, int(seconds * SECOND)).then(rpc("GetTask", GET, task(end)), 40 * SECOND)
+        return script.then(ended, int(seconds * SECOND)).then(
+            rpc("GetTask", GET, task(end)), 40 * SECOND
+        )
 
     assert verdicts(canceled(12), "011") == ["INFO"]
     assert not verdicts(canceled(2), "011")
     assert not verdicts(canceled(12, "CANCELED"), "011")
     script = BEGUN + rpc("CancelTask", GET, task("WORKING"))
-    assert verdicts(script.then(rpc("GetTask", GET, task("COMPLETED")), 12 * SECOND), "011") == ["INFO"], "at the end"
+    assert verdicts(script.then(rpc("GetTask", GET, task("COMPLETED")), 12 * SECOND), "011") == [
+        "INFO"
+    ], "at the end"
     assert not verdicts(script.then(rpc("GetTask", GET, task("WORKING")), 12 * SECOND), "011")
-    assert not verdicts(canceled(12, "COMPLETED", rpc("SendMessage", FOLLOW_UP, snapshot("WORKING"))), "011")
+    assert not verdicts(
+        canceled(12, "COMPLETED", rpc("SendMessage", FOLLOW_UP, snapshot("WORKING"))), "011"
+    )

@@ -1,4 +1,5 @@
-"""The rules about stdio agents, beyond their examples: variants, near misses, both sides and framings."""
+"""The rules about stdio agents, beyond their examples: variants, near misses, both sides and
+framings."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ from support_rules import findings
 
 _GET = pipe_call("GetTask", {"id": "t1"})
 _OLD_HEAD = HEADER_BLOCK + "\r\n"
-_HANDSHAKE = pipe_message(DOWN, {"type": "handshake", "sessionId": "s1", "supportedVariants": ["a2a/v1"]})
+_HANDSHAKE = pipe_message(
+    DOWN, {"type": "handshake", "sessionId": "s1", "supportedVariants": ["a2a/v1"]}
+)
 _EXITED = "012 WARNING the agent exited with code 3 while GetTask (id 1) was open"
 _SHELL = "017 WARNING the command contains `{}`, which a shell would execute"
 _QUESTION = status("INPUT_REQUIRED", second=1, message=reply("which?", taskId="t1"))
@@ -60,18 +63,29 @@ def answered(head: str) -> Script:
     ("head", "expected"),
     [
         ("Content-Length: {size}\r\n\r\n", ["002 ERROR the {}'s message has no Content-Type"]),
-        ("Content-Type: application/json\r\n\r\n", ["001 ERROR the {}'s message has no Content-Length"]),
+        ("Content-Type: application/json\r\n\r\n",
+         ["001 ERROR the {}'s message has no Content-Length"]),
         ("content-length:{size}\r\nCONTENT-TYPE:application/a2a+json\r\n\r\n", []),
-        ("Content-Type: application/vscode-jsonrpc; charset=UTF8\r\nContent-Length: 00{size}\r\n\r\n", []),
+        (
+            (
+                "Content-Type: application/vscode-jsonrpc; charset=UTF8\r\n"
+                "Content-Length: 00{size}\r\n\r\n"
+            ),
+            [],
+        ),
         (f"{HEADER_BLOCK}\n", ["003 ERROR 1 of "]),
         (
             "Content-Length: {size}\nContent-Type: application/json\n\n",
             ["003 ERROR 3 of 3 lines of the {}'s header block"],
         ),
-        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n", ["004", "015 INFO `content-length` occurs twice"]),
-        ("Content-Length: many\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is many"]),
-        ("Content-Length: 5\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is 5"]),
-        ("Content-Length: {size}\r\nContent-Type: text/html\r\n\r\n", ["006 WARNING Content-Type is text/html"]),
+        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n",
+         ["004", "015 INFO `content-length` occurs twice"]),
+        ("Content-Length: many\r\nContent-Type: application/json\r\n\r\n",
+         ["004 ERROR Content-Length is many"]),
+        ("Content-Length: 5\r\nContent-Type: application/json\r\n\r\n",
+         ["004 ERROR Content-Length is 5"]),
+        ("Content-Length: {size}\r\nContent-Type: text/html\r\n\r\n",
+         ["006 WARNING Content-Type is text/html"]),
         (
             'Content-Length: {size}\r\nContent-Type: application/json; charset="latin1"\r\n\r\n',
             ["006 WARNING the charset of Content-Type is latin1"],
@@ -85,7 +99,9 @@ def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
     for script, side in ((asked(head), "client"), (answered(head), "agent")):
         found = told(script)
         assert len(found) == len(expected), found
-        assert all(one.startswith(other.format(side)) for one, other in zip(found, expected, strict=True)), found
+        assert all(
+            one.startswith(other.format(side)) for one, other in zip(found, expected, strict=True)
+        ), found
 
 
 def test_header_blocks_of_messages_without_a_call() -> None:
@@ -102,12 +118,16 @@ def test_header_blocks_of_messages_without_a_call() -> None:
 
 def test_a_type_is_optional_after_a_handshake() -> None:
     """A variant says so; the handshake is told once."""
-    script = pipe_script(_HANDSHAKE, _HANDSHAKE, _GET, pipe_response(task(), head="Content-Length: {size}\r\n\r\n"))
+    script = pipe_script(
+        _HANDSHAKE, _HANDSHAKE, _GET, pipe_response(task(), head="Content-Length: {size}\r\n\r\n")
+    )
     assert told(script) == [
         "007 INFO the agent begins with a handshake: a variant of the stdio proposal",
         "002 WARNING the agent's message has no Content-Type",
     ]
-    first = pipe_message(DOWN, {"type": "handshake", "sessionId": "s1"}, "Content-Length: {size}\r\n\r\n")
+    first = pipe_message(
+        DOWN, {"type": "handshake", "sessionId": "s1"}, "Content-Length: {size}\r\n\r\n"
+    )
     assert (
         told(pipe_script(first, _GET, pipe_response(task())))[0]
         == "002 WARNING the agent's message has no Content-Type"
@@ -118,8 +138,13 @@ def test_how_a_length_is_wrong() -> None:
     """Characters counted, cut short, and neither where the message itself broke off."""
     text = json_text({"jsonrpc": "2.0", "id": 1, "result": task(metadata={"x": "é"})})
     size = len(text)
-    assert told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + text))) == [
-        f"004 ERROR Content-Length is {size}, but the content has {size + 1} bytes ({size} characters)"
+    assert told(
+        pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + text))
+    ) == [
+        (
+            f"004 ERROR Content-Length is {size}, but the "
+            f"content has {size + 1} bytes ({size} characters)"
+        )
     ]
     cut = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=90) + '{"a":"')
     assert told(pipe_script(_GET, cut, pipe_response(task()))) == [
@@ -136,7 +161,12 @@ def test_a_correct_length_of_invalid_json_is_not_flagged_as_a_length(content: st
     """All the bytes came, and are no JSON: before another message, and at the end."""
     size = len(content)
     half = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + content)
-    found = [f"004 ERROR Content-Length is {size}, but after {size} bytes the content is not a JSON value"]
+    found = [
+        (
+            f"004 ERROR Content-Length is {size}, but after "
+            f"{size} bytes the content is not a JSON value"
+        )
+    ]
     assert told(pipe_script(_GET, half, pipe_response(task()))) == found
     asked_half = pipe_bytes(UP, PLAIN_HEADER_BLOCK.format(size=size) + content)
     assert told(pipe_script(_GET, pipe_response(task()), asked_half)) == found
@@ -146,21 +176,32 @@ def test_invalid_utf_8_is_flagged() -> None:
     """Its call is known, for its id can be read; the text cannot."""
     head, tail = b'{"jsonrpc":"2.0","id":1,"', b'":{"id":"t1","metadata":{"x":"\xff\xfe"}}}'
     answer = head + b"result" + tail
-    found = told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(answer)).encode() + answer)))
-    assert found == [f"007 ERROR the agent's message is not valid JSON from byte {answer.index(0xFF)} on"]
+    found = told(
+        pipe_script(
+            _GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(answer)).encode() + answer)
+        )
+    )
+    assert found == [
+        f"007 ERROR the agent's message is not valid JSON from byte {answer.index(0xFF)} on"
+    ]
     call = head + b'method":"GetTask","params' + tail
     found = told(
         pipe_script(
-            pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call), pipe_response(task())
+            pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call),
+            pipe_response(task()),
         )
     )
-    assert found == [f"007 ERROR the client's message is not valid JSON from byte {call.index(0xFF)} on"]
+    assert found == [
+        f"007 ERROR the client's message is not valid JSON from byte {call.index(0xFF)} on"
+    ]
 
 
 def test_a_length_with_the_line_end_of_print_is_right() -> None:
     """Blanks around JSON are JSON."""
     text = json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n"
-    assert not told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(text)) + text)))
+    assert not told(
+        pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(text)) + text))
+    )
 
 
 def test_consecutive_stray_lines_are_reported_once() -> None:
@@ -179,7 +220,10 @@ def test_consecutive_stray_lines_are_reported_once() -> None:
     [
         ("[]", "an array; expected a JSON-RPC message"),
         ("5", "a number; expected a JSON-RPC message"),
-        ('{"a":1}', "an object that is neither a request nor a response; expected a JSON-RPC message"),
+        (
+            '{"a":1}',
+            "an object that is neither a request nor a response; expected a JSON-RPC message",
+        ),
         ("hello", "not valid JSON"),
     ],
 )
@@ -202,7 +246,9 @@ def test_a_content_that_is_no_message_is_shown(content: str) -> None:
 
 def test_a_message_without_jsonrpc() -> None:
     """It is read all the same."""
-    script = pipe_script(pipe_call("GetTask", {"id": "t1"}, envelope={"jsonrpc": None}), pipe_response(task()))
+    script = pipe_script(
+        pipe_call("GetTask", {"id": "t1"}, envelope={"jsonrpc": None}), pipe_response(task())
+    )
     assert told(script) == ["007 ERROR the client's message has no member `jsonrpc`"]
 
 
@@ -220,7 +266,8 @@ def test_newline_delimited_on_both_sides() -> None:
 
 
 def test_ids() -> None:
-    """1 and "1" are two; null may answer what could not be read; an id is free when its call is over."""
+    """1 and "1" are two; null may answer what could not be read; an id is free when its call is
+    over."""
     assert told(pipe_script(_GET, pipe_response(task(), id="1"), pipe_response(task()))) == [
         '008 ERROR the response has id "1", which no request has used'
     ]
@@ -239,7 +286,9 @@ def test_a_stream_may_rest() -> None:
     """After a question the stream ends or continues; its id may be reused."""
     stream, question = pipe_call("SendStreamingMessage", send()), pipe_response(_QUESTION)
     answer = send("that", id="m2", taskId="t1", contextId="c1")
-    goes_on = pipe_script(stream, pipe_response(snapshot()), question, pipe_response(status("COMPLETED", second=2)))
+    goes_on = pipe_script(
+        stream, pipe_response(snapshot()), question, pipe_response(status("COMPLETED", second=2))
+    )
     again = pipe_script(
         stream,
         pipe_response(snapshot()),
@@ -259,7 +308,9 @@ def test_a_stream_may_rest() -> None:
         ((close_input(), close_output(), exit_agent(3)), [_EXITED]),
     ],
 )  # fmt: skip
-def test_an_exit_with_an_open_call_is_flagged(end: tuple[PipeAction, ...], expected: list[str]) -> None:
+def test_an_exit_with_an_open_call_is_flagged(
+    end: tuple[PipeAction, ...], expected: list[str]
+) -> None:
     """Unless its client wanted it to."""
     assert told(pipe_script(_GET, *end)) == expected
 
@@ -267,7 +318,9 @@ def test_an_exit_with_an_open_call_is_flagged(end: tuple[PipeAction, ...], expec
 def test_a_request_of_the_agent_is_flagged() -> None:
     """A request of its own."""
     script = pipe_script(
-        pipe_message(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}), _GET, pipe_response(task())
+        pipe_message(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}),
+        _GET,
+        pipe_response(task()),
     )
     assert told(script) == ["013 INFO the agent sends the request (id 5) `roots/list`"]
 
@@ -277,7 +330,9 @@ def test_the_card_may_be_known_already() -> None:
     assert numbers(pipe_script(_GET, pipe_response(task()), fetches=False)) == ["016"]
     assert not numbers(
         pipe_script(
-            pipe_call("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD), pipe_response(card()), fetches=False
+            pipe_call("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD),
+            pipe_response(card()),
+            fetches=False,
         )
     )
 
@@ -292,7 +347,8 @@ def test_the_card_may_be_known_already() -> None:
             {"url": "http://x", "transport": "stdio"},
             ["017 WARNING the interface is stdio, but http://x is a URL, not a command"],
         ),
-        ({"url": "", "transport": "stdio"}, ["017 WARNING the interface is stdio, but its `url` is missing"]),
+        ({"url": "", "transport": "stdio"},
+         ["017 WARNING the interface is stdio, but its `url` is missing"]),
         ({"url": "K=$(cat f) a", "transport": "stdio"}, [_SHELL.format("$(")]),
         ({"url": "a; rm -r x", "transport": "stdio"}, [_SHELL.format(";")]),
         ({"url": "http://localhost:8000/;x|y", "transport": "JSONRPC"}, []),
@@ -300,24 +356,44 @@ def test_the_card_may_be_known_already() -> None:
 )  # fmt: skip
 def test_commands_of_cards(entry: dict[str, str], expected: list[str]) -> None:
     """In the additional interfaces of 0.3."""
-    old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
-    assert told(fetch_card(card(supportedInterfaces=None) | old | {"additionalInterfaces": [entry]})) == expected
+    old = {
+        "protocolVersion": "0.3.0",
+        "url": "http://localhost:8000/",
+        "preferredTransport": "JSONRPC",
+    }
+    assert (
+        told(fetch_card(card(supportedInterfaces=None) | old | {"additionalInterfaces": [entry]}))
+        == expected
+    )
 
 
 def test_cards_received_over_the_pipe_are_judged() -> None:
     """The extended one."""
     odd = card() | {"url": "https://x", "preferredTransport": "stdio"}
     script = pipe_script(pipe_call("GetExtendedAgentCard"), pipe_response(odd), fetches=False)
-    assert told(script) == ["017 WARNING the interface is stdio, but https://x is a URL, not a command"]
+    assert told(script) == [
+        "017 WARNING the interface is stdio, but https://x is a URL, not a command"
+    ]
 
 
 def test_grace() -> None:
     """An agent that ends within it, or whose client has not gone, is none that outlives it."""
     assert not told(
-        pipe_script(_GET, pipe_response(task()), close_input(), pipe_pause(4.9), close_output(), exit_agent())
+        pipe_script(
+            _GET,
+            pipe_response(task()),
+            close_input(),
+            pipe_pause(4.9),
+            close_output(),
+            exit_agent(),
+        )
     )
-    assert not told(pipe_script(_GET, pipe_response(task()), pipe_pause(9), close_output(), exit_agent()))
-    late = pipe_script(_GET, pipe_response(task()), close_input(), pipe_pause(5.5), close_output(), exit_agent())
+    assert not told(
+        pipe_script(_GET, pipe_response(task()), pipe_pause(9), close_output(), exit_agent())
+    )
+    late = pipe_script(
+        _GET, pipe_response(task()), close_input(), pipe_pause(5.5), close_output(), exit_agent()
+    )
     (found,) = [each for each in findings(late) if each.rule == "A2A-STDIO-018"]
     assert (found.connection, found.exchange) == (1, 0)
 
@@ -325,14 +401,22 @@ def test_grace() -> None:
 def test_0_3_needs_no_version() -> None:
     """The field is of 1.0."""
     params = {
-        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+        "message": {
+            "kind": "message",
+            "messageId": "m1",
+            "role": "user",
+            "parts": [{"kind": "text", "text": "x"}],
+        }
     }
     done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
-    assert not told(pipe_script(pipe_call("message/send", params, head=PLAIN_HEADER_BLOCK), pipe_response(done)))
+    assert not told(
+        pipe_script(pipe_call("message/send", params, head=PLAIN_HEADER_BLOCK), pipe_response(done))
+    )
     assert (
         told(
             pipe_script(
-                pipe_call("SendMessage", send(), head=VERSIONED_HEADER_BLOCK), pipe_response(snapshot("COMPLETED"))
+                pipe_call("SendMessage", send(), head=VERSIONED_HEADER_BLOCK),
+                pipe_response(snapshot("COMPLETED")),
             )
         )
         == []
@@ -360,6 +444,10 @@ ONE_CALL = (pipe_call("GetTask", {"id": "t1"}, id=7), pipe_response(task(), id=7
         ((*ONE_CALL, *ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #3"}),
     ],
 )
-def test_a_late_response_is_reported_in_its_call(steps: tuple[PipeAction, ...], expected: set[str]) -> None:
+def test_a_late_response_is_reported_in_its_call(
+    steps: tuple[PipeAction, ...], expected: set[str]
+) -> None:
     found = findings(pipe_script(*steps))
-    assert {f"{each.rule} #{each.exchange}" for each in found if each.severity is Severity.ERROR} == expected
+    assert {
+        f"{each.rule} #{each.exchange}" for each in found if each.severity is Severity.ERROR
+    } == expected

@@ -17,7 +17,16 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import Json, agent_reply, chunk, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    Json,
+    agent_reply,
+    chunk,
+    reply,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
@@ -52,7 +61,12 @@ def over(binding: str, *events: Any, subscribes: bool = False, **options: Any) -
 
 def old_status(state: str, **members: Any) -> Json:
     """A status update of 0.3."""
-    return {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": state}} | members
+    return {
+        "kind": "status-update",
+        "taskId": "t1",
+        "contextId": "c1",
+        "status": {"state": state},
+    } | members
 
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
@@ -75,7 +89,9 @@ EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
         ("020", (*WORKING, chunk("x"), chunk("x"), DONE), {}),
     ],
 )
-def test_found_on_every_binding(binding: str, number: str, events: tuple[Any, ...], options: Any) -> None:
+def test_found_on_every_binding(
+    binding: str, number: str, events: tuple[Any, ...], options: Any
+) -> None:
     assert len(verdicts(over(binding, *events, **options), number)) == 1
 
 
@@ -88,7 +104,9 @@ def test_work_after_the_end_is_no_early_end() -> None:
 
 @EVERY
 def test_a_valid_stream_has_no_findings(binding: str) -> None:
-    found = findings(over(binding, *WORKING, chunk("a"), chunk("b", append=True, lastChunk=True), DONE))
+    found = findings(
+        over(binding, *WORKING, chunk("a"), chunk("b", append=True, lastChunk=True), DONE)
+    )
     assert [each.rule for each in found if each.rule.startswith("A2A-STREAM")] == []
 
 
@@ -100,7 +118,9 @@ class TestBeginning:
         assert verdicts(follows, "001") == ["WARNING"]
 
     def test_older_versions_do_not_ask_for_a_task_first(self) -> None:
-        old = rpc_stream("message/stream", OLD_SEND, old_status("completed", final=True), version="")
+        old = rpc_stream(
+            "message/stream", OLD_SEND, old_status("completed", final=True), version=""
+        )
         assert verdicts(old, "001") == ["INFO"]
 
     def test_an_error_is_no_first_event(self) -> None:
@@ -115,7 +135,9 @@ class TestBeginning:
 
     def test_a_finished_task_in_0_3(self) -> None:
         done = rpc("tasks/get", ID, OLD_TASK | {"status": {"state": "completed"}}, version="")
-        again = rpc_stream("tasks/resubscribe", ID, OLD_TASK | {"status": {"state": "completed"}}, version="")
+        again = rpc_stream(
+            "tasks/resubscribe", ID, OLD_TASK | {"status": {"state": "completed"}}, version=""
+        )
         assert not verdicts(done + again, "011")
 
     @pytest.mark.parametrize("state", ["WORKING", "INPUT_REQUIRED", "COMPLETED"])
@@ -125,7 +147,9 @@ class TestBeginning:
     def test_a_message_for_an_unknown_task(self) -> None:
         assert verdicts(rpc_stream(SUB, ID, agent_reply()), "012") == ["ERROR"]
 
-    @pytest.mark.parametrize(("code", "text"), [(-32001, "Task t1 not found"), (-32004, "no streaming"), (-32603, "")])
+    @pytest.mark.parametrize(
+        ("code", "text"), [(-32001, "Task t1 not found"), (-32004, "no streaming"), (-32603, "")]
+    )
     def test_other_refusals_are_no_wrong_answer(self, code: int, text: str) -> None:
         assert not verdicts(rpc(SUB, ID, error=rpc_error(code, text=text)), "012")
 
@@ -136,7 +160,9 @@ class TestBeginning:
 
     def test_behind_by_state(self) -> None:
         known = rpc("GetTask", ID, task("WORKING"))
-        assert verdicts(known + rpc_stream(SUB, ID, snapshot("SUBMITTED"), DONE), "019") == ["WARNING?"]
+        assert verdicts(known + rpc_stream(SUB, ID, snapshot("SUBMITTED"), DONE), "019") == [
+            "WARNING?"
+        ]
         assert not verdicts(known + rpc_stream(SUB, ID, snapshot("WORKING"), DONE), "019")
 
 
@@ -144,13 +170,17 @@ class TestMiddle:
     """003 to 005, 016, 018, 020."""
 
     def test_the_last_task_is_none_in_the_middle(self) -> None:
-        assert not verdicts(rpc_stream(SEND, send(), *WORKING, DONE, snapshot("COMPLETED", second=1)), "004")
+        assert not verdicts(
+            rpc_stream(SEND, send(), *WORKING, DONE, snapshot("COMPLETED", second=1)), "004"
+        )
 
     def test_the_final_task_may_come_once(self) -> None:
         final = snapshot("COMPLETED", second=1)
         assert not verdicts(rpc_stream(SEND, send(), *WORKING, DONE, final), "005")
         assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, final, final), "005") == ["ERROR"]
-        assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, snapshot("FAILED")), "005") == ["ERROR"]
+        assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, snapshot("FAILED")), "005") == [
+            "ERROR"
+        ]
 
     def test_a_terminal_state_elsewhere_ends_no_stream(self) -> None:
         lagging = run_together(
@@ -162,7 +192,12 @@ class TestMiddle:
 
     def test_after_final_is_one_finding(self) -> None:
         late = rpc_stream(
-            "message/stream", OLD_SEND, OLD_TASK, old_status("completed", final=True), OLD_TASK, version=""
+            "message/stream",
+            OLD_SEND,
+            OLD_TASK,
+            old_status("completed", final=True),
+            OLD_TASK,
+            version="",
         )
         assert verdicts(late, "018") == ["ERROR"]
         assert not verdicts(late, "005")
@@ -172,7 +207,9 @@ class TestMiddle:
         assert not verdicts(rpc_stream(SEND, send(), *WORKING, chunk("x"), *words, DONE), "020")
 
     def test_clocks_that_differ_a_little(self) -> None:
-        assert not verdicts(rpc_stream(SEND, send(), snapshot(), status("WORKING", second=3), DONE), "016")
+        assert not verdicts(
+            rpc_stream(SEND, send(), snapshot(), status("WORKING", second=3), DONE), "016"
+        )
 
 
 class TestEnd:
@@ -180,10 +217,14 @@ class TestEnd:
 
     @pytest.mark.parametrize(("seconds", "found"), [(1.5, []), (4, ["WARNING"]), (11, ["ERROR"])])
     def test_how_late_the_end_is(self, seconds: float, found: list[str]) -> None:
-        assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, EventPause(seconds)), "006") == found
+        assert (
+            verdicts(rpc_stream(SEND, send(), *WORKING, DONE, EventPause(seconds)), "006") == found
+        )
 
     def test_open_when_the_session_ends(self) -> None:
-        open_still = rpc_stream(SEND, send(), *WORKING, DONE, finish="open").then(fetch_card(), 20_000 * MS)
+        open_still = rpc_stream(SEND, send(), *WORKING, DONE, finish="open").then(
+            fetch_card(), 20_000 * MS
+        )
         assert verdicts(open_still, "006") == ["ERROR"]
 
     @pytest.mark.parametrize("finish", ["cut", "leave", "open"])
@@ -205,13 +246,25 @@ class TestEnd:
         assert verdicts(rpc_stream(SEND, send(), *WORKING, needs), "008") == ["WARNING?"]
 
     def test_an_answer_that_is_no_stream_is_not_empty(self) -> None:
-        assert not verdicts(http("POST", "/message:stream", json_text(send()), status=503, answer="busy"), "009")
+        assert not verdicts(
+            http("POST", "/message:stream", json_text(send()), status=503, answer="busy"), "009"
+        )
         assert not verdicts(grpc(SEND, send(), status=14), "009")
 
     def test_final(self) -> None:
-        early = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("working", final=True), version="")
-        without = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("completed"), version="")
-        waits = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("input-required", final=False), version="")
+        early = rpc_stream(
+            "message/stream", OLD_SEND, OLD_TASK, old_status("working", final=True), version=""
+        )
+        without = rpc_stream(
+            "message/stream", OLD_SEND, OLD_TASK, old_status("completed"), version=""
+        )
+        waits = rpc_stream(
+            "message/stream",
+            OLD_SEND,
+            OLD_TASK,
+            old_status("input-required", final=False),
+            version="",
+        )
         assert verdicts(early, "017") == ["WARNING"]
         assert verdicts(without, "017") == ["WARNING", "WARNING"]
         assert verdicts(waits, "017") == ["INFO"]
@@ -228,8 +281,8 @@ class TestEnd:
         gone = rpc_stream(SEND, send(), *WORKING, finish="leave").then(fetch_card(), 40_000 * MS)
         (summary,) = [each.summary for each in findings(gone) if each.rule == "A2A-STREAM-023"]
         assert (
-            summary
-            == "the client closed its connection while task t1 was working, and did not ask for the task within 30 s"
+            summary == "the client closed its connection while task t1 was "
+            "working, and did not ask for the task within 30 s"
         )
 
     def test_a_client_that_leaves_after_an_error(self) -> None:
@@ -243,7 +296,9 @@ class TestTogether:
     """013 to 015, 021."""
 
     @staticmethod
-    def two(one: tuple[Any, ...], two: tuple[Any, ...], binding: str = "jsonrpc", **options: Any) -> Script:
+    def two(
+        one: tuple[Any, ...], two: tuple[Any, ...], binding: str = "jsonrpc", **options: Any
+    ) -> Script:
         """A stream and a subscription, one second before the events begin in both."""
         first = rpc_stream(SEND, send(), *WORKING, EventPause(1), *one)
         other = over(binding, snapshot("WORKING"), EventPause(1), *two, subscribes=True, **options)
@@ -264,20 +319,37 @@ class TestTogether:
 
     def test_a_stream_that_has_gone_silent_is_less_sure(self) -> None:
         a, b = chunk("a"), chunk("b", id="a2")
-        assert verdicts(self.two((a, b, EventPause(8), DONE), (a, EventPause(15), DONE)), "014") == ["WARNING?"]
+        assert verdicts(
+            self.two((a, b, EventPause(8), DONE), (a, EventPause(15), DONE)), "014"
+        ) == ["WARNING?"]
 
     def test_what_the_snapshot_had_already_is_not_missing(self) -> None:
         """The second stream begins between two events, while the first client lags behind."""
-        slow = rpc_stream(SEND, send(), *WORKING, EventPause(0.5), chunk("a"), chunk("b", id="a2"), DONE)
+        slow = rpc_stream(
+            SEND, send(), *WORKING, EventPause(0.5), chunk("a"), chunk("b", id="a2"), DONE
+        )
         later = rpc_stream(SUB, ID, snapshot("WORKING"), chunk("b", id="a2"), DONE, id=2)
-        assert not verdicts(run_together(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014")
+        assert not verdicts(
+            run_together(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014"
+        )
 
     def test_a_number_from_before_the_snapshot_is_not_missing(self) -> None:
         """The first stream swaps two events; the second began between them."""
         second, third = status("WORKING", generation="2"), chunk("a", generation="3")
         end = status("COMPLETED", second=1, generation="4")
-        swapped = rpc_stream(SEND, send(), snapshot(generation="1"), third, EventPause(0.1), second, end, version="1.1")
-        later = rpc_stream(SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1")
+        swapped = rpc_stream(
+            SEND,
+            send(),
+            snapshot(generation="1"),
+            third,
+            EventPause(0.1),
+            second,
+            end,
+            version="1.1",
+        )
+        later = rpc_stream(
+            SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1"
+        )
         script = run_together(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "014")
 
@@ -335,5 +407,7 @@ def test_an_end_without_its_task_is_reported_once(binding: str) -> None:
 def test_final_may_be_on_an_update_of_another_task() -> None:
     """By the last status update, whatever task it names."""
     ended = old_status("completed", final=True) | {"taskId": "t2"}
-    script = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("working", final=False), ended, version="")
+    script = rpc_stream(
+        "message/stream", OLD_SEND, OLD_TASK, old_status("working", final=False), ended, version=""
+    )
     assert [each.rule for each in findings(script)] == ["A2A-ID-007"]

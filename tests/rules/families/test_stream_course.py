@@ -41,7 +41,13 @@ def walk_of(names: list[str]) -> int:
         kind, _, state = name.rpartition(" ")
         terminal = state in ("completed", "failed")
         same = bool(end) and kind == "Task" and state == end
-        event = CourseEvent.SAME_TASK if same else CourseEvent.TERMINAL if terminal else CourseEvent.EVENT
+        event = (
+            CourseEvent.SAME_TASK
+            if same
+            else CourseEvent.TERMINAL
+            if terminal
+            else CourseEvent.EVENT
+        )
         course, meaning = COURSE[course, event]
         end = end or (state if terminal else "")
         found += meaning is CourseMeaning.AFTER_END
@@ -51,21 +57,28 @@ def walk_of(names: list[str]) -> int:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(sorted(_SAMPLES)), max_size=4))
 def test_the_rule_reports_what_the_table_says(names: list[str]) -> None:
-    """At most three events after the end: a rule reports no more for one exchange (`rules.run.repeat_limit`)."""
-    stream = rpc_stream("SendStreamingMessage", send(), snapshot(), *(_SAMPLES[name] for name in names))
+    """At most three events after the end: a rule reports no more for one exchange
+    (`rules.run.repeat_limit`)."""
+    stream = rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), *(_SAMPLES[name] for name in names)
+    )
     found = [each for each in findings(stream) if each.rule == "A2A-STREAM-005"]
     assert len(found) == walk_of(names)
 
 
 @pytest.mark.parametrize("later", [{"state": "working"}, {"state": "completed"}])
 def test_after_final_another_rule_reports_it(later: Json) -> None:
-    """0.3: `final: true` with the terminal state announces the end, so A2A-STREAM-018 and not 005."""
+    """0.3: `final: true` with the terminal state announces the end, so A2A-STREAM-018 and not
+    005."""
     text = {"kind": "text", "text": "hello"}
     params = {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [text]}}
     ids = {"taskId": "t1", "contextId": "c1"}
     task = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
     final = {"kind": "status-update", **ids, "status": {"state": "completed"}, "final": True}
     last = {"kind": "status-update", **ids, "status": later, "final": False}
-    rules = {each.rule for each in findings(rpc_stream("message/stream", params, task, final, last, version=""))}
+    rules = {
+        each.rule
+        for each in findings(rpc_stream("message/stream", params, task, final, last, version=""))
+    }
     assert "A2A-STREAM-018" in rules
     assert "A2A-STREAM-005" not in rules

@@ -1,5 +1,5 @@
-"""An event that is missing on another stream: the rule that looks at all streams at once against one that asks for
-each of them by itself."""
+"""An event that is missing on another stream: the rule that looks at all streams at once against
+one that asks for each of them by itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _ask_each(see: RuleContext) -> Iterator[RuleFinding]:
         return
     key, task = learn_event(see), see.task
     if key and task is not None:
-        about = f"{see.record.id} {see.frame.seq} {int(is_progress(see))} {int(is_task_end(see))} {see.at} {key}"
+        about = (
+            f"{see.record.id} {see.frame.seq} {int(is_progress(see))} "
+            f"{int(is_task_end(see))} {see.at} {key}"
+        )
         over = map(int, (task.notes or {}).get("shared", {}))
         for number in sorted({*task.streams, *over} - {see.record.id}):
             ended = ExchangeRecord(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
@@ -69,7 +72,12 @@ def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
             is_final=lost.is_over,
             severity=severity,
         )
-    elif not see.is_early and see.record.started and see.record.closed_exchange is None and end == "0":
+    elif (
+        not see.is_early
+        and see.record.started
+        and see.record.closed_exchange is None
+        and end == "0"
+    ):
         yield RuleFinding(
             summary=f"{told} after {DELIVERY_GRACE} s, and no later event was delivered",
             is_sure=False,
@@ -85,12 +93,16 @@ def _judged(seed: int, **changes: Any) -> list[Finding]:
     for chunk in random_session(seed):
         observer.feed(chunk, out)
     found = [each for each in out if type(each) is Finding]
-    return [msgspec.structs.replace(each, connection=0) if each.rule == _MISSING else each for each in found]
+    return [
+        msgspec.structs.replace(each, connection=0) if each.rule == _MISSING else each
+        for each in found
+    ]
 
 
 @pytest.mark.parametrize("seeds", [range(start, start + 10) for start in range(0, 60, 10)], ids=str)
 def test_comparing_all_streams_at_once_equals_one_by_one(seeds: range) -> None:
-    """The same findings in the same order, over sessions with gaps, repetitions, lags and late subscribers."""
+    """The same findings in the same order, over sessions with gaps, repetitions, lags and late
+    subscribers."""
     count = 0
     for seed in seeds:
         at_once = _judged(seed)

@@ -1,10 +1,19 @@
-"""Reading tasks: bindings, owners, and what must stay silent; the examples of the rules are judged elsewhere."""
+"""Reading tasks: bindings, owners, and what must stay silent; the examples of the rules are judged
+elsewhere."""
 
 from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.examples.conversation import Fields, grpc, http, rest, rest_error, rpc, rpc_error
+from a2a_proxy.rules.examples.conversation import (
+    Fields,
+    grpc,
+    http,
+    rest,
+    rest_error,
+    rpc,
+    rpc_error,
+)
 from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
@@ -18,7 +27,9 @@ GONE = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task")
 def told(script: Script, number: str) -> list[str]:
     """How grave each finding of one rule is, with a question mark where it is not sure."""
     found = [each for each in findings(script) if each.rule == f"A2A-TASK-{number}"]
-    return [each.severity.name.lower() + ("" if each.confidence == "high" else "?") for each in found]
+    return [
+        each.severity.name.lower() + ("" if each.confidence == "high" else "?") for each in found
+    ]
 
 
 def made(headers: Fields | None) -> Script:
@@ -26,21 +37,33 @@ def made(headers: Fields | None) -> Script:
 
 
 @pytest.mark.parametrize(("owner", "asker"), [(ANN, BEN), (ANN, None), (None, BEN)])
-def test_not_found_for_a_task_of_another_client_is_not_flagged(owner: Fields | None, asker: Fields | None) -> None:
-    assert told(made(owner) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=asker), "009") == []
+def test_not_found_for_a_task_of_another_client_is_not_flagged(
+    owner: Fields | None, asker: Fields | None
+) -> None:
+    assert (
+        told(made(owner) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=asker), "009")
+        == []
+    )
 
 
 @pytest.mark.parametrize("headers", [None, ANN])
 def test_not_found_for_the_own_task_is_flagged(headers: Fields | None) -> None:
     gone = rpc_error(-32001, "TASK_NOT_FOUND")
     status = grpc("GetTask", GET, status=5, text="no task", details=[error_info("TASK_NOT_FOUND")])
-    assert told(made(headers) + rpc("GetTask", GET, error=gone, headers=headers, id=2), "009") == ["warning"]
-    assert told(made(headers) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=headers), "009") == ["warning"]
+    assert told(made(headers) + rpc("GetTask", GET, error=gone, headers=headers, id=2), "009") == [
+        "warning"
+    ]
+    assert told(
+        made(headers) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=headers), "009"
+    ) == ["warning"]
     assert told(made(None) + status, "009") == ["warning"]
-    old = rpc("message/send", {"message": {"kind": "message", "role": "user", "messageId": "m1", "parts": []}},
-              {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}, version="",
-              headers=headers)  # fmt: skip
-    again = rpc("tasks/get", GET, error={"code": -32001, "message": "no"}, version="", headers=headers, id=2)
+    old = rpc("message/send",
+              {"message": {"kind": "message", "role": "user", "messageId": "m1", "parts": []}},
+              {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
+              version="", headers=headers)  # fmt: skip
+    again = rpc(
+        "tasks/get", GET, error={"code": -32001, "message": "no"}, version="", headers=headers, id=2
+    )
     assert told(old + again, "009") == ["warning"]
 
 
@@ -52,7 +75,9 @@ def test_not_found_for_a_task_of_unknown_owner_is_less_certain() -> None:
 
 def test_a_task_under_404_is_not_lost() -> None:
     """The status is wrong, and that is another rule's."""
-    assert told(made(None) + rest("GET", "/tasks/t1", None, task("WORKING"), status=404), "009") == []
+    assert (
+        told(made(None) + rest("GET", "/tasks/t1", None, task("WORKING"), status=404), "009") == []
+    )
 
 
 @pytest.mark.parametrize("state", ["completed", "TASK_STATE_UNSPECIFIED", "DONE"])
@@ -79,7 +104,11 @@ def test_history_in_every_binding(wanted: int, number: str) -> None:
 
 def test_gateway_pages_do_not_affect_tasks() -> None:
     page = http(
-        "GET", "/tasks/t1", answer="<html>Not Found</html>", status=404, reply_headers={"Content-Type": "text/html"}
+        "GET",
+        "/tasks/t1",
+        answer="<html>Not Found</html>",
+        status=404,
+        reply_headers={"Content-Type": "text/html"},
     )
     assert told(made(None) + page, "009") == []
 
@@ -106,7 +135,8 @@ def stamped(*stamps: str) -> dict[str, object]:
     ],
 )
 def test_times_of_every_form_are_in_order(first: str, second: str, flagged: bool) -> None:
-    """Fractions of any length and zones are compared as times; a time without a zone only with another such time."""
+    """Fractions of any length and zones are compared as times; a time without a zone only with
+    another such time."""
     assert told(rpc("ListTasks", {}, stamped(first, second)), "005") == ["error"] * flagged
 
 
@@ -121,6 +151,7 @@ def test_times_of_every_form_are_in_order(first: str, second: str, flagged: bool
     ],
 )
 def test_a_status_that_is_too_old_is_found_in_every_form_of_time(stamp: str, flagged: bool) -> None:
-    """By at least a second, because agents shorten times; a time without a zone cannot be compared."""
+    """By at least a second, because agents shorten times; a time without a zone cannot be
+    compared."""
     asked = {"statusTimestampAfter": "2026-11-23T14:00:00Z"}
     assert told(rpc("ListTasks", asked, stamped(stamp)), "007") == ["error"] * flagged

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import agent_reply, card, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
@@ -15,14 +23,25 @@ from support_rules import findings
 GET = {"id": "t1"}
 OLD_TASK = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
 OLD_SEND = {
-    "message": {"kind": "message", "role": "user", "messageId": "m1", "parts": [{"kind": "text", "text": "hello"}]}
+    "message": {
+        "kind": "message",
+        "role": "user",
+        "messageId": "m1",
+        "parts": [{"kind": "text", "text": "hello"}],
+    }
 }
-UPDATE: dict[str, Any] = {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": reply(taskId="t1")}}
+UPDATE: dict[str, Any] = {
+    "messageUpdate": {"taskId": "t1", "contextId": "c1", "message": reply(taskId="t1")}
+}
 
 
 def of(script: Script) -> list[str]:
     """The version rules that say something."""
-    return [each.rule.removeprefix("A2A-") for each in findings(script) if each.rule.startswith("A2A-VER")]
+    return [
+        each.rule.removeprefix("A2A-")
+        for each in findings(script)
+        if each.rule.startswith("A2A-VER")
+    ]
 
 
 def only(script: Script, rule: str) -> Finding:
@@ -34,11 +53,13 @@ def only(script: Script, rule: str) -> Finding:
 def interfaces(*versions: str, binding: str = "JSONRPC") -> Script:
     """A client gets a card that declares these."""
     url = "http://localhost:8000/"
-    made = [{"url": url, "protocolBinding": binding, "protocolVersion": version} for version in versions]
+    made = [
+        {"url": url, "protocolBinding": binding, "protocolVersion": version} for version in versions
+    ]
     return fetch_card(card(supportedInterfaces=made))
 
 
-# --- what the client sends ----------------------------------------------------------------------------------------
+# --- what the client sends
 
 
 @pytest.mark.parametrize(
@@ -60,27 +81,43 @@ def test_a_version_in_the_query_counts() -> None:
 
 def test_0_3_needs_no_version() -> None:
     assert not of(rpc("tasks/get", GET, OLD_TASK, version=""))
-    assert not of(grpc("GetTask", b"\n\x08tasks/t1", task(), path="/a2a.v1.A2AService/GetTask", version=""))
+    assert not of(
+        grpc("GetTask", b"\n\x08tasks/t1", task(), path="/a2a.v1.A2AService/GetTask", version="")
+    )
 
 
 def test_a_patch_number_is_a_warning() -> None:
-    assert only(rpc("GetTask", GET, task(), version="1.0.1"), "VER-002").severity is Severity.WARNING
+    assert (
+        only(rpc("GetTask", GET, task(), version="1.0.1"), "VER-002").severity is Severity.WARNING
+    )
     for wrong in ("1", "v1.0", "1.0, 1.0", "1.0-rc"):
-        assert only(rpc("GetTask", GET, task(), version=wrong), "VER-002").severity is Severity.ERROR
+        assert (
+            only(rpc("GetTask", GET, task(), version=wrong), "VER-002").severity is Severity.ERROR
+        )
 
 
 def test_versions_that_contradict_the_request_are_flagged() -> None:
     wrong = [
         rpc("GetTask", GET, task(), version="0.3"),
         grpc("GetTask", GET, task(), version="0.3"),
-        grpc("GetTask", b"\n\x08tasks/t1", b"\n\x02t1", path="/a2a.v1.A2AService/GetTask", version="1.0"),
+        grpc(
+            "GetTask",
+            b"\n\x08tasks/t1",
+            b"\n\x02t1",
+            path="/a2a.v1.A2AService/GetTask",
+            version="1.0",
+        ),
         rest("GET", "/tasks/t1", None, task(), version="0.3"),
     ]
     assert [["VER-003" in of(each)] for each in wrong] == [[True]] * 4
 
 
 def test_an_interface_may_end_in_v1() -> None:
-    at_v1 = {"url": "http://localhost:8000/v1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    at_v1 = {
+        "url": "http://localhost:8000/v1",
+        "protocolBinding": "HTTP+JSON",
+        "protocolVersion": "1.0",
+    }
     call = rest("GET", "/v1/tasks/t1", None, task())
     assert "VER-003" not in of(fetch_card(card(supportedInterfaces=[at_v1])) + call)
     assert "VER-003" not in of(call), "nobody knows where the interface is"
@@ -118,12 +155,14 @@ def test_generations_under_1_0_are_reported_once() -> None:
         ({"id": "t1", "currentGeneration": "3"}, "", "client"),
     ],
 )
-def test_the_peer_that_uses_a_1_1_feature_must_act(asked: dict[str, Any], version: str, expected: str) -> None:
+def test_the_peer_that_uses_a_1_1_feature_must_act(
+    asked: dict[str, Any], version: str, expected: str
+) -> None:
     found = findings(rpc("GetTask", asked, task("WORKING", generation="4"), version=version))
     assert [each.evidence["actor"] for each in found if each.rule == "A2A-VER-011"] == [expected]
 
 
-# --- what the agent makes of it -----------------------------------------------------------------------------------
+# --- what the agent makes of it
 
 
 def test_another_minor_version_is_information() -> None:
@@ -135,11 +174,15 @@ def test_another_minor_version_is_information() -> None:
 
 def test_errors_do_not_accept_a_version() -> None:
     refusal = rpc_error(-32001, "TASK_NOT_FOUND", "there is no such task")
-    assert "VER-004" not in of(interfaces("1.0") + rpc("GetTask", GET, error=refusal, version="9.9"))
+    assert "VER-004" not in of(
+        interfaces("1.0") + rpc("GetTask", GET, error=refusal, version="9.9")
+    )
 
 
 def test_a_refusal_is_judged_by_the_interface_of_its_binding() -> None:
-    refusal = rpc("GetTask", GET, error=rpc_error(-32009, "VERSION_NOT_SUPPORTED", "1.0 is not supported"))
+    refusal = rpc(
+        "GetTask", GET, error=rpc_error(-32009, "VERSION_NOT_SUPPORTED", "1.0 is not supported")
+    )
     assert "VER-005" in of(interfaces("1.0") + refusal)
     assert "VER-005" not in of(interfaces("1.0", binding="GRPC") + refusal)
     assert "VER-005" not in of(interfaces("0.3") + refusal)
@@ -162,7 +205,9 @@ def test_an_agent_with_0_3_too_may_answer_without_a_version() -> None:
 def test_a_response_in_another_dialect_is_the_only_schema_finding(script: Script) -> None:
     found = {each.rule for each in findings(script)}
     assert "A2A-VER-007" in found
-    assert not {each for each in found if each.startswith(("A2A-SCH", "A2A-VER-009", "A2A-VER-010"))}
+    assert not {
+        each for each in found if each.startswith(("A2A-SCH", "A2A-VER-009", "A2A-VER-010"))
+    }
 
 
 def test_a_response_in_the_same_dialect_is_not_flagged() -> None:
@@ -185,13 +230,15 @@ def test_message_updates_in_json() -> None:
 
 def test_a_client_is_not_blamed_for_the_form_of_the_answer() -> None:
     """It goes on in 0.3, also where the agent answers as in 1.0."""
-    begun = interfaces("0.3") + rpc("message/send", OLD_SEND, OLD_TASK | {"status": {"state": "working"}}, version="")
+    begun = interfaces("0.3") + rpc(
+        "message/send", OLD_SEND, OLD_TASK | {"status": {"state": "working"}}, version=""
+    )
     found = findings(begun + rpc("tasks/get", GET, {"task": task("WORKING")}, version="", id=2))
     assert "A2A-VER-007" in {each.rule for each in found}
     assert not {each.rule for each in found} & {"A2A-VER-013", "A2A-CARD-009"}
 
 
-# --- one fault, one finding ---------------------------------------------------------------------------------------
+# --- one fault, one finding
 
 
 def rules_of(script: Script) -> list[str]:
@@ -211,7 +258,12 @@ def test_a_task_of_1_0_with_a_kind_is_no_task_of_0_3() -> None:
 
 
 def test_an_event_in_another_dialect_has_no_missing_members() -> None:
-    old = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}}
+    old = {
+        "kind": "status-update",
+        "taskId": "t1",
+        "contextId": "c1",
+        "status": {"state": "working"},
+    }
     events = (snapshot(), old, status("COMPLETED", second=1))
     assert rules_of(rest_stream("POST", "/message:stream", send(), *events)) == ["VER-007"]
 
@@ -219,7 +271,14 @@ def test_an_event_in_another_dialect_has_no_missing_members() -> None:
 @pytest.mark.parametrize(("version", "said_of"), [("1.0", ["VER-012"]), ("1.1", [])])
 def test_a_message_update_is_no_unknown_field(version: str, said_of: list[str]) -> None:
     update = b"\x2a\x08\x0a\x02t1\x12\x02c1"
-    stream = grpc("SendStreamingMessage", send(), snapshot(), update, status("COMPLETED", second=1), version=version)
+    stream = grpc(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        update,
+        status("COMPLETED", second=1),
+        version=version,
+    )
     assert [each for each in rules_of(stream) if each.startswith(("VER", "GRPC"))] == said_of
 
 

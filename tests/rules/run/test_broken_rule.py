@@ -40,7 +40,9 @@ def test_a_rule_that_fails_is_reported_once_and_the_others_run(broken: None) -> 
     found = findings(script)
     (report,) = (each for each in found if each.rule == BROKEN_RULE_ID)
     assert report.severity is Severity.WARNING
-    assert report.summary.startswith(f"{BROKEN} failed on this frame or exchange: ValueError: hostile xxx")
+    assert report.summary.startswith(
+        f"{BROKEN} failed on this frame or exchange: ValueError: hostile xxx"
+    )
     assert len(report.summary) == 300
     assert (report.connection, report.exchange) == (1, 1)
     assert {each.rule for each in found} > {BROKEN_RULE_ID, BROKEN}

@@ -19,7 +19,8 @@ Seen = tuple[list[Finding], list[Frame], dict[tuple[str, object], object]]
 
 
 def observed(session: list[Chunk], batch: int) -> Seen:
-    """Return what is observed where so many chunks are decoded before the rules see their frames; at once with 0."""
+    """Return what is observed where so many chunks are decoded before the rules see their frames;
+    at once with 0."""
     observer, out, states = fresh(), list[Observation](), dict[tuple[str, object], object]()
 
     def keep() -> None:
@@ -38,12 +39,15 @@ def observed(session: list[Chunk], batch: int) -> Seen:
     observer.interrupt_session(session[-1].at, out)
     keep()
     findings = sorted(  # findings of decoders come first, because they are not held
-        (each for each in out if isinstance(each, Finding)), key=lambda each: each.rule.startswith("A2A-")
+        (each for each in out if isinstance(each, Finding)),
+        key=lambda each: each.rule.startswith("A2A-"),
     )
     return findings, [each for each in out if isinstance(each, Frame)], states
 
 
-@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
+@pytest.mark.parametrize(
+    "sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl"))
+)
 def test_samples_are_observed_alike_in_batches(sample: str) -> None:
     session = chunks(loaded(sample))
     expected = observed(session, 0)

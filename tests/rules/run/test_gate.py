@@ -22,8 +22,26 @@ from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
-from a2a_proxy.rules.examples.conversation import RawBytes, grpc, json_text, rest, rest_stream, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, message, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import (
+    RawBytes,
+    grpc,
+    json_text,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    artifact,
+    chunk,
+    message,
+    reply,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.partial_decode import (
     ArtifactSummary,
@@ -55,24 +73,37 @@ def test_examples_are_judged_alike_without_the_gate(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
-def test_samples_are_judged_alike_without_the_gate(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_judged_alike_without_the_gate(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Traffic of real peers."""
 
     def judged() -> list[Finding]:
         with open_recording_or_cassette(sample) as recording:
-            return [each for session in recording.read_sessions() for each in recheck_session(recording, session)]
+            return [
+                each
+                for session in recording.read_sessions()
+                for each in recheck_session(recording, session)
+            ]
 
     gated = judged()
     monkeypatch.setattr(engine, "check_payload", lambda *_: False)
     assert gated == judged()
 
 
-@pytest.mark.parametrize("operation", ["SendStreamingMessage", "SubscribeToTask", "SendLiveMessage"])
+@pytest.mark.parametrize(
+    "operation", ["SendStreamingMessage", "SubscribeToTask", "SendLiveMessage"]
+)
 def test_empty_grpc_messages_are_judged_alike_without_the_gate(operation: str) -> None:
-    """No field is in them that could be wrong; many cost little, for no rule about payloads is asked."""
+    """No field is in them that could be wrong; many cost little, for no rule about payloads is
+    asked."""
     asked = {"id": "t1"} if operation == "SubscribeToTask" else send()
     empty = RawBytes(bytes(5))
-    for answers in ((empty,), (snapshot(), empty, empty), (empty, snapshot(), status("COMPLETED"), empty)):
+    for answers in (
+        (empty,),
+        (snapshot(), empty, empty),
+        (empty, snapshot(), status("COMPLETED"), empty),
+    ):
         script = grpc(operation, asked, *answers)
         assert findings(script) == ungated(script)
 
@@ -82,9 +113,24 @@ def test_an_empty_grpc_message_is_clean() -> None:
     exchange = Exchange(1, 1, 1, Binding.GRPC, 1, dialect=Dialect.V1_0, operation="SubscribeToTask")
     checks = gate.checks_for(exchange)
     for kind in (FrameKind.EVENT, FrameKind.REQUEST):
-        frame = Frame(1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, 5, b"", 0, schema="lf.a2a.v1.StreamResponse")
+        frame = Frame(
+            1,
+            1,
+            1,
+            Direction.TO_CLIENT,
+            kind,
+            1,
+            1,
+            0,
+            5,
+            b"",
+            0,
+            schema="lf.a2a.v1.StreamResponse",
+        )
         assert gate.check_payload(frame, exchange, checks)
-        assert not gate.check_payload(msgspec.structs.replace(frame, size=1 << 30, truncated=True), exchange, checks)
+        assert not gate.check_payload(
+            msgspec.structs.replace(frame, size=1 << 30, truncated=True), exchange, checks
+        )
 
 
 def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
@@ -93,14 +139,17 @@ def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
         for session in recording.read_sessions():
             for row in recording.frames_after(0, session=session.id):
                 found = (
-                    recording.read_exchange(make_key(session.id, row.frame.exchange)) if row.frame.exchange else None
+                    recording.read_exchange(make_key(session.id, row.frame.exchange))
+                    if row.frame.exchange
+                    else None
                 )
                 if found is not None:
                     yield row.frame, found.exchange
 
 
-@pytest.mark.parametrize("name", ["concurrent-grpc", "demo", "js-three-bindings", "sdk-0.3-grpc", "sdk-0.3-jsonrpc",
-                                  "sdk-0.3-rest", "sdk-1.x-grpc", "sdk-1.x-jsonrpc", "sdk-1.x-rest"])  # fmt: skip
+@pytest.mark.parametrize("name", ["concurrent-grpc", "demo", "js-three-bindings", "sdk-0.3-grpc",
+                                  "sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-1.x-grpc",
+                                  "sdk-1.x-jsonrpc", "sdk-1.x-rest"])  # fmt: skip
 def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
     """What does not has a file, or a secret."""
     (sample,) = (path for path in SAMPLES if path.name.startswith(f"{name}."))
@@ -113,7 +162,7 @@ def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
     assert sum(seen) / len(seen) > 0.85
 
 
-# --- mutations ----------------------------------------------------------------------------------------------------
+# --- mutations
 
 WHOLE = [
     status("WORKING", message=reply(taskId="t1")),
@@ -122,16 +171,23 @@ WHOLE = [
     snapshot("WORKING", artifacts=[artifact()], history=[message(taskId="t1", contextId="c1")]),
     agent_reply(taskId="t1"),
 ]
-VALUES: list[Any] = [None, "", "x", 0, -1, 1.5, True, [], {}, [1], {"a": 1}, "TASK_STATE_WORKING", "working",
-                     "ROLE_USER", "user", "ROLE_AGENT", "t2", "2026-01-01T00:00:00Z", "2026-02-30T00:00:00.000Z",
-                     "text/plain", "a b"]  # fmt: skip
-NAMES = ["kind", "final", "task_id", "text", "url", "raw", "data", "metadata", "extensions", "strange", "generation",
-         "taskId", "contextId", "message", "task", "role", "state", "mediaType", "messageUpdate"]  # fmt: skip
+VALUES: list[Any] = [None, "", "x", 0, -1, 1.5, True, [], {}, [1], {"a": 1}, "TASK_STATE_WORKING",
+                     "working", "ROLE_USER", "user", "ROLE_AGENT", "t2", "2026-01-01T00:00:00Z",
+                     "2026-02-30T00:00:00.000Z", "text/plain", "a b"]  # fmt: skip
+NAMES = ["kind", "final", "task_id", "text", "url", "raw", "data", "metadata", "extensions",
+         "strange", "generation", "taskId", "contextId", "message", "task", "role", "state",
+         "mediaType", "messageUpdate"]  # fmt: skip
 
 
 def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a value, the root apart."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, item in pairs:
         yield (*here, name)
         yield from places(item, (*here, name))
@@ -220,15 +276,24 @@ def test_the_gate_changes_no_finding_about_mutated_bytes(value: Any, data: st.Da
 def test_odd_envelopes_are_judged_alike_without_the_gate(text: str) -> None:
     """What is wrong around an event is seen."""
     data = (text % json_text(status("COMPLETED"))).encode()
-    agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), RawBytes(b"data: " + data + b"\n\n")))
+    agreed(
+        rpc_stream("SendStreamingMessage", send(), snapshot(), RawBytes(b"data: " + data + b"\n\n"))
+    )
 
 
 def written(value: Any, twice: tuple[Any, ...] | None) -> str:
     """JSON without spaces; the member at the path `twice` stands there twice."""
     if isinstance(value, dict):
-        members = [(name, item, twice[1:] if twice and twice[0] == name else None) for name, item in value.items()]
+        members = [
+            (name, item, twice[1:] if twice and twice[0] == name else None)
+            for name, item in value.items()
+        ]
         found = [f"{json_text(name)}:{written(item, below)}" for name, item, below in members]
-        found += [f"{json_text(name)}:{written(item, None)}" for name, item, below in members if below == ()]
+        found += [
+            f"{json_text(name)}:{written(item, None)}"
+            for name, item, below in members
+            if below == ()
+        ]
         return "{" + ",".join(found) + "}"
     if isinstance(value, list):
         below = [twice[1:] if twice and twice[0] == index else None for index in range(len(value))]
@@ -239,9 +304,14 @@ def written(value: Any, twice: tuple[Any, ...] | None) -> str:
 @EXAMPLES
 @given(st.one_of(st.sampled_from(WHOLE), mutated()), st.booleans(), st.data())
 def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.DataObject) -> None:
-    """An escape makes an encoder count, and the verdict is the same; one more name is seen either way."""
+    """An escape makes an encoder count, and the verdict is the same; one more name is seen either
+    way."""
     check = JSON_1_0.check("event", enveloped=rpc)
-    made = {"jsonrpc": "2.0", "id": data.draw(st.sampled_from([1, "1"])), "result": value} if rpc else value
+    made = (
+        {"jsonrpc": "2.0", "id": data.draw(st.sampled_from([1, "1"])), "result": value}
+        if rpc
+        else value
+    )
     text = written(made, None)
     names = [path for path in places(made) if isinstance(path[-1], str)]
     assume(names)
@@ -253,24 +323,48 @@ def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.
 
 
 TOLD = [
-    {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": "a", "mediaType": "text/plain", "filename": "b"}] * 2},
+    {
+        "role": "ROLE_AGENT",
+        "messageId": "m1",
+        "parts": [{"text": "a", "mediaType": "text/plain", "filename": "b"}] * 2,
+    },
     {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": ""}], "taskId": "t1"},
-    {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": "\u00e9\n"}], "contextId": "c1", "taskId": "t1"},
+    {
+        "role": "ROLE_AGENT",
+        "messageId": "m1",
+        "parts": [{"text": "\u00e9\n"}],
+        "contextId": "c1",
+        "taskId": "t1",
+    },
 ]
 UPDATES = [
     *WHOLE[:3],
     status("WORKING"),
     status("WORKING", metadata={}),
     *(status("WORKING", message=each) for each in TOLD),
-    {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": artifact(name="n", description="d")}},
+    {
+        "artifactUpdate": {
+            "taskId": "t1",
+            "contextId": "c1",
+            "artifact": artifact(name="n", description="d"),
+        }
+    },
     chunk("text", metadata={"a": 1}, generation="3", append=False),
-    {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}},
+    {
+        "statusUpdate": {
+            "taskId": "t1",
+            "contextId": "c1",
+            "status": {"state": "TASK_STATE_WORKING"},
+        }
+    },
 ]
 
 
 @pytest.mark.parametrize("value", UPDATES)
 @pytest.mark.parametrize("how", ["json", "rest", "grpc"])
-def test_gate_summaries_equal_partial_decoding(value: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gate_summaries_equal_partial_decoding(
+    value: Any, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of updates with texts the gate reads what rules compare."""
     seen: list[tuple[Frame, GateResult]] = []
 
@@ -281,18 +375,28 @@ def test_gate_summaries_equal_partial_decoding(value: Any, how: str, monkeypatch
 
     monkeypatch.setattr(engine, "check_payload", watched)
     if how == "grpc":
-        findings(grpc("SendStreamingMessage", send(), from_dict("1.0", "StreamResponse", value).SerializeToString()))
+        findings(
+            grpc(
+                "SendStreamingMessage",
+                send(),
+                from_dict("1.0", "StreamResponse", value).SerializeToString(),
+            )
+        )
     elif how == "rest":
         findings(rest_stream("POST", "/message:stream", send(), value))
     else:
         findings(rpc_stream("SendStreamingMessage", send(), value))
-    ((frame, found),) = [each for each in seen if each[0].event in (EventKind.STATUS, EventKind.ARTIFACT)]
+    ((frame, found),) = [
+        each for each in seen if each[0].event in (EventKind.STATUS, EventKind.ARTIFACT)
+    ]
     assert found
     if isinstance(found, StatusSummary):
         expected = decode_status(frame)
         names = [each for each in expected.named_ids if each]
         assert [each for each in found.named_ids if each] == names
-        assert msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False) == expected
+        assert (
+            msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False) == expected
+        )
     elif isinstance(found, ArtifactSummary):
         assert [found] == decode_artifacts(frame)
     else:
@@ -302,17 +406,26 @@ def test_gate_summaries_equal_partial_decoding(value: Any, how: str, monkeypatch
 def test_duplicate_names_among_escaped_quotes_are_seen() -> None:
     """A second name cannot hide behind quotes that are spelled by their number."""
     result = (
-        '{"message":{"messageId":"m","role":"ROLE_AGENT","contextId":"c1","parts":[{"text":"%s"}],"metadata":{%s}}}'
+        '{"message":{"messageId":"m","role":"ROLE_AGENT",'
+        '"contextId":"c1","parts":[{"text":"%s"}],"metadata":{%s}}}'
     )
     hidden = "\\u0022" * 4
-    for text, free in ((hidden, '"a":1,"a":1'), ("\\\\", '"a":1,"a":1'), ('\\"', '"a\\\\":1,"a\\\\":1')):
+    for text, free in (
+        (hidden, '"a":1,"a":1'),
+        ("\\\\", '"a":1,"a":1'),
+        ('\\"', '"a\\\\":1,"a\\\\":1'),
+    ):
         body = f'{{"jsonrpc":"2.0","id":1,"result":{result % (text, free)}}}'
         script = rpc("SendMessage", send(), answer=body)
         assert "A2A-RPC-018" in {each.rule for each in findings(script)}
 
 
 REQUESTS = [
-    send(taskId="t1", contextId="c1", configuration={"historyLength": 2, "acceptedOutputModes": ["text/plain"]}),
+    send(
+        taskId="t1",
+        contextId="c1",
+        configuration={"historyLength": 2, "acceptedOutputModes": ["text/plain"]},
+    ),
     send(metadata={"a": 1}),
     {"id": "t1"},
     {"id": ""},
@@ -331,16 +444,25 @@ def test_requests_are_judged_alike_without_the_gate(params: dict[str, Any]) -> N
     answer = agent_reply() if sends else task()
     agreed(rpc(method, params, answer))
     agreed(grpc(method, params, answer))
-    agreed(rest("POST", "/message:send", params, answer) if sends else rest("POST", "/tasks/t1:cancel", params, answer))
+    agreed(
+        rest("POST", "/message:send", params, answer)
+        if sends
+        else rest("POST", "/tasks/t1:cancel", params, answer)
+    )
     agreed(rest("GET", "/tasks/t1?historyLength=-1", None, task()))
 
 
 def test_payloads_of_old_dialects_are_judged_alike_without_the_gate() -> None:
     """What 0.3 may not have passes no gate of it."""
     done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
-    said_old = {"kind": "message", "role": "user", "messageId": "m1", "parts": [{"kind": "text", "text": "x"}]}
-    for change in ({}, {"kind": "message"}, {"strange": 1}, {"status": {"state": "unknown"}}, {"contextId": ""},
-                   {"history": [said_old | {"taskId": "t2"}]},
+    said_old = {
+        "kind": "message",
+        "role": "user",
+        "messageId": "m1",
+        "parts": [{"kind": "text", "text": "x"}],
+    }
+    for change in ({}, {"kind": "message"}, {"strange": 1}, {"status": {"state": "unknown"}},
+                   {"contextId": ""}, {"history": [said_old | {"taskId": "t2"}]},
                    {"status": {"state": "working", "timestamp": "now"}}):  # fmt: skip
         agreed(rpc("message/send", {"message": said_old}, done | change, version=""))
         agreed(rpc("message/send", {"message": said_old | change}, done, version=""))
@@ -365,12 +487,24 @@ def test_rest_of_0_3_is_judged_alike_without_the_gate(change: dict[str, Any]) ->
     """In its protobuf form, as request and as answer."""
     made = {"messageId": "m1", "role": "ROLE_USER", "content": [{"text": "x"}]} | change
     agreed(rest("POST", "/v1/message:send", {"message": made}, {"task": OLD_DONE}, version=""))
-    told = {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING", "message": made}}
-    agreed(rest_stream("POST", "/v1/message:stream", {"message": made}, {"statusUpdate": told}, version=""))
+    told = {
+        "taskId": "t1",
+        "contextId": "c1",
+        "status": {"state": "TASK_STATE_WORKING", "message": made},
+    }
+    agreed(
+        rest_stream(
+            "POST", "/v1/message:stream", {"message": made}, {"statusUpdate": told}, version=""
+        )
+    )
     for params in ({"id": "t1"}, {"id": ""}, {"id": "t1", "historyLength": -1}):
         agreed(rpc("tasks/get", params, {"kind": "message"} | made, version=""))
         agreed(
-            rpc("tasks/get", params, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}})
+            rpc(
+                "tasks/get",
+                params,
+                {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
+            )
         )
 
 

@@ -29,7 +29,11 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on rules are asked whatever they need."""
 
     def select(asked: engine._RuleJudges, flags: int) -> engine._RuleJudges:
-        return tuple(each for each in asked if each[0].trigger_flags is None or flags & int(each[0].trigger_flags))
+        return tuple(
+            each
+            for each in asked
+            if each[0].trigger_flags is None or flags & int(each[0].trigger_flags)
+        )
 
     monkeypatch.setattr(engine, "_select_judges", select)
     tables: engine._RuleTables = {}
@@ -37,15 +41,21 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
-def test_rule_examples_are_judged_alike_without_flags(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_examples_are_judged_alike_without_flags(
+    rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each rule where it has something to say, and all others beside it."""
     few = found(rule.flagged.make_chunks())
     ask_all(monkeypatch)
     assert found(rule.flagged.make_chunks()) == few
 
 
-@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_samples_are_judged_alike_without_flags(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl"))
+)
+def test_samples_are_judged_alike_without_flags(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Real conversations."""
     session = chunks(loaded(sample))
     few = found(session)
@@ -57,7 +67,10 @@ def test_samples_are_judged_alike_without_flags(sample: str, monkeypatch: pytest
     ("payload", "expected"),
     [
         (b'{"configuration":{"taskPushNotificationConfig":{"url":"https://a.example"}}}', True),
-        (b'{"configuration":{"task_push_notification_config":{"url":"https:\\/\\/a.example"}}}', True),
+        (
+            b'{"configuration":{"task_push_notification_config":{"url":"https:\\/\\/a.example"}}}',
+            True,
+        ),
         (b'{"pushNotification":{"url":"http://a.example"}}', True),
         (b'{"message":{"parts":[{"text":"see https://a.example"}]}}', False),
         (b'{"message":{"parts":[{"text":"a notification"}]}}', False),

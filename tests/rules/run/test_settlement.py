@@ -1,4 +1,5 @@
-"""Deadlines that the end of the session precedes: settled if the rule declares it, otherwise dropped."""
+"""Deadlines that the end of the session precedes: settled if the rule declares it, otherwise
+dropped."""
 
 from __future__ import annotations
 
@@ -36,16 +37,43 @@ from support_observer import fresh, observe
 from support_rules import findings, record
 
 _SETTLED = {
-    *("A2A-CARD-001", "A2A-GEN-013", "A2A-LIVE-016", "A2A-PUSH-010", "A2A-STATE-011", "A2A-STREAM-013"),
+    *(
+        "A2A-CARD-001",
+        "A2A-GEN-013",
+        "A2A-LIVE-016",
+        "A2A-PUSH-010",
+        "A2A-STATE-011",
+        "A2A-STREAM-013",
+    ),
     "A2A-STREAM-014",
 }
 _DROPPED = {
-    *("A2A-GEN-018", "A2A-GEN-022", "A2A-LAT-002", "A2A-LAT-004", "A2A-LAT-005", "A2A-LIVE-005", "A2A-LIVE-011"),
-    *("A2A-LIVE-021", "A2A-PUSH-009", "A2A-PUSH-011", "A2A-STDIO-018", "A2A-STREAM-006", "A2A-STREAM-021"),
+    *(
+        "A2A-GEN-018",
+        "A2A-GEN-022",
+        "A2A-LAT-002",
+        "A2A-LAT-004",
+        "A2A-LAT-005",
+        "A2A-LIVE-005",
+        "A2A-LIVE-011",
+    ),
+    *(
+        "A2A-LIVE-021",
+        "A2A-PUSH-009",
+        "A2A-PUSH-011",
+        "A2A-STDIO-018",
+        "A2A-STREAM-006",
+        "A2A-STREAM-021",
+    ),
     "A2A-STREAM-023",
 }
 _WAITING = [rule for rule in all_rules().values() if rule.due is not None]
-_A, _B, _C, _END = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3"), status("COMPLETED", second=9)
+_A, _B, _C, _END = (
+    chunk("a"),
+    chunk("b", id="a2"),
+    chunk("c", id="a3"),
+    status("COMPLETED", second=9),
+)
 _LIVE = {"half_close": False}
 _Stream = Callable[..., Script]
 
@@ -61,21 +89,31 @@ def _grpc_subscription(*events: Any, **options: Any) -> Script:
 _BINDINGS: dict[str, tuple[_Stream, _Stream]] = {
     "jsonrpc": (
         lambda *events, **options: rpc_stream("SendStreamingMessage", send(), *events, **options),
-        lambda *events, **options: rpc_stream("SubscribeToTask", {"id": "t1"}, *events, id=2, **options),
+        lambda *events, **options: rpc_stream(
+            "SubscribeToTask", {"id": "t1"}, *events, id=2, **options
+        ),
     ),
     "rest": (
-        lambda *events, **options: rest_stream("POST", "/message:stream", send(), *events, **options),
-        lambda *events, **options: rest_stream("GET", "/tasks/t1:subscribe", None, *events, **options),
+        lambda *events, **options: rest_stream(
+            "POST", "/message:stream", send(), *events, **options
+        ),
+        lambda *events, **options: rest_stream(
+            "GET", "/tasks/t1:subscribe", None, *events, **options
+        ),
     ),
     "grpc": (_grpc_stream, _grpc_subscription),
     "live": (
         lambda *events, **options: grpc("SendLiveMessage", send(), *events, **_LIVE, **options),
-        lambda *events, **options: grpc("SendLiveMessage", RECONNECT_MESSAGE, *events, **_LIVE, **options),
+        lambda *events, **options: grpc(
+            "SendLiveMessage", RECONNECT_MESSAGE, *events, **_LIVE, **options
+        ),
     ),
 }
 
 
-def _two_streams(binding: str, one: tuple[Any, ...], two: tuple[Any, ...], finish: Finish = "end") -> Script:
+def _two_streams(
+    binding: str, one: tuple[Any, ...], two: tuple[Any, ...], finish: Finish = "end"
+) -> Script:
     """Return two streams that begin together and finish well within the time of the rules."""
     first, second = _BINDINGS[binding]
     head = (snapshot(), status("WORKING"), EventPause(0.1))
@@ -100,7 +138,9 @@ def _stopped(chunks: list[Chunk], at: int) -> list[Chunk]:
     still_open = {each.connection for each in kept} - {
         each.connection for each in kept if each.kind is ChunkKind.CLOSED
     }
-    closed = [Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at) for number in sorted(still_open)]
+    closed = [
+        Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at) for number in sorted(still_open)
+    ]
     return [*kept, *closed, Chunk(0, ChunkKind.END, Direction.TO_AGENT, at)]
 
 
@@ -114,14 +154,16 @@ def _of_rule(rule: Rule, chunks: list[Chunk]) -> list[Finding]:
     return [each for each in observe(chunks).out if type(each) is Finding and each.rule == rule.id]
 
 
-# --- the declaration ----------------------------------------------------------------------------------------------
+# --- the declaration
 
 
 def test_each_rule_with_a_deadline_has_a_decision() -> None:
     """A new rule with a deadline must be added to one of the two sets."""
     assert {rule.id for rule in _WAITING if rule.settled_at_end} == _SETTLED
     assert {rule.id for rule in _WAITING if not rule.settled_at_end} == _DROPPED
-    assert not [rule.id for rule in all_rules().values() if rule.settled_at_end and rule.due is None]
+    assert not [
+        rule.id for rule in all_rules().values() if rule.settled_at_end and rule.due is None
+    ]
 
 
 @pytest.mark.parametrize("rule", _WAITING, ids=lambda rule: rule.id)
@@ -133,10 +175,16 @@ def test_an_example_that_ends_before_its_deadline_is_judged_as_declared(rule: Ru
 def test_the_end_of_a_recording_settles_the_same(rule: Rule, tmp_path: Path) -> None:
     live = record(tmp_path / "r.db", _early(rule))
     with Recording(tmp_path / "r.db") as recording:
-        assert [each for session in recording.read_sessions() for each in recheck_session(recording, session)] == live
+        assert [
+            each
+            for session in recording.read_sessions()
+            for each in recheck_session(recording, session)
+        ] == live
 
 
-@pytest.mark.parametrize("rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id
+)
 def test_a_restart_at_any_record_settles_the_same(rule: Rule) -> None:
     chunks = _early(rule)
     whole = observe(chunks).out
@@ -144,7 +192,9 @@ def test_a_restart_at_any_record_settles_the_same(rule: Rule) -> None:
         assert observe(chunks, restart_at=[cut]).out == whole, cut
 
 
-@pytest.mark.parametrize("rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id
+)
 def test_a_proxy_that_is_killed_settles_too(rule: Rule) -> None:
     """The session has no END record; the time of its last record is its end."""
     *chunks, end = _early(rule)
@@ -152,10 +202,12 @@ def test_a_proxy_that_is_killed_settles_too(rule: Rule) -> None:
     for each in chunks:
         observer.feed(each, out)
     observer.interrupt_session(end.at, out)
-    assert [each for each in out if type(each) is Finding and each.rule == rule.id] == _of_rule(rule, [*chunks, end])
+    assert [each for each in out if type(each) is Finding and each.rule == rule.id] == _of_rule(
+        rule, [*chunks, end]
+    )
 
 
-# --- streams ------------------------------------------------------------------------------------------------------
+# --- streams
 
 _TOGETHER = ("A2A-STREAM-013", "A2A-STREAM-014", "A2A-LIVE-016")
 _MISSING = {"live": "LIVE-016"}
@@ -178,7 +230,9 @@ def test_a_loss_on_a_stream_that_its_client_has_left_has_low_confidence() -> Non
     assert _told(script, *_TOGETHER) == [("STREAM-014", "error", "low")]
 
 
-@pytest.mark.parametrize(("finish", "confidence"), [("end", "high"), ("open", "low"), ("leave", "low")])
+@pytest.mark.parametrize(
+    ("finish", "confidence"), [("end", "high"), ("open", "low"), ("leave", "low")]
+)
 @pytest.mark.parametrize("binding", _BINDINGS)
 def test_a_crossing_is_certain_if_the_agent_has_ended_both_streams(
     binding: str, finish: Finish, confidence: str
@@ -189,10 +243,14 @@ def test_a_crossing_is_certain_if_the_agent_has_ended_both_streams(
 
 @pytest.mark.parametrize("finish", ["end", "open", "leave"])
 @pytest.mark.parametrize(
-    "second", [(_A, _B, _C, _END), (_A, _B, _C), (_A, _B), (_A,), ()], ids=lambda events: f"{len(events)} events"
+    "second",
+    [(_A, _B, _C, _END), (_A, _B, _C), (_A, _B), (_A,), ()],
+    ids=lambda events: f"{len(events)} events",
 )
 @pytest.mark.parametrize("binding", _BINDINGS)
-def test_a_stream_that_lags_at_the_end_is_silent(binding: str, second: tuple[Any, ...], finish: Finish) -> None:
+def test_a_stream_that_lags_at_the_end_is_silent(
+    binding: str, second: tuple[Any, ...], finish: Finish
+) -> None:
     """A proxy may stop between the delivery of an event on one stream and on the other."""
     for one, two in (((_A, _B, _C, _END), second), (second, (_A, _B, _C, _END))):
         assert _told(_two_streams(binding, one, two, finish), *_TOGETHER) == []
@@ -204,11 +262,13 @@ def test_an_event_that_comes_before_the_end_is_not_missing() -> None:
 
 
 def test_a_deadline_before_the_end_keeps_its_confidence() -> None:
-    script = _two_streams("jsonrpc", (_A, _B, _C, EventPause(7), _END), (_A, _C, EventPause(7), _END), "open")
+    script = _two_streams(
+        "jsonrpc", (_A, _B, _C, EventPause(7), _END), (_A, _C, EventPause(7), _END), "open"
+    )
     assert _told(script, *_TOGETHER) == [("STREAM-014", "error", "high")]
 
 
-# --- conditions on generations ------------------------------------------------------------------------------------
+# --- conditions on generations
 
 _SEND = send("go on", id="m2", taskId="t1", configuration={"ifGenerationMatch": "5"})
 _MISMATCH = {"taskId": "t1", "expectedGeneration": "5"}
@@ -231,7 +291,8 @@ def _refusal(binding: str, current: str) -> Script:
 @pytest.mark.parametrize("current", ["5", "6"])
 @pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
 def test_a_refused_condition_is_judged_at_the_end(binding: str, current: str) -> None:
-    """A higher generation could still have been relayed, also if the error has the generation of the condition."""
+    """A higher generation could still have been relayed, also if the error has the generation of
+    the condition."""
     assert _told(_refusal(binding, current), "A2A-GEN-013") == [("GEN-013", "warning", "low")]
 
 
@@ -240,7 +301,7 @@ def test_a_higher_generation_before_the_end_explains_the_refusal() -> None:
     assert _told(_refusal("jsonrpc", "5") + again, "A2A-GEN-013") == []
 
 
-# --- the agent card -----------------------------------------------------------------------------------------------
+# --- the agent card
 
 _NO_CARD = http("GET", "/.well-known/agent-card.json", version="", status=404, answer="{}")
 _OLD_PATH = "/.well-known/agent.json"
@@ -263,7 +324,9 @@ def test_a_card_that_may_still_be_found_has_low_confidence() -> None:
 
 
 def test_a_card_at_another_path_is_certain() -> None:
-    assert _told(_NO_CARD + fetch_card(card(), path=_OLD_PATH), "A2A-CARD-001") == [("CARD-001", "warning", "high")]
+    assert _told(_NO_CARD + fetch_card(card(), path=_OLD_PATH), "A2A-CARD-001") == [
+        ("CARD-001", "warning", "high")
+    ]
 
 
 def test_an_agent_of_an_older_version_may_use_another_path() -> None:

@@ -31,8 +31,12 @@ def judged(session: list[Chunk]) -> tuple[list[Finding], list[Any]]:
     return [each for each in out if type(each) is Finding], known
 
 
-@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_samples_are_judged_alike_without_the_fast_path(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl"))
+)
+def test_samples_are_judged_alike_without_the_fast_path(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Real conversations, step by step."""
     session = chunks(loaded(sample))
     short = judged(session)
@@ -40,11 +44,22 @@ def test_samples_are_judged_alike_without_the_fast_path(sample: str, monkeypatch
     assert judged(session) == short
 
 
-def test_long_streams_are_judged_alike_without_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Updates with and without timestamps, messages and silence before them, one of them said twice."""
+def test_long_streams_are_judged_alike_without_the_fast_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Updates with and without timestamps, messages and silence before them, one of them said
+    twice."""
     texts = [status("WORKING", second=second) for second in (1, 2, 2, 1, 3)]
     again = status("WORKING", second=4)
-    script = rpc_stream("SendStreamingMessage", send(), snapshot(), *texts, again, again, status("COMPLETED", second=5))
+    script = rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        *texts,
+        again,
+        again,
+        status("COMPLETED", second=5),
+    )
     taken = []
 
     def told(*given: Any) -> int:

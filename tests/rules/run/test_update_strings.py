@@ -1,4 +1,5 @@
-"""Redaction that tests only the strings of a status update yields what a test of the whole payload yields."""
+"""Redaction that tests only the strings of a status update yields what a test of the whole payload
+yields."""
 
 from __future__ import annotations
 
@@ -32,7 +33,20 @@ SECRETS = [
 ]
 TEXTS = st.lists(
     st.sampled_from(
-        [*SECRETS, "said ", " key", "é", "\n", '"', "\\", "\x12", "\x1a\x06", "{", " the task's token ", "€"]
+        [
+            *SECRETS,
+            "said ",
+            " key",
+            "é",
+            "\n",
+            '"',
+            "\\",
+            "\x12",
+            "\x1a\x06",
+            "{",
+            " the task's token ",
+            "€",
+        ]
     )
     | st.text(max_size=8),
     max_size=4,
@@ -49,28 +63,45 @@ FORMS = {
 }
 
 
-def update_of(form: str, text: str, ids: tuple[str, str, str], stamp: str, **members: Any) -> dict[str, Any]:
+def update_of(
+    form: str, text: str, ids: tuple[str, str, str], stamp: str, **members: Any
+) -> dict[str, Any]:
     """Return a status update in the JSON of a binding."""
     task_id, context_id, message_id = ids
     old, proto = form == "json 0.3", "0.3" in form and form != "json 0.3"
     message: dict[str, Any] = {
         "messageId": message_id,
         "role": "agent" if old else "ROLE_AGENT",
-        "content" if proto else "parts": [{"kind": "text", "text": text} if old else {"text": text}],
+        "content" if proto else "parts": [
+            {"kind": "text", "text": text} if old else {"text": text}
+        ],
     }
-    state = {"state": "working" if old else "TASK_STATE_WORKING"} | ({"timestamp": stamp} if stamp else {})
-    update = {"taskId": task_id, "contextId": context_id, "status": {**state, "message": message}} | members
+    state = {"state": "working" if old else "TASK_STATE_WORKING"} | (
+        {"timestamp": stamp} if stamp else {}
+    )
+    update = {
+        "taskId": task_id,
+        "contextId": context_id,
+        "status": {**state, "message": message},
+    } | members
     if old:
         message["kind"] = "message"
         return {"kind": "status-update", "final": False, **update}
     return {"statusUpdate": update}
 
 
-def frame_of(form: str, update: dict[str, Any], ids: tuple[str, str, str], rpc_id: str) -> tuple[Frame, Exchange]:
+def frame_of(
+    form: str, update: dict[str, Any], ids: tuple[str, str, str], rpc_id: str
+) -> tuple[Frame, Exchange]:
     """Return the update as a frame, and its exchange."""
     binding, dialect, method, schema = FORMS[form]
     if binding is Binding.GRPC:
-        payload, rpc = from_dict("1.0" if "1.0" in form else "0.3", "StreamResponse", update).SerializeToString(), ""
+        payload, rpc = (
+            from_dict(
+                "1.0" if "1.0" in form else "0.3", "StreamResponse", update
+            ).SerializeToString(),
+            "",
+        )
     elif binding is Binding.JSONRPC:
         payload = msgspec.json.encode({"jsonrpc": "2.0", "id": rpc_id, "result": update})
         rpc = msgspec.json.encode(rpc_id).decode()
@@ -87,7 +118,9 @@ def frame_of(form: str, update: dict[str, Any], ids: tuple[str, str, str], rpc_i
         state=2,
         rpc_id=rpc,
     )
-    exchange = Exchange(1, 1, 1, binding, 1, dialect=dialect, operation="SendStreamingMessage", method=method)
+    exchange = Exchange(
+        1, 1, 1, binding, 1, dialect=dialect, operation="SendStreamingMessage", method=method
+    )
     return frame, msgspec.structs.replace(exchange, rpc_id=rpc)
 
 
@@ -97,7 +130,9 @@ def test_usual_updates_have_known_strings(form: str) -> None:
     for stamp in ("", "2026-01-02T03:04:05.678Z"):
         ids = ("t1", "c1", "m1")
         frame, exchange = frame_of(form, update_of(form, "said", ids, stamp), ids, "7")
-        strings = gate.read_strings(frame, gate.check_payload(frame, exchange, gate.checks_for(exchange)))
+        strings = gate.read_strings(
+            frame, gate.check_payload(frame, exchange, gate.checks_for(exchange))
+        )
         assert strings is not None
         assert strings[:2] == (b"said", b"m1")
 
@@ -113,7 +148,10 @@ def test_other_strings_are_not_overlooked(form: str, place: str) -> None:
     (part,) = message.get("parts") or message["content"]
     {"update": inner, "message": message, "part": part}[place]["metadata"] = {"note": TOKEN}
     frame, exchange = frame_of(form, update, ids, "7")
-    assert gate.read_strings(frame, gate.check_payload(frame, exchange, gate.checks_for(exchange))) is None
+    assert (
+        gate.read_strings(frame, gate.check_payload(frame, exchange, gate.checks_for(exchange)))
+        is None
+    )
 
 
 @settings(deadline=None, max_examples=120)
@@ -140,12 +178,18 @@ def test_redaction_by_strings_and_by_payload_agree(
     """Whatever the redactor knows: secrets of earlier frames, names of cards."""
     members = {} if metadata is None else {"metadata": metadata}
     frame, exchange = frame_of(form, update_of(form, text, ids, stamp, **members), ids, rpc_id)
-    strings = gate.read_strings(frame, gate.check_payload(frame, exchange, gate.checks_for(exchange)))
+    strings = gate.read_strings(
+        frame, gate.check_payload(frame, exchange, gate.checks_for(exchange))
+    )
     done = []
     for given_strings in (None, strings):
         redactor = Redactor(KEY)
-        redactor.restore({"names": sorted(names), "seen": [TOKEN.encode()] if knows else [], "texts": []})
+        redactor.restore(
+            {"names": sorted(names), "seen": [TOKEN.encode()] if knows else [], "texts": []}
+        )
         sieved = redactor.sieve_frames([frame], [given_strings])
         single = redactor.redact_frame(frame, None, strings=given_strings)
-        done.append((single, redactor.redact_frame(frame, None, sieved, given_strings), redactor.save()))
+        done.append(
+            (single, redactor.redact_frame(frame, None, sieved, given_strings), redactor.save())
+        )
     assert done[0] == done[1]

@@ -30,5 +30,7 @@ from a2a_proxy.rules.schema import check
         (None, False, "Task"),
     ],
 )
-def test_a_result_without_a_known_kind_is_judged_by_its_members(value: Any, streaming: bool, shape: str) -> None:
+def test_a_result_without_a_known_kind_is_judged_by_its_members(
+    value: Any, streaming: bool, shape: str
+) -> None:
     assert check._event_shape_name(value, streaming) == shape

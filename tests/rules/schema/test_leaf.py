@@ -1,4 +1,5 @@
-"""Texts, numbers, enums, timestamps and bytes: which values are faults, of which kind, with which severity."""
+"""Texts, numbers, enums, timestamps and bytes: which values are faults, of which kind, with which
+severity."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ INFO, WARNING = Severity.INFO, Severity.WARNING
 K = FaultKind
 
 
-def fault(shapes: Grammar, shape: str, name: str, value: Any, kind: JsonKind | None = None) -> SchemaFault | None:
+def fault(
+    shapes: Grammar, shape: str, name: str, value: Any, kind: JsonKind | None = None
+) -> SchemaFault | None:
     member = shapes.shapes[shape].members[name] if kind is None else ShapeMember(kind)
     found = leaf.check_value(shapes, shapes.shapes[shape], name, member, value, "a.b")
     assert found is None or (found.path, "`a.b`" in found.told) == ("a.b", True)
@@ -76,7 +79,12 @@ def test_a_list_may_ask_for_any_state() -> None:
         ("ListTasksResponse", "pageSize", [0, 1, 101, 2**31 - 1], [-1, 2**31]),
         ("ListTasksResponse", "totalSize", [0, 2**31 - 1], [-1, 2**31]),
         ("GetTaskRequest", "historyLength", [0, 2**31 - 1, "7", "-0"], [-1, 2**31, "9" * 50]),
-        ("GetTaskRequest", "historyLength", [0.0, 3e2], [1.5, "x", "", " 1", "1.0", True, None, [], {}]),
+        (
+            "GetTaskRequest",
+            "historyLength",
+            [0.0, 3e2],
+            [1.5, "x", "", " 1", "1.0", True, None, [], {}],
+        ),
     ],
 )
 def test_numbers(shape: str, name: str, right: list[Any], wrong: list[Any]) -> None:
@@ -97,7 +105,10 @@ def test_json_schema_of_0_x_has_no_numbers_in_texts() -> None:
     for shapes in (OLD, OLDEST):
         assert verdict(shapes, "Message", "historyLength", 3, JsonKind.INT32) is None
         for value in ("3", 3.0):
-            assert verdict(shapes, "Message", "historyLength", value, JsonKind.INT32) == (K.RANGE, None)
+            assert verdict(shapes, "Message", "historyLength", value, JsonKind.INT32) == (
+                K.RANGE,
+                None,
+            )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +142,12 @@ def test_timestamps(value: Any, new: Any, old: Any) -> None:
         (JsonKind.TEXT, ["", "x"], [1, None, True, [], {}], K.RANGE),
         (JsonKind.BOOL, [True, False], [0, 1, "true", None, []], K.RANGE),
         (JsonKind.OBJECT, [{}, {"a": 1}], ["", [], 1, None], K.NOT_OBJECT),
-        (JsonKind.BYTES, ["", "eA==", "eA", "_-8=", "/+8"], ["e", "?", "e!==", 1, [], "\u00e9"], K.BASE64),
+        (
+            JsonKind.BYTES,
+            ["", "eA==", "eA", "_-8=", "/+8"],
+            ["e", "?", "e!==", 1, [], "\u00e9"],
+            K.BASE64,
+        ),
         (JsonKind.ANY, [None, 1, "x", [], {}], [], None),
         (JsonKind.INT64, ["1", 1, None], [], None),
     ],
@@ -142,13 +158,19 @@ def test_types(kind: JsonKind, right: list[Any], wrong: list[Any], expected: Fau
     for value in wrong:
         assert verdict(NEW, "Message", "x", value, kind) == (expected, None), value
         if kind is not JsonKind.OBJECT and isinstance(value, str):
-            assert verdict(BINARY, "Message", "x", value, kind) is None, "the parser ensures the type"
+            assert verdict(BINARY, "Message", "x", value, kind) is None, (
+                "the parser ensures the type"
+            )
 
 
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
-        ("url", ["https://a/b", "data:,x", "a+b-c.d:e"], ["", "a/b", "//a", "1a:b", "http:", "http://a b"]),
+        (
+            "url",
+            ["https://a/b", "data:,x", "a+b-c.d:e"],
+            ["", "a/b", "//a", "1a:b", "http:", "http://a b"],
+        ),
         (
             "mediaType",
             ["", "text/plain", "text/plain; charset=utf-8", "a/b ;x"],

@@ -44,11 +44,22 @@ def test_both_card_dialects_have_one_form() -> None:
 def test_interfaces_have_their_dialect() -> None:
     """By binding and dialect; an unknown dialect may be any."""
     old = read_declarations([OLD], 1, None)
-    assert [each.url for each in old.matching_interfaces(Binding.JSONRPC, Dialect.V0_3)] == ["http://localhost:8000/"]
-    assert [each.url for each in old.matching_interfaces(Binding.GRPC, Dialect.UNKNOWN)] == ["localhost:8001"]
+    assert [each.url for each in old.matching_interfaces(Binding.JSONRPC, Dialect.V0_3)] == [
+        "http://localhost:8000/"
+    ]
+    assert [each.url for each in old.matching_interfaces(Binding.GRPC, Dialect.UNKNOWN)] == [
+        "localhost:8001"
+    ]
     assert old.matching_interfaces(Binding.REST, Dialect.V0_3) == []
     assert old.matching_interfaces(Binding.GRPC, Dialect.V1_0) == []
-    assert len(read_declarations([OLD | NEW], 1, None).matching_interfaces(Binding.JSONRPC, Dialect.V0_3)) == 1
+    assert (
+        len(
+            read_declarations([OLD | NEW], 1, None).matching_interfaces(
+                Binding.JSONRPC, Dialect.V0_3
+            )
+        )
+        == 1
+    )
 
 
 def test_a_repeated_card_changes_nothing() -> None:
@@ -58,10 +69,19 @@ def test_a_repeated_card_changes_nothing() -> None:
     assert read_declarations([card(capabilities={})], 3, first).at == 3
 
 
-@pytest.mark.parametrize("value", [None, 1, "x", [1, "x", None], {"schemes": 1}, [{"schemes": [1]}]])
+@pytest.mark.parametrize(
+    "value", [None, 1, "x", [1, "x", None], {"schemes": 1}, [{"schemes": [1]}]]
+)
 def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
     """Whatever a peer sends."""
-    names = ["supportedInterfaces", "capabilities", "securitySchemes", "securityRequirements", "skills", "url"]
+    names = [
+        "supportedInterfaces",
+        "capabilities",
+        "securitySchemes",
+        "securityRequirements",
+        "skills",
+        "url",
+    ]
     found = read_declarations([dict.fromkeys(names, value)], 1, None)
     assert not found.streaming
     assert not found.schemes
@@ -99,7 +119,9 @@ def test_hosts_are_classified_by_reach(host: str, where: HostReach) -> None:
     assert host_reach(host) is where
 
 
-@pytest.mark.parametrize("url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"])
+@pytest.mark.parametrize(
+    "url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"]
+)
 def test_encrypted_and_invalid_urls_are_not_plain_text(url: str) -> None:
     """Encrypted, or no URL at all."""
     assert plain_text_reach(url) is HostReach.LOOPBACK

@@ -1,4 +1,5 @@
-"""More tasks than the limit: the longest idle one is forgotten, and later findings about it are less certain."""
+"""More tasks than the limit: the longest idle one is forgotten, and later findings about it are
+less certain."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ def _made(name: str) -> Script:
 
 
 _FOLLOWED = rpc_stream(
-    "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), chunk("a"), chunk("b"), status("COMPLETED", second=1)
+    "SubscribeToTask",
+    {"id": "t1"},
+    snapshot("WORKING"),
+    chunk("a"),
+    chunk("b"),
+    status("COMPLETED", second=1),
 )
 
 
@@ -37,7 +43,8 @@ def _replaced(script: Script) -> list[str]:
 
 
 def test_the_longest_idle_task_is_forgotten():
-    """As many tasks as are remembered: all is known of the first. One more: its beginning is not."""
+    """As many tasks as are remembered: all is known of the first. One more: its beginning is
+    not."""
     others = [_made(f"t{number}") for number in range(2, LIMIT + 2)]
     remembered = sum(others[:-1], _made("t1"))
     assert _replaced(remembered + _FOLLOWED) == ["high"]
@@ -47,7 +54,9 @@ def test_the_longest_idle_task_is_forgotten():
 def test_a_recently_mentioned_task_is_kept():
     """Not the oldest one has to go, but the one of which nothing was heard for longest."""
     told = rpc("GetTask", {"id": "t1"}, task("WORKING"))
-    assert _replaced(_made("t1") + _made("t2") + told + _made("t3") + _made("t4") + _FOLLOWED) == ["high"]
+    assert _replaced(_made("t1") + _made("t2") + told + _made("t3") + _made("t4") + _FOLLOWED) == [
+        "high"
+    ]
 
 
 _DONE = 2

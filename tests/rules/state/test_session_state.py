@@ -16,7 +16,9 @@ def listed(*states: str) -> Script:
     return rpc("ListTasks", {}, page)
 
 
-FOLLOWED = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED"), id=2)
+FOLLOWED = rpc_stream(
+    "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED"), id=2
+)
 
 
 def test_a_task_that_a_list_shows_at_work_may_end_later() -> None:

@@ -32,7 +32,14 @@ class Course:
         self.world.exchange_records[number] = track
         return track
 
-    def shows(self, track: ExchangeRecord, value: Json, event: EventKind, state: int = 0, **members: str | bool) -> int:
+    def shows(
+        self,
+        track: ExchangeRecord,
+        value: Json,
+        event: EventKind,
+        state: int = 0,
+        **members: str | bool,
+    ) -> int:
         """One event on a stream; what is notable about it."""
         self.at += 1
         frame = Frame(
@@ -53,7 +60,9 @@ class Course:
             state=state,
             **members,  # type: ignore[arg-type]
         )
-        flags, known = self.world.on_response(track, frame, self.world.task_record(track.agent, frame.task_id))
+        flags, known = self.world.on_response(
+            track, frame, self.world.task_record(track.agent, frame.task_id)
+        )
         assert known is not None
         self.world.on_artifacts(track, frame, known)
         return flags
@@ -61,7 +70,17 @@ class Course:
     def hides(self, track: ExchangeRecord) -> None:
         """One event that cannot be read."""
         self.at += 1
-        frame = Frame(track.id, track.id, 2, Direction.TO_CLIENT, FrameKind.UNDECODABLE, self.at, self.at, 0, 0)
+        frame = Frame(
+            track.id,
+            track.id,
+            2,
+            Direction.TO_CLIENT,
+            FrameKind.UNDECODABLE,
+            self.at,
+            self.at,
+            0,
+            0,
+        )
         self.world.on_response(track, frame, None)
 
     def state(self, track: ExchangeRecord, name: str) -> int:
@@ -77,7 +96,8 @@ class Course:
 
 
 def test_state_changes_beyond_the_bound_count_once() -> None:
-    """Two streams in step, past the bound: each change is one, on the stream that shows it first."""
+    """Two streams in step, past the bound: each change is one, on the stream that shows it
+    first."""
     course = Course()
     first, second = course.opens(1), course.opens(2)
     for track in (first, second):
@@ -109,7 +129,10 @@ def test_messages_of_a_task_are_bounded() -> None:
     assert course.task.status_messages is not None
     assert len(course.task.status_messages) < 20
     again = status("WORKING", message=reply("another", id="r49"))
-    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & FrameFlag.REUSED_MESSAGE_ID
+    assert (
+        course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49")
+        & FrameFlag.REUSED_MESSAGE_ID
+    )
 
 
 def test_state_survives_a_restart() -> None:
@@ -121,7 +144,9 @@ def test_state_survives_a_restart() -> None:
     course.world = SessionState.restore(course.world.save())
     track = course.world.exchange_records[1]
     assert not course.state(track, "WORKING") & (FrameFlag.CHANGED | FrameFlag.REUSED_MESSAGE_ID)
-    course.shows(track, chunk("done", append=True), EventKind.ARTIFACT, artifact_id="a1", append=True)
+    course.shows(
+        track, chunk("done", append=True), EventKind.ARTIFACT, artifact_id="a1", append=True
+    )
     found = course.task.artifacts["a1"]
     assert found.is_fully_recorded
     assert found.chunks == 2
@@ -141,7 +166,9 @@ def test_an_event_without_number_does_not_undo_that_a_task_is_numbered() -> None
     course = Course()
     track = course.opens(1)
     for generation in (3, 0):
-        frame = Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, 0, event=EventKind.STATUS)
+        frame = Frame(
+            1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, 0, event=EventKind.STATUS
+        )
         frame = msgspec.structs.replace(frame, generation=generation)
         course.state(track, "WORKING")
         course.world.on_generation(track, frame, course.task)

@@ -1,4 +1,5 @@
-"""The table of state changes, against the classes of states and against what rules report of real streams."""
+"""The table of state changes, against the classes of states and against what rules report of real
+streams."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def test_numbers_that_a2a_does_not_define_are_one_state(number: int) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(_SHOWN), min_size=2, max_size=4))
 def test_rules_report_what_the_table_says(states: list[TaskState]) -> None:
-    """One stream: each change is reported by its rule. At most three changes, because a rule reports no more for one
-    exchange (`rules.run.repeat_limit`)."""
+    """One stream: each change is reported by its rule. At most three changes, because a rule
+    reports no more for one exchange (`rules.run.repeat_limit`)."""
     events = [snapshot(states[0].name, status=status(states[0].name)["statusUpdate"]["status"])]
     for second, state in enumerate(states[1:], 1):
         said = reply(id=f"r{second}", taskId="t1")
@@ -56,5 +57,9 @@ def test_rules_report_what_the_table_says(states: list[TaskState]) -> None:
     for before, state in itertools.pairwise(states):
         expected += sorted(_RULES.get(change_of(before, state), set()))
     known = set().union(*_RULES.values())
-    found = [each.rule for each in findings(rpc_stream("SendStreamingMessage", send(), *events)) if each.rule in known]
+    found = [
+        each.rule
+        for each in findings(rpc_stream("SendStreamingMessage", send(), *events))
+        if each.rule in known
+    ]
     assert sorted(found) == sorted(expected)

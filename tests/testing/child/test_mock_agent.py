@@ -15,7 +15,10 @@ IN = "(in @pytest.mark.a2a_cassette)"
             "answer it nevertheless: --match loose, or --match by-operation",
             f'answer it nevertheless: match="loose", or match="by-operation" {IN}',
         ),
-        ("let it repeat: --policy GetTask=last-sticky", f'let it repeat: policies={{"GetTask": "last-sticky"}} {IN}'),
+        (
+            "let it repeat: --policy GetTask=last-sticky",
+            f'let it repeat: policies={{"GetTask": "last-sticky"}} {IN}',
+        ),
         ("continue nevertheless: --lenient", f"continue nevertheless: lenient=True {IN}"),
         ("deliver them: --allow-redacted", f"deliver them: allow_redacted=True {IN}"),
     ],

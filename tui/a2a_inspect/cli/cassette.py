@@ -15,7 +15,12 @@ _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
 )
 _filter_option = click.option(
-    "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4 err'."
+    "--filter",
+    "-f",
+    "where",
+    default="",
+    metavar="EXPR",
+    help="Only exchanges that match: 'task:b2a4 err'.",
 )
 
 
@@ -36,14 +41,17 @@ def read_cassette(source: Path, recording: Path) -> None:
 
 @cassette.command("fmt")
 @click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a file would be rewritten.")
+@click.option(
+    "--check", is_flag=True, help="Change nothing; exit with 1 if a file would be rewritten."
+)
 @click.option(
     "--blobs/--self-contained",
     default=None,
     help="Store large payloads next to the file, or in it (default: unchanged).",
 )
 def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | None) -> int:
-    """Write CASSETTES in canonical order and form with matching digests, for example after editing one by hand.
+    """Write CASSETTES in canonical order and form with matching digests, for example after editing
+    one by hand.
 
     A file that is truncated or has an invalid line is rejected.
     """
@@ -53,15 +61,20 @@ def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | Non
 
 
 @cassette.command("scan")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @add_redaction_options
 @_json_option
-def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> int:
-    """List the secrets in cassettes or recordings, each with its place and the reason why it is one.
+def scan_files(
+    files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool
+) -> int:
+    """List the secrets in cassettes or recordings, each with its place and the reason why it is
+    one.
 
-    Secrets are credentials, recognised by the name of their header or member or by their format, random-looking words,
-    and further occurrences of both. A policy adds kinds of values to report (pii, member:NAME) or exempts values
-    (keep:regex:TEST-.*).
+    Secrets are credentials, recognised by the name of their header or member or by their format,
+    random-looking words, and further occurrences of both. A policy adds kinds of values to report
+    (pii, member:NAME) or exempts values (keep:regex:TEST-.*).
 
     \b
     Exit code: 0 no secrets, 1 at least one secret, 2 a file cannot be read.
@@ -74,9 +87,14 @@ def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: 
 
 
 @cassette.command("diff")
-@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place)
+@click.argument(
+    "words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place
+)
 @click.option(
-    "--all", "everything", is_flag=True, help="Compare identifiers, times, addresses and similar values as well."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Compare identifiers, times, addresses and similar values as well.",
 )
 @_filter_option
 @_json_option
@@ -93,20 +111,32 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
 
 @cassette.command("trim")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
-@click.option("--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE"
+)
 @_filter_option
-@click.option("--exact", is_flag=True, help="Write only the selected exchanges, even if a replay needs others.")
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Write only the selected exchanges, even if a replay needs others.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @add_redaction_options
 @_json_option
 def trim_recording(
-    words: tuple[str, ...], target: Path, redact: tuple[str, ...], redact_policy: Path | None, **options: Any
+    words: tuple[str, ...],
+    target: Path,
+    redact: tuple[str, ...],
+    redact_policy: Path | None,
+    **options: Any,
 ) -> None:
-    """Write selected exchanges of a recording or cassette to the cassette FILE, and print what was left out.
+    """Write selected exchanges of a recording or cassette to the cassette FILE, and print what was
+    left out.
 
-    PLACE has the form that `show` accepts: an exchange (2, or 1:2), a session (1:), or a prefix of a task id. To select
-    a time span, use a filter: -f 't:>+5s t:<+20s'. Exchanges that a replay of the selection needs are written as well:
-    agent cards, the call that created a task, and the call that registered its webhook.
+    PLACE has the form that `show` accepts: an exchange (2, or 1:2), a session (1:), or a prefix of
+    a task id. To select a time span, use a filter: -f 't:>+5s t:<+20s'. Exchanges that a replay of
+    the selection needs are written as well: agent cards, the call that created a task, and the call
+    that registered its webhook.
     """
     from a2a_inspect.commands.trim import TrimOptions, trim_to_cassette
     from a2a_inspect.data.recording_choice import open_recording, split_words
@@ -115,18 +145,24 @@ def trim_recording(
     path, places = split_words(words)
     with open_recording(path) as source:
         trim_to_cassette(
-            source, TrimOptions(target, places, redaction=RedactionOptions(redact, redact_policy), **options)
+            source,
+            TrimOptions(
+                target, places, redaction=RedactionOptions(redact, redact_policy), **options
+            ),
         )
 
 
 @cassette.command("merge")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
 @_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
-    """Write the sessions of several cassettes or recordings to one cassette OUT, as `a2a-inspect merge` does."""
+    """Write the sessions of several cassettes or recordings to one cassette OUT, as
+    `a2a-inspect merge` does."""
     from a2a_inspect.commands.merge import MergeOptions, merge_cassettes
 
     merge_cassettes(target, recordings, MergeOptions(**options))

@@ -1,4 +1,5 @@
-"""Options and arguments of `a2a-inspect export`, with one command for each format of the registry and one for spans."""
+"""Options and arguments of `a2a-inspect export`, with one command for each format of the registry
+and one for spans."""
 
 from __future__ import annotations
 
@@ -15,14 +16,16 @@ from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.span_options import add_span_options
 
-_HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard output.
+_HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard
+output.
 
 \b
   a2a-inspect export -o story.a2a.jsonl            the newest as a cassette
   a2a-inspect export jsonl RECORDING -f err        print failed exchanges
   a2a-inspect export html RECORDING -o story.html  a report for a browser
 
-The default FORMAT is a cassette (jsonl). Matching exchanges are written completely, with their tasks and findings.
+The default FORMAT is a cassette (jsonl). Matching exchanges are written completely,
+with their tasks and findings.
 """
 
 
@@ -34,7 +37,8 @@ class _ExportGroup(SectionedGroup):
         if not args and ctx.resilient_parsing:  # the shell completes the first word
             return super().parse_args(ctx, args)
         if not args or (
-            args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or is_recording_path(args[0]))
+            args[0] not in (*self.commands, "-h", "--help")
+            and (args[0][:1] == "-" or is_recording_path(args[0]))
         ):
             args = [DEFAULT_FORMAT, *args]
         return super().parse_args(ctx, args)
@@ -47,7 +51,8 @@ class _ExportGroup(SectionedGroup):
             formats = ", ".join(self.list_commands(ctx))
             raise UserError(
                 f"export has no format {args[0]}",
-                f"formats: {formats}; one call as curl, python or pytest: a2a-inspect show 2 --as curl",
+                f"formats: {formats}; one call as curl, python or pytest: a2a-inspect show 2 --as "
+                f"curl",
             )
         return super().resolve_command(ctx, args)
 
@@ -57,20 +62,32 @@ class _ExportGroup(SectionedGroup):
 
 
 def add_common_options(command: Any) -> Any:
-    """Add the argument and the options that every format has (see `commands.export.ExportOptions`)."""
-    return click.argument("recording", required=False, type=click.Path(path_type=Path))(add_selection_options(command))
+    """Add the argument and the options that every format has (see
+    `commands.export.ExportOptions`)."""
+    return click.argument("recording", required=False, type=click.Path(path_type=Path))(
+        add_selection_options(command)
+    )
 
 
 def add_selection_options(command: Any) -> Any:
     """Add the options that select and redact the exported exchanges."""
     where = click.option(
-        "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4'."
+        "--filter",
+        "-f",
+        "where",
+        default="",
+        metavar="EXPR",
+        help="Only exchanges that match: 'task:b2a4'.",
     )
     return where(add_redaction_options(command))
 
 
 output_option = click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to standard output."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to FILE, not to standard output.",
 )
 
 
@@ -109,7 +126,9 @@ def _add_format_command(form: ExportFormat) -> None:
 
     if form.name == DEFAULT_FORMAT:
         run = _command_option(run)
-    export.command(form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description)(run)
+    export.command(
+        form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description
+    )(run)
 
 
 for _each in FORMATS.values():
@@ -120,11 +139,24 @@ for _each in FORMATS.values():
 @click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=click.Path(path_type=Path))
 @add_selection_options
 @click.option(
-    "--endpoint", default="", metavar="URL", help="The backend: http://localhost:4318 (default: from OTEL_*)."
+    "--endpoint",
+    default="",
+    metavar="URL",
+    help="The backend: http://localhost:4318 (default: from OTEL_*).",
 )
-@click.option("--protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Default: from OTEL_* or the port.")
 @click.option(
-    "--to", "-o", "--output", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write OTLP JSON to FILE."
+    "--protocol",
+    type=click.Choice(["grpc", "http/protobuf"]),
+    help="Default: from OTEL_* or the port.",
+)
+@click.option(
+    "--to",
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write OTLP JSON to FILE.",
 )
 @click.option(
     "--span-kind",
@@ -139,10 +171,13 @@ for _each in FORMATS.values():
 def otlp(recordings: tuple[Path, ...], **typed: Any) -> None:
     """Send the calls of a recording as spans with recorded times, or write them as OTLP JSON.
 
-    Each call is one span, whose events are the events of the call. Ids are derived from the recording, so sending it
-    twice yields the same spans. Several recordings of one conversation are linked with each other. Without --endpoint
-    and --to, the backend is taken from OTEL_EXPORTER_OTLP_ENDPOINT.
+    Each call is one span, whose events are the events of the call. Ids are derived from the
+    recording, so sending it twice yields the same spans. Several recordings of one conversation are
+    linked with each other. Without --endpoint and --to, the backend is taken from
+    OTEL_EXPORTER_OTLP_ENDPOINT.
     """
     from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 
-    export_otlp(OtlpExportOptions(recording=next(iter(recordings), None), others=recordings[1:], **typed))
+    export_otlp(
+        OtlpExportOptions(recording=next(iter(recordings), None), others=recordings[1:], **typed)
+    )

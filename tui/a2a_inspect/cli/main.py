@@ -67,7 +67,10 @@ _TOPICS = {
 }
 """Pages of the manual that the help of commands names."""
 _HELP_SECTIONS = (
-    ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
+    (
+        "View and compare",
+        ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys"),
+    ),
     ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
     ("Import and export", ("import", "export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
@@ -82,29 +85,41 @@ class _InspectGroup(SectionedGroup):
         """Insert the name of the screen's command if the user named none."""
         if not args and ctx.resilient_parsing:  # the shell completes the first word
             return super().parse_args(ctx, args)
-        if not args or (args[0] not in self.commands and (is_recording_path(args[0]) or _is_screen_option(args[0]))):
+        if not args or (
+            args[0] not in self.commands
+            and (is_recording_path(args[0]) or _is_screen_option(args[0]))
+        ):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands, or the options with those of the screen, that begin with a word; a file if there are
-        none.
+        """Return the commands, or the options with those of the screen, that begin with a word; a
+        file if there are none.
         """
         found = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
-            found += [each for each in screen.shell_complete(ctx, incomplete) if each.value != "--help"]
+            found += [
+                each for each in screen.shell_complete(ctx, incomplete) if each.value != "--help"
+            ]
         return found or [CompletionItem(incomplete, type="file")]
 
 
 def _is_screen_option(word: str) -> bool:
     """Return whether `word` is an option of the screen's command."""
-    return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
+    return word.partition("=")[0] in {
+        name for option in screen.params for name in option.opts if name[:2] == "--"
+    }
 
 
 _recording_argument = click.argument("recording", required=False, type=click.Path(path_type=Path))
 _recordings_argument = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 _filter_option = click.option(
-    "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4 err'."
+    "--filter",
+    "-f",
+    "where",
+    default="",
+    metavar="EXPR",
+    help="Only exchanges that match: 'task:b2a4 err'.",
 )
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
@@ -118,7 +133,9 @@ _json_option = click.option(
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version.")
+@click.version_option(
+    __version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version."
+)
 def cli() -> None:
     """See `_HELP`."""
     from a2a_proxy.protocol.extensions.registry import REGISTRY
@@ -135,10 +152,16 @@ def _read_plugins() -> tuple[Extension, ...]:
 @cli.command(hidden=True)
 @_recordings_argument
 @click.option(
-    "--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead (extra: web)."
+    "--web",
+    "in_browser",
+    is_flag=True,
+    help="Serve the screen to a browser on this machine instead (extra: web).",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="With --web: listen on this port (default: a free one)."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="With --web: listen on this port (default: a free one).",
 )
 @click.option(
     "--write",
@@ -154,7 +177,9 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
         from a2a_inspect.web.server import serve_recording
 
         if len(paths) > 1:
-            raise click.UsageError("--web shows one recording: merge them first with `a2a-inspect merge`")
+            raise click.UsageError(
+                "--web shows one recording: merge them first with `a2a-inspect merge`"
+            )
         return serve_recording(paths[0], port, write=write)
     if port or write:
         raise click.UsageError("--port and --write require --web")
@@ -165,17 +190,29 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
 
 @cli.command()
 @_recordings_argument
-@click.option("--tasks", is_flag=True, help="Print one line per task; with a filter, tasks of matching exchanges.")
+@click.option(
+    "--tasks",
+    is_flag=True,
+    help="Print one line per task; with a filter, tasks of matching exchanges.",
+)
 @_filter_option
 @click.option(
     "--columns",
     default="",
     metavar="NAMES",
-    help="Print these columns: titles, fields of filters, header:NAME, JSON paths; separated by commas.",
+    help="Print these columns: titles, fields of filters, header:NAME, JSON paths; separated by "
+    "commas.",
 )
 @click.option("--explain", is_flag=True, help="Print the SQL query of the filter instead.")
 @_json_option
-def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, explain: bool, as_json: bool) -> None:
+def ls(
+    recordings: tuple[Path, ...],
+    tasks: bool,
+    where: str,
+    columns: str,
+    explain: bool,
+    as_json: bool,
+) -> None:
     """List the exchanges of a recording, or of several by time."""
     from a2a_inspect.commands import ls, ls_several
     from a2a_inspect.commands.filters import explain_filter
@@ -192,9 +229,13 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, expl
         if explain:
             explain_filter(first, where)
         elif len(several.members) > 1 and columns:
-            raise click.UsageError("--columns takes one recording: merge them first with `a2a-inspect merge`")
+            raise click.UsageError(
+                "--columns takes one recording: merge them first with `a2a-inspect merge`"
+            )
         elif len(several.members) > 1:
-            (ls_several.list_tasks if tasks else ls_several.list_exchanges)(several, as_json=as_json, where=where)
+            (ls_several.list_tasks if tasks else ls_several.list_exchanges)(
+                several, as_json=as_json, where=where
+            )
         else:
             if tasks:
                 ls.list_tasks(first, as_json=as_json, where=where)
@@ -206,7 +247,10 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, expl
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
 @click.option("--payloads", "-p", is_flag=True, help="Print each frame with its decoded payload.")
 @click.option(
-    "--artifacts", "-a", is_flag=True, help="Print each task with its artifacts, assembled from their chunks."
+    "--artifacts",
+    "-a",
+    is_flag=True,
+    help="Print each task with its artifacts, assembled from their chunks.",
 )
 @click.option("--raw", is_flag=True, help="Print each frame with its payload as sent on the wire.")
 @click.option(
@@ -217,14 +261,16 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, expl
 )
 @_filter_option
 @_json_option
-def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
+def show(
+    words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool
+) -> None:
     """Print the conversation as a tree of sessions, contexts, tasks, exchanges and frames.
 
-    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or a
-    prefix of a task id, at least four characters.
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a
+    session (1:), or a prefix of a task id, at least four characters.
 
-    The times of the agent's frames and the duration of an exchange are measured from the end of the request, the times
-    of the client's frames from its first byte.
+    The times of the agent's frames and the duration of an exchange are measured from the end of the
+    request, the times of the client's frames from its first byte.
     """
     from a2a_inspect.commands.show import show_conversation
     from a2a_inspect.commands.show_selection import ShowSelection
@@ -245,8 +291,17 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 @cli.command("tail")
 @_recordings_argument
 @click.option("--follow", "-f", is_flag=True, help="Print new frames until Ctrl-C.")
-@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Number of past frames.")
-@click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Number of past frames.",
+)
+@click.option(
+    "--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'."
+)
 @_json_option
 def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print the newest frames of all exchanges in order, and with -f each new one.
@@ -259,19 +314,29 @@ def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
 
 
 @cli.command("diff")
-@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place)
-@click.option(
-    "--all", "everything", is_flag=True, help="Compare identifiers, times, addresses and similar values as well."
+@click.argument(
+    "words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place
 )
-@click.option("--screen", "on_screen", is_flag=True, help="Show the difference on the screen, side by side.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Compare identifiers, times, addresses and similar values as well.",
+)
+@click.option(
+    "--screen", "on_screen", is_flag=True, help="Show the difference on the screen, side by side."
+)
 @_filter_option
 @_json_option
-def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
+def show_difference(
+    words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool
+) -> int:
     """Print the differences between two recordings, or between two places of one.
 
-    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
-    session (1:) or a prefix of a task id. A single exchange is compared with the preceding exchange of the same
-    operation; with a single recording, its last two sessions are compared.
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a
+    frame (3.2), a session (1:) or a prefix of a task id. A single exchange is compared with the
+    preceding exchange of the same operation; with a single recording, its last two sessions are
+    compared.
 
     \b
     Exit code: 0 no differences, 1 differences, 2 the comparison is not possible.
@@ -286,7 +351,9 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @cli.command("stats")
 @_recordings_argument
 @_filter_option
-@click.option("--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time.")
+@click.option(
+    "--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time."
+)
 @_json_option
 def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
@@ -298,13 +365,21 @@ def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
 
 
 @cli.command("segments")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...", shell_complete=complete_place)
-@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write each media part once to DIR.")
+@click.argument(
+    "words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...", shell_complete=complete_place
+)
+@click.option(
+    "--media",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write each media part once to DIR.",
+)
 @_json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
     """Print turns, interruptions and hand-offs between agents, with their latencies.
 
-    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a prefix of one.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a
+    prefix of one.
     """
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
@@ -315,17 +390,24 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 
 
 @cli.command("lanes")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]", shell_complete=complete_place)
+@click.argument(
+    "words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]", shell_complete=complete_place
+)
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
 @click.option(
-    "--width", type=click.IntRange(min=40), metavar="CELLS", help="Width of the drawing (default: the terminal's)."
+    "--width",
+    type=click.IntRange(min=40),
+    metavar="CELLS",
+    help="Width of the drawing (default: the terminal's).",
 )
 @_json_option
 def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
-    """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and findings in place.
+    """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and
+    findings in place.
 
-    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a prefix of one. Tasks
-    that agents handed over to one another are drawn together. Without an argument, the newest task is drawn.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a
+    prefix of one. Tasks that agents handed over to one another are drawn together. Without an
+    argument, the newest task is drawn.
     """
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
@@ -336,16 +418,20 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
 
 
 @cli.command("note")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]", shell_complete=complete_place)
-@click.option("--bookmark/--no-bookmark", default=None, help="Set or remove the bookmark of the place.")
+@click.argument(
+    "words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]", shell_complete=complete_place
+)
+@click.option(
+    "--bookmark/--no-bookmark", default=None, help="Set or remove the bookmark of the place."
+)
 @click.option("--delete", is_flag=True, help="Delete the note and the bookmark of the place.")
 @_json_option
 def write_note(words: tuple[str, ...], **options: Any) -> None:
     """Write a note at a PLACE of a recording; without a TEXT list the notes.
 
-    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
-    has one note; a new one replaces it. Notes are stored in the recording, even while it is being written. Find them
-    with `-f note:WORD` and `-f bookmark:yes`.
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a
+    session (1:). A place has one note; a new one replaces it. Notes are stored in the recording,
+    even while it is being written. Find them with `-f note:WORD` and `-f bookmark:yes`.
     """
     import time
 
@@ -358,18 +444,32 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
 
 @cli.command("prune")
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--older-than", metavar="AGE", help="Delete sessions that ended longer ago than AGE: 12h, 30d, 8w.")
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the N newest sessions.")
-@click.option("--max-size", metavar="SIZE", help="Delete the oldest sessions until the rest fits in SIZE: 500M, 4GiB.")
+@click.option(
+    "--older-than",
+    metavar="AGE",
+    help="Delete sessions that ended longer ago than AGE: 12h, 30d, 8w.",
+)
+@click.option(
+    "--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the N newest sessions."
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    help="Delete the oldest sessions until the rest fits in SIZE: 500M, 4GiB.",
+)
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be deleted; delete nothing.")
 @_json_option
 def prune_recordings(
-    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, **how: bool
+    recordings: tuple[Path, ...],
+    older_than: str | None,
+    keep: int | None,
+    max_size: str | None,
+    **how: bool,
 ) -> None:
     """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
 
-    Deletes whole sessions, the oldest first, and never a session that is being recorded. A file without remaining
-    sessions is deleted.
+    Deletes whole sessions, the oldest first, and never a session that is being recorded. A file
+    without remaining sessions is deleted.
     """
     import time
 
@@ -388,8 +488,11 @@ def prune_recordings(
 @_recording_argument
 @add_redaction_options
 @_json_option
-def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
-    """Print what a redaction policy would remove from a recording, before `export` or a capture applies it.
+def show_redaction(
+    recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool
+) -> None:
+    """Print what a redaction policy would remove from a recording, before `export` or a capture
+    applies it.
 
     Without a policy, the default policy is used. Nothing is written.
     """
@@ -401,13 +504,15 @@ def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_polic
 
 @cli.command("merge")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
 @_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
-    """Write the sessions of several recordings or cassettes to one recording OUT; a session that occurs twice is
-    written once.
+    """Write the sessions of several recordings or cassettes to one recording OUT; a session that
+    occurs twice is written once.
 
     A session that is being recorded is merged up to this moment. The RECORDINGs are not changed.
     """
@@ -427,10 +532,13 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     help="The new recording (default: FILE with the suffix .a2a.db).",
 )
 @add_redaction_options
-def import_recording(file: Path, target: Path | None, redact: tuple[str, ...], redact_policy: Path | None) -> None:
+def import_recording(
+    file: Path, target: Path | None, redact: tuple[str, ...], redact_policy: Path | None
+) -> None:
     """Convert a HAR FILE of a browser or another proxy, or a packet capture, to a RECORDING.
 
-    The calls are decoded, redacted and checked as if the proxy had recorded them. The output lists what the file lacks.
+    The calls are decoded, redacted and checked as if the proxy had recorded them. The output lists
+    what the file lacks.
     """
     from a2a_inspect.commands.import_file import import_file
     from a2a_proxy.cli.redaction_options import policy_words
@@ -462,8 +570,8 @@ def serve_assistant(recordings: tuple[Path, ...]) -> None:
 def show_help(topic: str) -> None:
     """Print a page of the manual, or list its pages.
 
-    TOPIC is the name of a page: `replay`, `filters`, or of a file that a page refers to: `deploy/compose.yaml`. The
-    manual is a part of the installation, no network is needed.
+    TOPIC is the name of a page: `replay`, `filters`, or of a file that a page refers to:
+    `deploy/compose.yaml`. The manual is a part of the installation, no network is needed.
     """
     from a2a_inspect.commands.manual import show_manual
 
@@ -474,8 +582,12 @@ def show_help(topic: str) -> None:
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 @add_report_options
 @_filter_option
-@click.option("--all", "lists_all", is_flag=True, help="List each finding instead of grouping them by rule.")
-@click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete.")
+@click.option(
+    "--all", "lists_all", is_flag=True, help="List each finding instead of grouping them by rule."
+)
+@click.option(
+    "--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete."
+)
 def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """Run the current rules over recordings and report violations of the protocol.
 
@@ -487,13 +599,17 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
 
     from a2a_inspect.commands.check.run import CheckOptions, run_check
 
-    return run_check(recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date())
+    return run_check(
+        recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date()
+    )
 
 
 @cli.command("rules")
 @click.argument("rule", required=False, default="", metavar="[ID]", shell_complete=complete_rule)
 @_json_option
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print all rules as a page of the manual.")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="Print all rules as a page of the manual."
+)
 def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     """List the rules, or explain the rule with this ID.
 
@@ -524,8 +640,16 @@ def list_extensions() -> int:
 
 @cli.command("hooks")
 @_recording_argument
-@click.option("--hook", "names", multiple=True, metavar="NAME", help="Name of an installed hook, or module:Class.")
-@click.option("--follow", "-f", is_flag=True, help="Follow running sessions until they end or Ctrl-C.")
+@click.option(
+    "--hook",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Name of an installed hook, or module:Class.",
+)
+@click.option(
+    "--follow", "-f", is_flag=True, help="Follow running sessions until they end or Ctrl-C."
+)
 def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
     """Call hooks for a recording; without options list the installed hooks."""
     from a2a_inspect.commands.hooks import call_hooks, list_hooks
@@ -557,7 +681,17 @@ _no_wait = click.Option(
     callback=_refuse_to_wait,
     help="Read the recording now, even if its proxy has ended and its recorder has not finished.",
 )
-_READERS = (ls, show, show_tail, show_difference, show_stats, segments_of, show_swimlane, write_note, show_redaction)
+_READERS = (
+    ls,
+    show,
+    show_tail,
+    show_difference,
+    show_stats,
+    segments_of,
+    show_swimlane,
+    write_note,
+    show_redaction,
+)
 _CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim", "diff"))
 for _each in (
     *(*_READERS, check_recordings, use_hooks, archive.commands["put"]),

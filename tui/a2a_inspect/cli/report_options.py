@@ -11,9 +11,14 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
-        "--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins with PREFIX: A2A-GEN, or GEN."
+        "--select",
+        multiple=True,
+        metavar="PREFIX",
+        help="Only rules whose id begins with PREFIX: A2A-GEN, or GEN.",
     ),
-    click.option("--ignore", multiple=True, metavar="PREFIX", help="Omit rules whose id begins with PREFIX."),
+    click.option(
+        "--ignore", multiple=True, metavar="PREFIX", help="Omit rules whose id begins with PREFIX."
+    ),
     click.option(
         "--fail-on",
         type=click.Choice(["error", "warning", "info", "never"]),
@@ -29,7 +34,13 @@ _OPTIONS = (
         show_default=True,
         help="Format of the report.",
     ),
-    click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to FILE."),
+    click.option(
+        "--output",
+        "-o",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write the report to FILE.",
+    ),
     click.option(
         "--card-keys",
         type=click.Path(path_type=Path),
@@ -37,7 +48,10 @@ _OPTIONS = (
         help="Verify signatures of cards with these keys: JWK set, JWK or PEM (extra: cards).",
     ),
     click.option(
-        "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings to ignore, with reasons."
+        "--suppressions",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Findings to ignore, with reasons.",
     ),
 )
 

@@ -1,4 +1,5 @@
-"""Completion of arguments in a shell: recordings with their places, pages of the manual, ids of rules."""
+"""Completion of arguments in a shell: recordings with their places, pages of the manual, ids of
+rules."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ _MAX_PLACES = 200
 """Maximum exchanges and maximum tasks that are offered."""
 
 
-def complete_place(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the exchanges and tasks of the recording among the previous words; files if there is none, or no place
-    begins with `incomplete`.
+def complete_place(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the exchanges and tasks of the recording among the previous words; files if there is
+    none, or no place begins with `incomplete`.
     """
     from a2a_inspect.data.references import is_recording_word
 
@@ -22,29 +25,37 @@ def complete_place(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _list_places(path: str) -> list[str]:
-    """Return the numbers of exchanges, if they name one each, and the ids of tasks; empty for an unreadable file."""
+    """Return the numbers of exchanges, if they name one each, and the ids of tasks; empty for an
+    unreadable file."""
     from a2a_proxy.recording.cassette.file import open_recording_or_cassette
     from a2a_proxy.recording.errors import RecordingError
 
     try:
         with open_recording_or_cassette(path) as recording:
             rows = recording.read_exchanges() if len(recording.read_sessions()) == 1 else ()
-            numbers = [str(row.exchange.id) for row, _ in zip(rows, range(_MAX_PLACES), strict=False)]
+            numbers = [
+                str(row.exchange.id) for row, _ in zip(rows, range(_MAX_PLACES), strict=False)
+            ]
             return numbers + [
-                row.task.task_id for row, _ in zip(recording.read_tasks(), range(_MAX_PLACES), strict=False)
+                row.task.task_id
+                for row, _ in zip(recording.read_tasks(), range(_MAX_PLACES), strict=False)
             ]
     except RecordingError:
         return []
 
 
-def complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_topic(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Return the pages and files of the manual that begin with `incomplete`."""
     from a2a_inspect.commands.manual import list_files, list_pages
 
     return _matching([*list_pages(), *list_files()], incomplete)
 
 
-def complete_rule(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_rule(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Return the rules that begin with `incomplete`, with or without `A2A-` as it was typed."""
     from a2a_proxy.rules.define.catalogue import all_rules
 
@@ -54,4 +65,6 @@ def complete_rule(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 
 def _matching(words: list[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(word) for word in words if word.startswith(incomplete) and word.isprintable()]
+    return [
+        CompletionItem(word) for word in words if word.startswith(incomplete) and word.isprintable()
+    ]

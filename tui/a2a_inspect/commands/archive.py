@@ -1,4 +1,5 @@
-"""`a2a-inspect archive`: upload recordings to an archive, list its segments, and download exchanges."""
+"""`a2a-inspect archive`: upload recordings to an archive, list its segments, and download
+exchanges."""
 
 from __future__ import annotations
 
@@ -54,7 +55,11 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         from a2a_proxy.archive.upload import SessionUpload
 
         with state_directory_errors():
-            proxy = check_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
+            proxy = (
+                check_id(options.archive_id)
+                if options.archive_id
+                else proxy_id(file_layout.state_dir())
+            )
         frames = 0
         put_ones: list[Manifest] = []
         for session in recording.read_sessions():
@@ -62,7 +67,8 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:
                 message = (
-                    f"{url} has session {session.facts.uuid} of a recording that had {keeper.missing_frames:,} "
+                    f"{url} has session {session.facts.uuid} of a recording that had "
+                    f"{keeper.missing_frames:,} "
                     "fewer frames"
                 )
                 raise UserError(message, "store it separately: use another --archive-id")
@@ -74,7 +80,10 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             print_line(f"{url} already has all of {path}")
             return
         size = text.format_size(place.traffic.put)
-        summary = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {size}"
+        summary = (
+            f"{text.format_count(frames, 'frame')} in "
+            f"{text.format_count(len(put_ones), 'segment')}, {size}"
+        )
         print_line(f"put {summary} as proxy {proxy} into {url}")
 
 
@@ -89,7 +98,11 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
 
         found = find_segments(place, _parse_query(words))
         lost = find_gone_tables(place, found)
-        faults = [fault for each in found for fault in (_verify_segment(place, each) if options.verify else ())]
+        faults = [
+            fault
+            for each in found
+            for fault in (_verify_segment(place, each) if options.verify else ())
+        ]
     for each in found:
         missing = lost.get(each.cut.name, [])
         if options.as_json:
@@ -105,15 +118,21 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
             f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
             f"{text.format_size(data)}"
         )
-        print_line(summary + (", all match their manifests" if options.verify and not faults else ""))
+        print_line(
+            summary + (", all match their manifests" if options.verify and not faults else "")
+        )
         if lost:
             many = text.format_count(len(lost), "segment")
-            print_line(f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket")
+            print_line(
+                f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket"
+            )
         print_line(_request_counts(place))
     return int(bool(faults))
 
 
-def download_recording(url: str, words: dict[str, str], target: Path, options: ArchiveOptions) -> None:
+def download_recording(
+    url: str, words: dict[str, str], target: Path, options: ArchiveOptions
+) -> None:
     """Write matching exchanges to a new recording and print what it contains.
 
     Raises:
@@ -131,14 +150,24 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
 
         brought = restore_recording(place, _parse_query(words), what, target)
     if options.as_json:
-        traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "bytes": place.traffic.got}
+        traffic = {
+            "lists": place.traffic.lists,
+            "gets": place.traffic.gets,
+            "bytes": place.traffic.got,
+        }
         print_json({**msgspec.to_builtins(brought), **traffic})
         return
-    calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
-    print_line(f"fetched {calls} from {text.format_count(brought.segments, 'segment')} into {target}")
+    calls = (
+        f"{text.format_count(brought.exchanges, 'exchange')} with "
+        f"{text.format_count(brought.frames, 'frame')}"
+    )
+    print_line(
+        f"fetched {calls} from {text.format_count(brought.segments, 'segment')} into {target}"
+    )
     if brought.gone:
         print_line(
-            f"missing in the archive, perhaps deleted by a lifecycle rule: {_join_keys(brought.gone)}; "
+            f"missing in the archive, perhaps deleted by a lifecycle rule: "
+            f"{_join_keys(brought.gone)}; "
             "the recording may be incomplete"
         )
     print_line(_request_counts(place))
@@ -147,7 +176,9 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
 def _request_counts(store: ArchiveStore) -> str:
     """Return the number of requests and bytes in words."""
     traffic = store.traffic
-    requests = f"{text.format_count(traffic.lists, 'list')}, {text.format_count(traffic.gets, 'GET')}"
+    requests = (
+        f"{text.format_count(traffic.lists, 'list')}, {text.format_count(traffic.gets, 'GET')}"
+    )
     return f"{requests}, {text.format_size(traffic.got)}"
 
 
@@ -185,7 +216,9 @@ def _parse_time(option: str, value: str, now: int) -> int:
     except ValueError:
         hint = "for example 2h (ago), 2026-11-22, or 2026-11-22T08:30 (UTC)"
         raise UserError(f"{option}: {value!r} is not a time", hint) from None
-    seconds = (at.replace(microsecond=0, tzinfo=at.tzinfo or datetime.UTC) - _EPOCH) // datetime.timedelta(seconds=1)
+    seconds = (
+        at.replace(microsecond=0, tzinfo=at.tzinfo or datetime.UTC) - _EPOCH
+    ) // datetime.timedelta(seconds=1)
     part = _SECOND_FRACTION.search(value)  # to the ns, as `ls` prints times: a datetime has only us
     return min(max(seconds * _NS + int(part[1][:9].ljust(9, "0") if part else 0), 0), LATEST)
 
@@ -207,7 +240,10 @@ def _segment_line(manifest: Manifest, missing: list[str]) -> str:
     cut = manifest.cut
     agents = ", ".join(manifest.agents)
     size = text.format_size(manifest.frames.byte_count + manifest.facts.byte_count)
-    many = f"{text.format_count(manifest.frames.rows, 'frame')}  {text.format_count(manifest.tasks, 'task')}  {size}"
+    many = (
+        f"{text.format_count(manifest.frames.rows, 'frame')}  "
+        f"{text.format_count(manifest.tasks, 'task')}  {size}"
+    )
     times = f"{text.format_utc(cut.since)} to {text.format_utc(cut.until)}"
     lost = f"  missing: {' and '.join(missing)}" if missing else ""
     return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"

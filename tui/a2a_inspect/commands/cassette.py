@@ -35,9 +35,11 @@ def import_cassette(source: Path, recording: Path) -> None:
 
 
 def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
-    """Rewrite cassettes as `export` would write them, also those edited by hand, and print what changes in each.
+    """Rewrite cassettes as `export` would write them, also those edited by hand, and print what
+    changes in each.
 
-    Returns the exit code: 2 if a file cannot be read or written, 1 if `check` is set and a file would be rewritten.
+    Returns the exit code: 2 if a file cannot be read or written, 1 if `check` is set and a file
+    would be rewritten.
     """
 
     def format_one(path: Path) -> bool:

@@ -1,4 +1,5 @@
-"""`a2a-inspect diff`: compare two runs, tasks or exchanges. Exits with 0 (same), 1 (different) or 2 (error)."""
+"""`a2a-inspect diff`: compare two runs, tasks or exchanges. Exits with 0 (same), 1 (different) or 2
+(error)."""
 
 from __future__ import annotations
 
@@ -33,18 +34,23 @@ def print_diff(options: DiffOptions) -> int:
     if options.where and not found.matches:
         print_no_match(options.where)
     if options.as_json:
-        for difference in difference_objects(_side_names(left), _side_names(right), found, options.everything):
+        for difference in difference_objects(
+            _side_names(left), _side_names(right), found, options.everything
+        ):
             print_json(difference)
     else:
         for side, name in ((left, "left "), (right, "right")):
             print_line(f"{name}  {side.path}{f' {side.label}' if side.place else ''}")
-        for line in layout_rows(difference_blocks(found, everything=options.everything), terminal_width()):
+        for line in layout_rows(
+            difference_blocks(found, everything=options.everything), terminal_width()
+        ):
             print_line(line.text)
     return int(bool(found.count or (options.everything and found.ignored)))
 
 
 def show_difference_screen(words: tuple[str, ...], where: str) -> int:
-    """Show the differences on the screen, over that of the left recording, and return the exit code.
+    """Show the differences on the screen, over that of the left recording, and return the exit
+    code.
 
     Raises:
         UserError: the named places cannot be compared, or stdout is not a terminal.

@@ -1,4 +1,5 @@
-"""`a2a-inspect export`: write a recording, or its matching exchanges, to a file or to standard output."""
+"""`a2a-inspect export`: write a recording, or its matching exchanges, to a file or to standard
+output."""
 
 from __future__ import annotations
 
@@ -33,11 +34,14 @@ class ExportOptions(msgspec.Struct, frozen=True):
     redaction: RedactionOptions = RedactionOptions()
 
 
-def export_recording(export_options: ExportOptions, target: Path | None, form: str, **options: Any) -> None:
+def export_recording(
+    export_options: ExportOptions, target: Path | None, form: str, **options: Any
+) -> None:
     """Write the export to `target`, or to standard output, and print a summary on standard error.
 
     Raises:
-        UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing matches the filter.
+        UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing
+        matches the filter.
     """
     is_cassette = form == DEFAULT_FORMAT and target not in (None, STDOUT)
     with interrupt_on_signals(), open_selection(export_options, with_cards=is_cassette) as export:
@@ -49,11 +53,13 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
 
 
 @contextlib.contextmanager
-def open_selection(export_options: ExportOptions, *, with_cards: bool = False) -> Iterator[ExportSelection]:
+def open_selection(
+    export_options: ExportOptions, *, with_cards: bool = False
+) -> Iterator[ExportSelection]:
     """Open the selected exchanges for reading, redacted as the policy demands.
 
-    `with_cards` adds the agent cards without which clients cannot start a replay of the selected exchanges. Converts
-    errors of the recording raised in the block to UserError.
+    `with_cards` adds the agent cards without which clients cannot start a replay of the selected
+    exchanges. Converts errors of the recording raised in the block to UserError.
 
     Raises:
         UserError: as `export_recording`.
@@ -67,7 +73,10 @@ def open_selection(export_options: ExportOptions, *, with_cards: bool = False) -
         )
         if keys is not None and not keys:
             listing = shell_line("a2a-inspect", "ls", recording.path)
-            raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")
+            raise UserError(
+                f"nothing matches {make_visible(export_options.where)}",
+                f"list the exchanges: {listing}",
+            )
         cards = needed_cards(recording, keys) if with_cards and keys is not None else set()
         if keys is not None:
             keys |= cards

@@ -28,10 +28,16 @@ def plugin_extensions() -> tuple[Extension, ...]:
 def list_extensions() -> int:
     """Print one line per known extension. Returns 2 if a plug-in cannot be used."""
     plugins = _plugins()
-    rows = [(each.extension, each.package or each.reference) for each in plugins if each.extension is not None]
+    rows = [
+        (each.extension, each.package or each.reference)
+        for each in plugins
+        if each.extension is not None
+    ]
     rows += [(each, "built in") for each in BUILT_IN]
     cells = [
-        (make_visible(each.name), make_visible(uri), make_visible(source)) for each, source in rows for uri in each.uris
+        (make_visible(each.name), make_visible(uri), make_visible(source))
+        for each, source in rows
+        for uri in each.uris
     ]
     for line in table_lines(("EXTENSION", "URI", "FROM"), cells):
         print_line(line)

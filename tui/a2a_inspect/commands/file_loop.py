@@ -15,7 +15,8 @@ EXIT_FINDINGS = 1
 def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int:
     """Call `process` for each file and return the exit code.
 
-    It is the code of the error if a file failed, else EXIT_FINDINGS if `process` returned true for a file, else 0.
+    It is the code of the error if a file failed, else EXIT_FINDINGS if `process` returned true for
+    a file, else 0.
     """
     failed, found = 0, False
     for path in paths:

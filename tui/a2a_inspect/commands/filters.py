@@ -1,4 +1,5 @@
-"""The filter language for the commands: matching frames, the SQL of a filter, and the message when nothing matches."""
+"""The filter language for the commands: matching frames, the SQL of a filter, and the message when
+nothing matches."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def explain_lines(recording: Recording, where: str | Node) -> list[str]:
         f"sql     {explanation.sql}",
         f"values  {', '.join(map(repr, explanation.params))}",
     ]
-    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(explanation.plan)]
+    return lines + [
+        f"{'' if number else 'plan':8}{line}" for number, line in enumerate(explanation.plan)
+    ]
 
 
 def matching_frames(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
@@ -48,20 +51,27 @@ def matching_frames(recording: Recording, session: int, where: str) -> dict[int,
 def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
     """Return the tasks that a matching exchange touched."""
     keys = set(recording.get_queryable().select_ids(where, Rows.EXCHANGES))
-    return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
+    return [
+        row
+        for row in rows
+        if any(make_key(row.session, number) in keys for number in row.task.exchanges)
+    ]
 
 
 def print_no_match(where: str, recordings: Iterable[Recording] = ()) -> None:
     """Print that nothing matches. This is a result, not an error.
 
-    If the expression contains `err`, which selects failed calls, and none of the `recordings` has a match, exchanges
-    with findings of severity error may be meant: their number and filter are printed as well.
+    If the expression contains `err`, which selects failed calls, and none of the `recordings` has a
+    match, exchanges with findings of severity error may be meant: their number and filter are
+    printed as well.
     """
     print_note(f"nothing matches {where}")
     other = _FAILED_CALLS.sub("sev:error", where)
     if other == where:
         return
-    count = sum(1 for each in recordings for _ in each.get_queryable().select_ids(other, Rows.EXCHANGES))
+    count = sum(
+        1 for each in recordings for _ in each.get_queryable().select_ids(other, Rows.EXCHANGES)
+    )
     if count:
         exchanges = f"{format_count(count, 'exchange')} {'has' if count == 1 else 'have'}"
         print_note(f"{exchanges} findings of severity error: {shell_line('-f', other)}")

@@ -50,7 +50,10 @@ def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) 
     with open_recording(path):
         pass  # reports an unreadable file once here, not once in each hook
     with state_directory_errors():
-        keepers = [HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True) for name in names]
+        keepers = [
+            HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True)
+            for name in names
+        ]
     with _interrupt_event() as stop:
         for keeper in keepers:
             keeper.start()

@@ -20,29 +20,39 @@ from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.store.atomic_create import check_recording_target
 
-_CAPTURE_MAGICS = tuple(bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+_CAPTURE_MAGICS = tuple(
+    bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")
+)
 """The first bytes of pcapng and pcap files."""
 _COMPRESSED_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """The first bytes of gzip and Zstandard."""
 
 
 def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None:
-    """Import the file to the new recording `target` (default: beside the file), and print the counts and what is
-    missing.
+    """Import the file to the new recording `target` (default: beside the file), and print the
+    counts and what is missing.
 
     Raises:
-        UserError: the file cannot be read or has no A2A call, or the recording exists or cannot be written.
+        UserError: the file cannot be read or has no A2A call, or the recording exists or cannot be
+        written.
     """
     if target is None:
         if path.is_fifo():
-            raise UserError(f"{path} is a pipe, so the recording needs a name", "name it: --output FILE.a2a.db")
+            raise UserError(
+                f"{path} is a pipe, so the recording needs a name", "name it: --output FILE.a2a.db"
+            )
         target = path.with_suffix(".a2a.db")
     with convert_recording_errors():
         check_recording_target(target)
         source = open_import(path)
         done = write_import(source, target, ImportOptions(words, ("a2a-inspect", *sys.argv[1:])))
-    counts = f"{text.format_count(done.exchanges, 'exchange')}, {text.format_count(done.frames, 'frame')}"
-    findings = f"{text.format_count(done.tasks, 'task')}; {text.format_count(done.findings, 'finding')}"
+    counts = (
+        f"{text.format_count(done.exchanges, 'exchange')}, "
+        f"{text.format_count(done.frames, 'frame')}"
+    )
+    findings = (
+        f"{text.format_count(done.tasks, 'task')}; {text.format_count(done.findings, 'finding')}"
+    )
     print_line(f"imported {path}: {counts}, {findings}")
     if lacks := source.lacks:
         print_line(f"the {source.label} lacks:")
@@ -55,26 +65,34 @@ def open_import(path: Path) -> ImportSource:
     """Return the file, opened for import.
 
     Raises:
-        UserError: the file cannot be read, has another format or no HTTP call, or an extra is missing.
+        UserError: the file cannot be read, has another format or no HTTP call, or an extra is
+        missing.
     """
     try:
         stream = _open_seekable(path)
         first = stream.read(4)
     except OSError as wrong:
-        raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
+        raise UserError(
+            f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name"
+        ) from wrong
     if first.startswith(_COMPRESSED_MAGICS):
-        raise UserError(f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE")
+        raise UserError(
+            f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE"
+        )
     if first not in _CAPTURE_MAGICS:
         return HarFile(path, stream)
     if importlib.util.find_spec("dpkt") is None:
-        raise UserError(f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap"))
+        raise UserError(
+            f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap")
+        )
     from a2a_inspect.imports.packet_capture import PacketCapture
 
     return PacketCapture(path, stream)
 
 
 def _open_seekable(path: Path) -> BinaryIO:
-    """Return the file, or a private copy of it if it is a pipe, because it is read twice. Raises OSError."""
+    """Return the file, or a private copy of it if it is a pipe, because it is read twice. Raises
+    OSError."""
     stream = path.open("rb")
     if stream.seekable():
         return stream

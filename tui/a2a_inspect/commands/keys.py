@@ -28,11 +28,17 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
         for line in toml_lines(now):
             print_line(line)
     else:
-        for line in table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]):
+        for line in table_lines(
+            ("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]
+        ):
             print_line(line)
         if path is None:
             return
-        found = "" if path.exists() else ", which does not exist; create it from: a2a-inspect keys --print"
+        found = (
+            ""
+            if path.exists()
+            else ", which does not exist; create it from: a2a-inspect keys --print"
+        )
         print_note()
         print_note(f"Keys are read from {path}{found}")
 

@@ -1,4 +1,5 @@
-"""`a2a-inspect lanes`: print a conversation as a swimlane, as JSON lines, or as a Mermaid diagram."""
+"""`a2a-inspect lanes`: print a conversation as a swimlane, as JSON lines, or as a Mermaid
+diagram."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
     """Print one conversation.
 
     Raises:
-        UserError: the conversation does not exist, the words name several, or both output formats are requested.
+        UserError: the conversation does not exist, the words name several, or both output formats
+        are requested.
     """
     if options.as_json and options.mermaid:
         raise UserError("--json and --mermaid cannot be combined", "choose one")
@@ -62,7 +64,11 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
 def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Iterator[str]:
     width = options.width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
     places = make_geometry(max(width, _MIN_WIDTH), conversation.lanes)
-    began = text.format_date_time(conversation.order.start) if conversation.order.frames else "nothing was recorded"
+    began = (
+        text.format_date_time(conversation.order.start)
+        if conversation.order.frames
+        else "nothing was recorded"
+    )
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield lane_head(places).rstrip()
     for row in iterate_rows(conversation):
@@ -76,11 +82,16 @@ def _lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[
 
 
 def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
-    """Return one row as JSON with stable names: times in UTC, durations in ns, without unknown members.
+    """Return one row as JSON with stable names: times in UTC, durations in ns, without unknown
+    members.
 
     `from` and `to` are names of lanes; `about` is the lane of a row that is not a message.
     """
-    facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.format_utc(row.at)}
+    facts: dict[str, object] = {
+        "what": str(row.what),
+        "session": row.session,
+        "at": text.format_utc(row.at),
+    }
     facts["since_start_ns"] = row.since_start
     if row.what is LaneRowKind.PAUSE:
         return {**facts, "length_ns": row.since_before}
@@ -104,7 +115,9 @@ def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
 
 def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:
     """Yield all rows of the conversation, read page by page."""
-    pages = (conversation.read_rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
+    pages = (
+        conversation.read_rows(first, PAGE) for first in range(0, len(conversation.order), PAGE)
+    )
     return chain.from_iterable(pages)
 
 
@@ -112,9 +125,14 @@ def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
     """Return the key of an exchange of the named conversation."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
     if len(words) > 1:
-        raise UserError("only one conversation can be drawn at a time", f"name one exchange or task of: {listing}")
+        raise UserError(
+            "only one conversation can be drawn at a time",
+            f"name one exchange or task of: {listing}",
+        )
     if not words:
-        newest = max((_last_exchange(row) for row in recording.read_tasks()), default=0) or _first_exchange(recording)
+        newest = max(
+            (_last_exchange(row) for row in recording.read_tasks()), default=0
+        ) or _first_exchange(recording)
         if not newest:
             raise UserError("the recording has no conversation", f"list the exchanges: {listing}")
         return newest
@@ -122,21 +140,30 @@ def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
     if not found:
         raise no_such_place(recording, words[0])
     if len(found) > 1 and not _is_one_conversation(recording, found):
-        raise UserError(f"{words[0]} may be one of {len(found)}", f"name one exchange or task of: {listing}")
+        raise UserError(
+            f"{words[0]} may be one of {len(found)}", f"name one exchange or task of: {listing}"
+        )
     return found[0]
 
 
 def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
-    """Return whether the exchanges belong to one conversation, that is, whether hand-offs connect their agents."""
+    """Return whether the exchanges belong to one conversation, that is, whether hand-offs connect
+    their agents."""
     session = split_key(exchanges[0])[0]
     numbers = [number for of, number in map(split_key, exchanges) if of == session]
-    return len(numbers) == len(exchanges) and LaneConversation(recording, exchanges[0]).exchanges.issuperset(numbers)
+    return len(numbers) == len(exchanges) and LaneConversation(
+        recording, exchanges[0]
+    ).exchanges.issuperset(numbers)
 
 
 def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
-    yield from (make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange)
+    yield from (
+        make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange
+    )
     exact = [row for row in recording.read_task(word) if row.task.exchanges]
-    rows = exact or [row for row in recording.read_tasks() if is_task_prefix(word, row.task.task_id)]
+    rows = exact or [
+        row for row in recording.read_tasks() if is_task_prefix(word, row.task.task_id)
+    ]
     yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 

@@ -50,8 +50,16 @@ EXCHANGE_SHRINK_ORDER = (
     ("STATES", 8),
     ("ERROR", 7),
 )
-"""Columns in the order in which they shrink on a terminal: the progress and the error are kept longest."""
-TASK_SHRINK_ORDER = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
+"""Columns in the order in which they shrink on a terminal: the progress and the error are kept
+longest."""
+TASK_SHRINK_ORDER = (
+    ("AGENT", 0),
+    ("CONTEXT", 0),
+    ("EXCHANGES", 10),
+    ("ARTIFACTS", 10),
+    ("TASK", 9),
+    ("STATES", 12),
+)
 WIDE_TERMINAL = 140
 """Terminal width in cells from which a line shows the time to the first event."""
 ROWS_PER_READ = 100
@@ -61,8 +69,11 @@ SHORTENED = {"STATES": abbreviate_states}
 TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
-def list_exchanges(recording: Recording, *, as_json: bool, where: str = "", columns: Sequence[UserColumn] = ()) -> None:
-    """Print the exchanges of all sessions in order, or those that match, with these columns or the standard ones."""
+def list_exchanges(
+    recording: Recording, *, as_json: bool, where: str = "", columns: Sequence[UserColumn] = ()
+) -> None:
+    """Print the exchanges of all sessions in order, or those that match, with these columns or the
+    standard ones."""
     if where and next(recording.find_exchanges(where, limit=1), None) is None:
         print_no_match(where, [recording])
         return
@@ -72,14 +83,25 @@ def list_exchanges(recording: Recording, *, as_json: bool, where: str = "", colu
         return
     sessions = recording.read_sessions()
     for session in sessions:
-        for line in _exchange_table_lines(recording, session, where, columns, several=len(sessions) > 1):
+        for line in _exchange_table_lines(
+            recording, session, where, columns, several=len(sessions) > 1
+        ):
             print_line(line)
 
 
 def _exchange_table_lines(
-    recording: Recording, session: SessionRow, where: str, columns: Sequence[UserColumn], *, several: bool
+    recording: Recording,
+    session: SessionRow,
+    where: str,
+    columns: Sequence[UserColumn],
+    *,
+    several: bool,
 ) -> Iterator[str]:
-    found = recording.find_exchanges(where, session.id) if where else recording.read_exchanges(session.id)
+    found = (
+        recording.find_exchanges(where, session.id)
+        if where
+        else recording.read_exchanges(session.id)
+    )
     first = next(found, None)
     empty = first is None
     if where and empty:
@@ -88,12 +110,23 @@ def _exchange_table_lines(
     if empty:
         yield session_line(session)
     elif several:
-        yield ", ".join(filter(None, (f"session {session.id}, {text.format_date_time(session.facts.started)}", about)))
+        yield ", ".join(
+            filter(
+                None,
+                (f"session {session.id}, {text.format_date_time(session.facts.started)}", about),
+            )
+        )
     if first is not None and columns:
-        yield from _user_table_lines(recording, itertools.chain((first,), found), columns, several=several)
+        yield from _user_table_lines(
+            recording, itertools.chain((first,), found), columns, several=several
+        )
     elif first is not None:
         width = terminal_width()
-        room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, SHORTENED) if width else None
+        room = (
+            TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, SHORTENED)
+            if width
+            else None
+        )
         brief = 0 < width < WIDE_TERMINAL
         lines = _count_findings(recording, itertools.chain((first,), found))
         rows = (exchange_cells(line, with_session=several, brief=brief) for line in lines)
@@ -110,19 +143,35 @@ def _exchange_table_lines(
 
 
 def _user_table_lines(
-    recording: Recording, rows: Iterator[ExchangeRow], columns: Sequence[UserColumn], *, several: bool
+    recording: Recording,
+    rows: Iterator[ExchangeRow],
+    columns: Sequence[UserColumn],
+    *,
+    several: bool,
 ) -> Iterator[str]:
-    """Yield the lines of a table with the columns that the user chose; on a terminal the last ones give way first."""
+    """Yield the lines of a table with the columns that the user chose; on a terminal the last ones
+    give way first."""
     titles = [each.title for each in columns]
     width = terminal_width()
-    order = (*((title, _MIN_USER_WIDTH) for title in reversed(titles)), *((title, 0) for title in titles[:0:-1]))
-    limits = TableLimits(width, dict.fromkeys(titles, _MAX_USER_WIDTH), order, SHORTENED) if width else None
+    order = (
+        *((title, _MIN_USER_WIDTH) for title in reversed(titles)),
+        *((title, 0) for title in titles[:0:-1]),
+    )
+    limits = (
+        TableLimits(width, dict.fromkeys(titles, _MAX_USER_WIDTH), order, SHORTENED)
+        if width
+        else None
+    )
     cells = _user_cells(recording, rows, columns, several=several)
     return table_lines(("#", *titles), cells, limits)
 
 
 def _user_cells(
-    recording: Recording, rows: Iterator[ExchangeRow], columns: Sequence[UserColumn], *, several: bool
+    recording: Recording,
+    rows: Iterator[ExchangeRow],
+    columns: Sequence[UserColumn],
+    *,
+    several: bool,
 ) -> Iterator[tuple[str, ...]]:
     from a2a_inspect.data.list_columns import ColumnReader
 
@@ -133,7 +182,8 @@ def _user_cells(
             number, *cells = exchange_cells(line, with_session=several, brief=True)
             standard = dict(zip(EXCHANGE_COLUMNS[1:], cells, strict=True))
             own = (
-                standard[each.title] if each.is_standard else cell for each, cell in zip(columns, chosen, strict=True)
+                standard[each.title] if each.is_standard else cell
+                for each, cell in zip(columns, chosen, strict=True)
             )
             yield (number, *map(make_visible, own))
 
@@ -146,11 +196,14 @@ def _count_findings(recording: Recording, rows: Iterator[ExchangeRow]) -> Iterat
 def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tuple[str, ...]:
     """Return the cells of a line.
 
-    With `with_session` the number includes the session; with `brief` the time to the first event is left out.
+    With `with_session` the number includes the session; with `brief` the time to the first event is
+    left out.
     """
     exchange = row.exchange
     return (
-        label_place(row.session, exchange.id, with_session=True) if with_session else str(exchange.id),
+        label_place(row.session, exchange.id, with_session=True)
+        if with_session
+        else str(exchange.id),
         text.format_time(exchange.started),
         text.outcome_label(exchange),
         str(row.finding_counts or ""),
@@ -158,18 +211,29 @@ def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tup
         text.binding_and_dialect(exchange),
         make_visible(text.shorten_id(exchange.task_id)),
         make_visible(
-            ", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))
+            ", ".join(
+                filter(
+                    None, (" > ".join(exchange.states), generations.requested_generations(exchange))
+                )
+            )
         ),
         str(exchange.events) if exchange.streaming else "",
-        text.duration_cell(exchange) if brief or text.is_answered_early(exchange) else text.latency_label(exchange),
+        text.duration_cell(exchange)
+        if brief or text.is_answered_early(exchange)
+        else text.latency_label(exchange),
         make_visible(exchange.error)
         or (make_visible(text.end_reason(exchange)) if text.outcome_of(exchange) == "cut" else ""),
     )
 
 
 def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
-    """Print the tasks of all sessions in order of first appearance, or the tasks of matching exchanges."""
-    rows = matching_tasks(recording, recording.read_tasks(), where) if where else recording.read_tasks()
+    """Print the tasks of all sessions in order of first appearance, or the tasks of matching
+    exchanges."""
+    rows = (
+        matching_tasks(recording, recording.read_tasks(), where)
+        if where
+        else recording.read_tasks()
+    )
     if where and not rows:
         print_no_match(where)
         return
@@ -193,7 +257,9 @@ def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str
             make_visible(text.shorten_id(task.context_id)),
             make_visible(task.agent),
             " > ".join(state_name(state) for _, state in task.states),
-            ", ".join(make_visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts),
+            ", ".join(
+                make_visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts
+            ),
             " ".join(f"{mark}{number}" for number in task.exchanges),
         )
 
@@ -207,7 +273,9 @@ def task_object(row: TaskRow) -> dict[str, object]:
         "context_id": task.context_id,
         "agent": task.agent,
         "state": state_name(task.state),
-        "states": [{"at": text.format_utc(at), "state": state_name(state)} for at, state in task.states],
+        "states": [
+            {"at": text.format_utc(at), "state": state_name(state)} for at, state in task.states
+        ],
         "generation": task.generation or None,
         "generations": generations.generations_object(task),
         "artifacts": [
@@ -226,7 +294,8 @@ def task_object(row: TaskRow) -> dict[str, object]:
 
 
 def state_name(number: int) -> str:
-    """Return the name of a task state: `input-required`; an unknown number as is; empty for an unspecified state."""
+    """Return the name of a task state: `input-required`; an unknown number as is; empty for an
+    unspecified state."""
     if not number:
         return ""
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

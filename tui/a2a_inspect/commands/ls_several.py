@@ -43,18 +43,29 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     found = itertools.chain(() if first is None else (first,), rows)
     if as_json:
         for member, row in found:
-            facts = {"file": member.recording.path, "session": row.session, **exchange_object(row.exchange)}
+            facts = {
+                "file": member.recording.path,
+                "session": row.session,
+                **exchange_object(row.exchange),
+            }
             print_json(facts)
         return
     for line in _exchange_lines(several, found):
         print_line(line)
 
 
-def _exchange_lines(several: MultiReader, rows: Iterator[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
+def _exchange_lines(
+    several: MultiReader, rows: Iterator[tuple[MultiReaderFile, ExchangeRow]]
+) -> Iterator[str]:
     yield from member_lines(several)
     width = terminal_width()
     room = (
-        TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), SHORTENED)
+        TableLimits(
+            width,
+            {"OPERATION": 28, **_FILE_CELLS},
+            (("FILE", 10), *EXCHANGE_SHRINK_ORDER),
+            SHORTENED,
+        )
         if width
         else None
     )
@@ -62,7 +73,9 @@ def _exchange_lines(several: MultiReader, rows: Iterator[tuple[MultiReaderFile, 
     cells = (
         (
             make_visible(member.name),
-            *exchange_cells(line, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL),
+            *exchange_cells(
+                line, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL
+            ),
         )
         for member, line in _count_findings(rows)
     )
@@ -74,11 +87,14 @@ def _count_findings(
 ) -> Iterator[tuple[MultiReaderFile, ExchangeLine]]:
     while page := list(itertools.islice(rows, ROWS_PER_READ)):
         for member, run in itertools.groupby(page, key=lambda each: each[0]):
-            yield from ((member, line) for line in exchange_lines(member.recording, [row for _, row in run]))
+            yield from (
+                (member, line) for line in exchange_lines(member.recording, [row for _, row in run])
+            )
 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:
-    """Return the files of which more than one session is shown: a number alone does not name an exchange of theirs."""
+    """Return the files of which more than one session is shown: a number alone does not name an
+    exchange of theirs."""
     return {member.number for member, own in several.own_sessions() if len(own) > 1}
 
 
@@ -93,11 +109,18 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     if as_json:
         for group in groups:
             print_json(
-                {"task_id": group[0].row.task.task_id, "seen": [_sighting_object(sighting) for sighting in group]}
+                {
+                    "task_id": group[0].row.task.task_id,
+                    "seen": [_sighting_object(sighting) for sighting in group],
+                }
             )
         return
     width = terminal_width()
-    room = TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), SHORTENED) if width else None
+    room = (
+        TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), SHORTENED)
+        if width
+        else None
+    )
     crowded = _files_with_several_sessions(several)
     rows = (_task_group_cells(group, crowded) for group in groups)
     for line in table_lines((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):
@@ -107,10 +130,16 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
 def _matching_groups(
     several: MultiReader, groups: Iterable[list[TaskSighting]], where: str
 ) -> Iterator[list[TaskSighting]]:
-    keys = [set(member.recording.get_queryable().select_ids(where, Rows.EXCHANGES)) for member in several.members]
+    keys = [
+        set(member.recording.get_queryable().select_ids(where, Rows.EXCHANGES))
+        for member in several.members
+    ]
     for group in groups:
         calls = ((sighting, number) for sighting in group for number in sighting.row.task.exchanges)
-        if any(make_key(sighting.row.session, number) in keys[sighting.member.number] for sighting, number in calls):
+        if any(
+            make_key(sighting.row.session, number) in keys[sighting.member.number]
+            for sighting, number in calls
+        ):
             yield group
 
 
@@ -119,16 +148,20 @@ def _sighting_object(sighting: TaskSighting) -> dict[str, object]:
 
 
 def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> tuple[str, ...]:
-    """Return the cells of a task: its state from the session with the latest news, completed by the other sessions."""
+    """Return the cells of a task: its state from the session with the latest news, completed by the
+    other sessions."""
     last = max((sighting.row.task for sighting in group), key=lambda task: task.last)
     changes = sorted({change for sighting in group for change in sighting.row.task.states})
     states = [state for state, _ in itertools.groupby(state for _, state in changes)]
     names = {
-        artifact.name or artifact.artifact_id: None for sighting in group for artifact in sighting.row.task.artifacts
+        artifact.name or artifact.artifact_id: None
+        for sighting in group
+        for artifact in sighting.row.task.artifacts
     }
     marks = (
         f"{sighting.member.name}#"
-        f"{f'{sighting.row.session}:' if sighting.member.number in several_sessions else ''}{number}"
+        f"{f'{sighting.row.session}:' if sighting.member.number in several_sessions else ''}"
+        f"{number}"
         for sighting in group
         for number in sighting.row.task.exchanges
     )
@@ -138,7 +171,14 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
         state_name(last.state),
         make_visible(
             text.shorten_id(
-                next((sighting.row.task.context_id for sighting in group if sighting.row.task.context_id), "")
+                next(
+                    (
+                        sighting.row.task.context_id
+                        for sighting in group
+                        if sighting.row.task.context_id
+                    ),
+                    "",
+                )
             )
         ),
         make_visible(", ".join(dict.fromkeys(sighting.row.task.agent for sighting in group))),

@@ -17,10 +17,11 @@ _RULE_NAME = re.compile(r"(?:a2a-)?[a-z0-9]+-\d{3}")
 
 
 def show_manual(topic: str, commands: Collection[str] = ()) -> None:
-    """Print a page, or the list of pages if `topic` is empty; in a terminal formatted and through a pager.
+    """Print a page, or the list of pages if `topic` is empty; in a terminal formatted and through a
+    pager.
 
-    A file that pages refer to, such as `deploy/compose.yaml`, is printed as it is. `commands` are the names for which
-    the error about a missing page refers to `--help`.
+    A file that pages refer to, such as `deploy/compose.yaml`, is printed as it is. `commands` are
+    the names for which the error about a missing page refers to `--help`.
 
     Raises:
         UserError: there is no such page.
@@ -47,7 +48,9 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
             hint = f"the options of the command: a2a-inspect {name} --help; "
         elif _RULE_NAME.fullmatch(name):
             hint = f"a rule: a2a-inspect rules {name.upper()}; "
-        raise UserError(f"the manual has no page {topic}", f"{hint}list the pages: a2a-inspect help")
+        raise UserError(
+            f"the manual has no page {topic}", f"{hint}list the pages: a2a-inspect help"
+        )
     text = _read_page(name)
     if not is_terminal():
         print_document(text)
@@ -63,13 +66,18 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
 
 def list_pages() -> list[str]:
     """Return the names of the pages in alphabetical order."""
-    return sorted(each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md"))
+    return sorted(
+        each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md")
+    )
 
 
 def list_files() -> list[str]:
     """Return the names of the files that are no pages: examples to copy, schemas, the dashboard."""
     folders = [(f"{name}/", _manual() / name) for name in _EXAMPLE_FOLDERS]
-    return ["grafana.json", *(f"{prefix}{each.name}" for prefix, folder in folders for each in folder.iterdir())]
+    return [
+        "grafana.json",
+        *(f"{prefix}{each.name}" for prefix, folder in folders for each in folder.iterdir()),
+    ]
 
 
 def _page_titles() -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""`a2a-inspect merge` and `cassette merge`: copy the sessions of several recordings into one file."""
+"""`a2a-inspect merge` and `cassette merge`: copy the sessions of several recordings into one
+file."""
 
 from __future__ import annotations
 
@@ -52,14 +53,17 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOp
     """Merge the recordings into a cassette. Raises as `merge_recordings`."""
     if target.name.endswith(".db"):
         raise UserError(
-            f"{target} would be a cassette, not a recording", "name it *.a2a.jsonl, or use: a2a-inspect merge"
+            f"{target} would be a cassette, not a recording",
+            "name it *.a2a.jsonl, or use: a2a-inspect merge",
         )
     with convert_recording_errors():
         check_replaceable(target, overwrite=True)
     _merge_files(target, recordings, options, _merge_as_cassette)
 
 
-def _merge_as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
+def _merge_as_cassette(
+    several: MultiReader, target: Path, *, overwrite: bool
+) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "merged.a2a.db"
         sessions = merge_sessions(several, database)
@@ -69,7 +73,9 @@ def _merge_as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -
 
 
 class _MergeCommand(Protocol):
-    def __call__(self, several: MultiReader, into: Path, /, *, overwrite: bool) -> list[MergedSession]: ...
+    def __call__(
+        self, several: MultiReader, into: Path, /, *, overwrite: bool
+    ) -> list[MergedSession]: ...
 
 
 def _merge_files(
@@ -89,20 +95,32 @@ def _merge_files(
             if options.as_json:
                 _print_merge_objects(sessions, skipped_sessions, done=not options.dry_run)
             else:
-                _print_merge(target, sessions, skipped_sessions, "would merge" if options.dry_run else "merged")
+                _print_merge(
+                    target,
+                    sessions,
+                    skipped_sessions,
+                    "would merge" if options.dry_run else "merged",
+                )
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
-        raise UserError(f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to") from wrong
+        raise UserError(
+            f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to"
+        ) from wrong
 
 
-def _print_merge_objects(merged: list[MergedSession], skipped: list[SkippedSession], *, done: bool) -> None:
-    """Print one session per line with stable names; `as` is its number in the new file, null if it was left out."""
+def _print_merge_objects(
+    merged: list[MergedSession], skipped: list[SkippedSession], *, done: bool
+) -> None:
+    """Print one session per line with stable names; `as` is its number in the new file, null if it
+    was left out."""
     for number, each in enumerate(merged, 1):
         more = {"as": number, "frames": each.frames, "ended": bool(each.row.how), "done": done}
         print_json(_session_object(each) | more)
     for other in skipped:
-        print_json(_session_object(other) | {"as": None, "in": other.better.recording.path, "done": done})
+        print_json(
+            _session_object(other) | {"as": None, "in": other.better.recording.path, "done": done}
+        )
 
 
 def _session_object(session: MergedSession | SkippedSession) -> dict[str, object]:
@@ -116,18 +134,22 @@ def _session_object(session: MergedSession | SkippedSession) -> dict[str, object
     }
 
 
-def _print_merge(target: Path, merged: list[MergedSession], skipped: list[SkippedSession], verb: str) -> None:
+def _print_merge(
+    target: Path, merged: list[MergedSession], skipped: list[SkippedSession], verb: str
+) -> None:
     for number, each in enumerate(merged, 1):
         facts = each.row.facts
         where = ", ".join(facts.upstreams)
         ended = "" if each.row.how else "  (not ended)"
         path = each.member.recording.path
         print_line(
-            f"{verb} session {each.row.id} of {path} as {number}  {text.format_date_time(facts.started)}  "
+            f"{verb} session {each.row.id} of {path} as {number}  "
+            f"{text.format_date_time(facts.started)}  "
             f"{where}  {text.format_count(each.frames, 'frame')}{ended}"
         )
     for other in skipped:
         print_line(
-            f"left out session {other.row.id} of {other.member.recording.path}: it is in {other.better.recording.path}"
+            f"left out session {other.row.id} of {other.member.recording.path}: it is in "
+            f"{other.better.recording.path}"
         )
     print_line(f"{verb} {text.format_count(len(merged), 'session')} into {target}")

@@ -29,10 +29,12 @@ class NoteOptions(msgspec.Struct, frozen=True):
 
 
 def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
-    """Write or delete a note or bookmark if the options say so, else list the notes; `now` in ns since the epoch.
+    """Write or delete a note or bookmark if the options say so, else list the notes; `now` in ns
+    since the epoch.
 
     Raises:
-        UserError: the place does not exist, the recording cannot be written, or the options contradict each other.
+        UserError: the place does not exist, the recording cannot be written, or the options
+        contradict each other.
     """
     text = " ".join(options.words[1:])
     if options.delete and (text or options.bookmark is not None):
@@ -58,7 +60,9 @@ def _list_notes(path: Path | None, options: NoteOptions) -> None:
     with open_recording(path) as recording:
         place = resolve_place(recording, options.words[0]) if options.words else None
         rows = [
-            (row.session, row.note) for row in recording.read_notes() if place is None or _is_within_place(row, place)
+            (row.session, row.note)
+            for row in recording.read_notes()
+            if place is None or _is_within_place(row, place)
         ]
     _print_notes(rows, place, as_json=options.as_json)
 

@@ -24,7 +24,13 @@ from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.offline import BackendSink, ExportTotals, JsonLinesSink, RecordingExport, SpanSink
+from a2a_proxy.telemetry.offline import (
+    BackendSink,
+    ExportTotals,
+    JsonLinesSink,
+    RecordingExport,
+    SpanSink,
+)
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
 from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
@@ -57,14 +63,17 @@ class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def span_options(self) -> SpanOptions:
         """Content options of the spans. Raises UserError."""
-        return parse_span_options(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
+        return parse_span_options(
+            self.span_kind, content=self.content, compat=self.compat, segment=self.segment
+        )
 
 
 def export_otlp(options: OtlpExportOptions) -> None:
     """Send or write the spans and print a summary on standard error.
 
     Raises:
-        UserError: a recording cannot be read, the spans cannot be written or sent, the filter or a policy is not valid,
+        UserError: a recording cannot be read, the spans cannot be written or sent, the filter or a
+        policy is not valid,
             or nothing matches the filter.
     """
     if options.unsent:
@@ -72,15 +81,26 @@ def export_otlp(options: OtlpExportOptions) -> None:
         return
     shape = options.span_options
     totals = ExportTotals()
-    with interrupt_on_signals(), _open_exports(options) as parts, _open_sink(options) as (sink, where):
+    with (
+        interrupt_on_signals(),
+        _open_exports(options) as parts,
+        _open_sink(options) as (sink, where),
+    ):
         try:
             for part in parts:
                 export = RecordingExport(
-                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=totals
+                    part.recording,
+                    sink,
+                    shape=shape,
+                    frames=options.frames,
+                    beyond=part.links_beyond,
+                    done=totals,
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent_words = f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
+            sent_words = (
+                f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
+            )
             raise UserError(make_visible(wrong.message) + sent_words, wrong.hint) from wrong
     print_note(_summary_words(totals, where))
 
@@ -96,18 +116,25 @@ class _RecordingExport(msgspec.Struct, frozen=True):
 
 @contextmanager
 def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
-    """Open the recordings redacted as the policy demands, with their matching exchanges, and link them if there are
-    several.
+    """Open the recordings redacted as the policy demands, with their matching exchanges, and link
+    them if there are several.
 
     Raises:
-        UserError: a recording cannot be read, the filter or a policy is not valid, or nothing matches in any recording.
+        UserError: a recording cannot be read, the filter or a policy is not valid, or nothing
+        matches in any recording.
     """
     wish = RedactionOptions(options.redact, options.redact_policy)
     if not options.others:
         with open_selection(ExportOptions(options.recording, options.where, wish)) as selection:
-            yield [_RecordingExport(selection.recording, None if selection.keys is None else set(selection.keys))]
+            yield [
+                _RecordingExport(
+                    selection.recording, None if selection.keys is None else set(selection.keys)
+                )
+            ]
         return
-    from a2a_proxy.telemetry.cross_recording import open_recording_links  # needed only to join several recordings
+    from a2a_proxy.telemetry.cross_recording import (
+        open_recording_links,
+    )  # needed only to join several recordings
 
     _ = wish.policy  # reports an invalid policy before anything is read
     with convert_recording_errors(), ExitStack() as all_of_them:
@@ -115,11 +142,17 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(open_recording(path))
             paths.append(recording.path)
-            keys = set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES)) if options.where else None
+            keys = (
+                set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES))
+                if options.where
+                else None
+            )
             found.append(all_of_them.enter_context(open_redacted_view(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
             listing = shell_line("a2a-inspect", "ls", *paths)
-            raise UserError(f"nothing matches {make_visible(options.where)}", f"list the exchanges: {listing}")
+            raise UserError(
+                f"nothing matches {make_visible(options.where)}", f"list the exchanges: {listing}"
+            )
         several = MultiReader.of_recordings(recording for recording, _ in found)
         links = all_of_them.enter_context(open_recording_links(several))
         yield [
@@ -130,9 +163,16 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
 
 def _send_unsent(options: OtlpExportOptions) -> None:
     """Continue a live export from its last sent call, session by session."""
-    if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
+    if (
+        options.output is not None
+        or options.where
+        or options.redact
+        or options.redact_policy
+        or options.others
+    ):
         raise UserError(
-            "--unsent can be combined only with one recording, --endpoint and --protocol", "leave out the other options"
+            "--unsent can be combined only with one recording, --endpoint and --protocol",
+            "leave out the other options",
         )
     where = _endpoint_target(options)
     settings = OtlpSettings(where, options.span_options, options.frames, metrics=False)
@@ -142,7 +182,9 @@ def _send_unsent(options: OtlpExportOptions) -> None:
         sessions = [row.facts.uuid for row in recording.read_sessions()]
     try:
         with convert_recording_errors(), state_directory_errors():
-            for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
+            for count in filter(
+                None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)
+            ):
                 sent_calls, refused_calls = sent_calls + count.calls, refused_calls + count.errors
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
@@ -152,7 +194,9 @@ def _send_unsent(options: OtlpExportOptions) -> None:
 
 def _summary_words(totals: ExportTotals, where: str) -> str:
     logs = f" and {text.format_count(totals.logs, 'log record')}" if totals.logs else ""
-    still = f"; {text.format_count(totals.open, 'call')} still open, left out" if totals.open else ""
+    still = (
+        f"; {text.format_count(totals.open, 'call')} still open, left out" if totals.open else ""
+    )
     return f"{text.format_count(totals.spans, 'span')}{logs} {where}{still}"
 
 
@@ -163,7 +207,10 @@ def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
         with _open_backend(options) as backend:
             yield BackendSink(backend), f"sent to {backend.target.shown}"
     elif options.endpoint:
-        raise UserError("--endpoint and --to cannot be combined", "leave out --to to send, --endpoint to write a file")
+        raise UserError(
+            "--endpoint and --to cannot be combined",
+            "leave out --to to send, --endpoint to write a file",
+        )
     elif options.output == STDOUT:
         yield JsonLinesSink(raw_output()), "written to standard output"
     else:
@@ -187,10 +234,14 @@ def _open_backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
 def _endpoint_target(options: OtlpExportOptions) -> OtlpTarget:
     """Return the backend that the options name. Raises UserError."""
     if sdk_disabled(os.environ):
-        raise UserError("OTEL_SDK_DISABLED is true: nothing would be sent", "unset it, or write a file: --to FILE")
+        raise UserError(
+            "OTEL_SDK_DISABLED is true: nothing would be sent",
+            "unset it, or write a file: --to FILE",
+        )
     if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
         raise UserError(
-            "no destination: --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to"
+            "no destination: --endpoint is missing",
+            "a backend: --endpoint http://localhost:4318, a file: --to",
         )
     try:
         return otlp_target(options.endpoint, options.protocol or "", os.environ)

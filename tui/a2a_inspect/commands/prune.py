@@ -50,7 +50,8 @@ class _StoredSession(msgspec.Struct, frozen=True):
     def describe_session(self) -> str:
         """Return a line that identifies the session."""
         return (
-            f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  "
+            f"session {self.id} of {make_visible(str(self.path))}  "
+            f"{text.format_date_time(self.started)}  "
             f"{make_visible(self.where)}"
         )
 
@@ -60,17 +61,19 @@ def prune_files(
 ) -> None:
     """Delete the sessions beyond the limits and print them.
 
-    `paths` are the recordings; empty: all in the state directory. `now` is in ns since the epoch. A file without
-    remaining sessions is deleted.
+    `paths` are the recordings; empty: all in the state directory. `now` is in ns since the epoch. A
+    file without remaining sessions is deleted.
 
     Raises:
         UserError: no limit was given, or a recording cannot be read or written.
     """
     if limits == PruneLimits():
         raise UserError(
-            "no limit given for the sessions to keep", "for example: a2a-inspect prune --older-than 30d --dry-run"
+            "no limit given for the sessions to keep",
+            "for example: a2a-inspect prune --older-than 30d --dry-run",
         )
-    # Each file is listed once even if it is named twice. A symbolic link to itself is reported when it is opened.
+    # Each file is listed once even if it is named twice. A symbolic link to itself is reported when
+    # it is opened.
     paths_by_file = {os.path.realpath(path): path for path in reversed(paths)}
     stored = _stored_sessions(tuple(paths_by_file.values()) or tuple(_state_directory_recordings()))
     to_delete = _sessions_to_delete(stored, limits, now)
@@ -84,12 +87,15 @@ def prune_files(
             )
         for each in sessions:
             print_line(
-                _session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.describe_session()}"
+                _session_object(each, dry_run)
+                if as_json
+                else f"{_deleted_words(dry_run)} {each.describe_session()}"
             )
     size = sum(each.size for each in to_delete)
     if not as_json:
         print_line(
-            f"{_deleted_words(dry_run)} {text.format_count(len(to_delete), 'session')} of {len(stored)}, about "
+            f"{_deleted_words(dry_run)} {text.format_count(len(to_delete), 'session')} of "
+            f"{len(stored)}, about "
             f"{text.format_size(size)}"
         )
 
@@ -127,18 +133,23 @@ def _stored_sessions(paths: Iterable[Path]) -> list[_StoredSession]:
 
 
 def _read_sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]:
-    frames = dict(recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall())
+    frames = dict(
+        recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall()
+    )
     total = sum(frames.values())
     size = path.stat().st_size
     for session in recording.read_sessions():
         share = size * frames.get(session.id, 0) // total if total else 0
         last = session.ended or session.facts.started
         where = ", ".join(session.facts.upstreams)
-        yield _StoredSession(path, session.id, session.facts.started, last, share, _has_journal(session), where)
+        yield _StoredSession(
+            path, session.id, session.facts.started, last, share, _has_journal(session), where
+        )
 
 
 def _has_journal(session: SessionRow) -> bool:
-    """Return whether a journal of the session exists: the session is being recorded or waits for `recover`.
+    """Return whether a journal of the session exists: the session is being recorded or waits for
+    `recover`.
 
     Raises UserError.
     """
@@ -148,7 +159,9 @@ def _has_journal(session: SessionRow) -> bool:
         return session.facts.uuid in file_layout.sessions_with_journal()
 
 
-def _sessions_to_delete(sessions: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
+def _sessions_to_delete(
+    sessions: list[_StoredSession], limits: PruneLimits, now: int
+) -> list[_StoredSession]:
     """Return the sessions to delete, oldest first."""
     size = sum(each.size for each in sessions)
     to_delete: list[_StoredSession] = []
@@ -172,4 +185,6 @@ def _delete_sessions(path: Path, sessions: list[int], *, delete_file: bool) -> N
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
-        raise UserError(f"cannot delete {path}: {wrong.strerror}", "check its permissions and its folder's") from wrong
+        raise UserError(
+            f"cannot delete {path}: {wrong.strerror}", "check its permissions and its folder's"
+        ) from wrong

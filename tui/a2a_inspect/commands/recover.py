@@ -36,9 +36,14 @@ def _recover_journal(journal: Leftover) -> int:
     keeper.drain_journal()
     end = keeper.outcome or answer
     if isinstance(end, RecorderDone):
-        counts = f"{text.format_count(end.exchanges, 'exchange')}, {text.format_count(end.frames, 'frame')}"
+        counts = (
+            f"{text.format_count(end.exchanges, 'exchange')}, "
+            f"{text.format_count(end.frames, 'frame')}"
+        )
         print_line(f"recovered {journal.session.recording}: {counts} from the journal")
         return 0
     failed = end if isinstance(end, RecorderFailed) else RecorderFailed("no answer")
-    print_error("a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint)
+    print_error(
+        "a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint
+    )
     return 1

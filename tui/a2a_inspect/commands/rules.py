@@ -17,7 +17,8 @@ from a2a_proxy.rules.define.rule import Rule
 
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
-    """Print one rule, the rules that begin with `word`, or all; or explain findings that no rule reports.
+    """Print one rule, the rules that begin with `word`, or all; or explain findings that no rule
+    reports.
 
     Raises:
         UserError: no rule matches, or both output formats are requested.
@@ -33,7 +34,11 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
         raise _unknown_rule_error(word.upper(), ident)
-    for line in manual_page.rules_markdown(found) if as_markdown else _rule_lines(found, ident, as_json=as_json):
+    for line in (
+        manual_page.rules_markdown(found)
+        if as_markdown
+        else _rule_lines(found, ident, as_json=as_json)
+    ):
         print_line(line)
 
 
@@ -66,8 +71,11 @@ def _unknown_rule_error(word: str, ident: str) -> UserError:
     if ident in omitted_rules():
         return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", see)
     if word in OTHER_FINDINGS:
-        return UserError(f"{word} is not a rule", f"explain it without --markdown: a2a-inspect rules {word}")
+        return UserError(
+            f"{word} is not a rule", f"explain it without --markdown: a2a-inspect rules {word}"
+        )
     near = difflib.get_close_matches(ident, all_rules(), 1)
     return UserError(
-        f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "list the rules: a2a-inspect rules"
+        f"there is no rule {ident}",
+        f"did you mean {near[0]}?" if near else "list the rules: a2a-inspect rules",
     )

@@ -1,4 +1,5 @@
-"""`a2a-inspect cassette scan` and `redaction`: list secrets, and preview what a policy would remove."""
+"""`a2a-inspect cassette scan` and `redaction`: list secrets, and preview what a policy would
+remove."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ class ScanOptions(msgspec.Struct, frozen=True):
 
 
 def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
-    """Print where each secret of the recordings and cassettes is and return the exit code, which also covers unreadable
-    files.
+    """Print where each secret of the recordings and cassettes is and return the exit code, which
+    also covers unreadable files.
 
     Raises:
         UserError: the options do not form a valid policy.
@@ -68,7 +69,11 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     policy = options.redaction.policy or DEFAULT
     name = resolve_recording(path)
     with open_recording(name) as recording:
-        result = _scan_recording(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
+        result = (
+            _scan_recording(recording, policy, None, random=False)
+            if not policy.none
+            else ScanResult([], 0, 0)
+        )
         counts = recording.count_rows()
         applied = {row.id: row.facts.redaction for row in recording.read_sessions()}
     rows = _group_by_path(result.secrets)
@@ -76,7 +81,9 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
         for row in rows:
             print_json({"kind": "place", **row})
         facts = {"recording": str(name), "policy": list(policy.words), "frames": counts.frames}
-        print_json({"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels})
+        print_json(
+            {"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels}
+        )
         return
     for session, words in applied.items():
         if words:
@@ -85,17 +92,21 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
         print_line(f"{row['times']:>6}  {row['where']}  {row['excerpt']}  first in {row['place']}")
     if policy.metadata_only:
         print_line(
-            f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error texts and headers too"
+            f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error "
+            f"texts and headers too"
         )
     print_line(f"policy: {' '.join(policy.words) or 'default'}; {_preview_words(result, policy)}")
 
 
 def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:
     if not result.secrets:
-        return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
+        return (
+            "it would replace nothing else" if policy.metadata_only else "it would change nothing"
+        )
     different = len({each.secret for each in result.secrets})
     return (
-        f"it would replace {text.format_count(different, 'value')} in {text.format_count(len(result.secrets), 'place')}"
+        f"it would replace {text.format_count(different, 'value')} in "
+        f"{text.format_count(len(result.secrets), 'place')}"
     )
 
 
@@ -115,7 +126,9 @@ def _group_by_path(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for each in secrets:
         where = _LIST_INDEX.sub("[*]", each.where)
-        row = rows.setdefault(where, {"where": where, "times": 0, "place": each.place, "excerpt": each.excerpt})
+        row = rows.setdefault(
+            where, {"where": where, "times": 0, "place": each.place, "excerpt": each.excerpt}
+        )
         row["times"] += 1
     return sorted(rows.values(), key=lambda row: (-row["times"], row["where"]))
 
@@ -140,7 +153,23 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
 
 def _print_secret_objects(path: Path, result: ScanResult) -> None:
     for each in result.secrets:
-        facts = {"place": each.place, "where": each.where, "found_by": each.clue.value, "excerpt": each.excerpt}
+        facts = {
+            "place": each.place,
+            "where": each.where,
+            "found_by": each.clue.value,
+            "excerpt": each.excerpt,
+        }
         print_json({"kind": "secret", "recording": str(path), **facts})
-    counts = {"secrets": len({each.secret for each in result.secrets}), "places": len(result.secrets)}
-    print_json({"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values})
+    counts = {
+        "secrets": len({each.secret for each in result.secrets}),
+        "places": len(result.secrets),
+    }
+    print_json(
+        {
+            "kind": "summary",
+            "recording": str(path),
+            **counts,
+            "labels": result.labels,
+            "values": result.values,
+        }
+    )

@@ -1,4 +1,5 @@
-"""A session as lines: time, addresses, completeness of the capture, and the lines about its connections."""
+"""A session as lines: time, addresses, completeness of the capture, and the lines about its
+connections."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 
 
 def session_line(session: SessionRow) -> str:
-    """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`, and its faults."""
+    """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`,
+    and its faults."""
     facts = session.facts
     ways = ", ".join(text.session_routes(facts))
     faults = f"  faults on purpose: {make_visible('; '.join(facts.faults))}" if facts.faults else ""
@@ -36,11 +38,14 @@ def session_line(session: SessionRow) -> str:
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
-    """Yield a line for each session, by time; with several files, each line begins with the file's name in the list."""
+    """Yield a line for each session, by time; with several files, each line begins with the file's
+    name in the list."""
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
     for member, session in several.read_sessions():
-        line = "  ".join(filter(None, (session_line(session), note_counts(member.recording, session.id))))
+        line = "  ".join(
+            filter(None, (session_line(session), note_counts(member.recording, session.id)))
+        )
         yield f"{make_visible(member.name):{width}}  {line}" if many else line
 
 
@@ -52,7 +57,8 @@ def _completeness_words(session: SessionRow) -> str:
 
 
 def unended_words(session: SessionRow) -> str:
-    """Return the state of a session without an end, which depends on whether its journal still exists."""
+    """Return the state of a session without an end, which depends on whether its journal still
+    exists."""
     try:
         left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
         known = file_layout.sessions_with_journal()
@@ -67,7 +73,8 @@ def unended_words(session: SessionRow) -> str:
 
 
 def lag_words(session: SessionRow) -> str:
-    """Return how far the recording of a running session is behind, as in `, 4 min behind`; empty if it keeps up."""
+    """Return how far the recording of a running session is behind, as in `, 4 min behind`; empty if
+    it keeps up."""
     lag = recording_lag(session.facts.uuid, session.position, time.time_ns())
     return f", {text.format_lag(lag)} behind" if lag >= MIN_LAG else ""
 
@@ -88,13 +95,17 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
     for connection in unread_connections(recording, session):
         data = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
         way = f"-> {make_visible(connection.upstream)}"
-        yield f"connection {connection.id}  {connection.kind}  {way}  {data}, {_UNREAD[connection.kind]}"
+        yield (
+            f"connection {connection.id}  {connection.kind}  {way}  {data}, "
+            f"{_UNREAD[connection.kind]}"
+        )
     for row in connection_findings(recording, session):
         yield "  ".join(filter(None, (text.finding_place(row.finding), finding_words(row.finding))))
 
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
-    """Return `warning  UNDECODABLE not HTTP/2`, with the severity right-aligned in `width` cells."""
+    """Return `warning  UNDECODABLE not HTTP/2`, with the severity right-aligned in `width`
+    cells."""
     return (
         f"{finding.severity.name.lower():>{width}}{' ' * gap}{make_visible(finding.rule)} "
         f"{make_visible(finding.summary)}"
@@ -109,7 +120,8 @@ def finding_facts(finding: Finding) -> dict[str, object]:
 
 
 def finding_section(finding: Finding) -> str:
-    """Return the section that the finding cites, which is of the version of its traffic; empty without a rule."""
+    """Return the section that the finding cites, which is of the version of its traffic; empty
+    without a rule."""
     rule = all_rules().get(finding.rule)
     return finding.evidence.get("section", rule.section) if rule is not None else ""
 
@@ -125,8 +137,8 @@ _EVIDENCE_FORMS = {
 
 
 def evidence_words(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
-    """Return the known evidence in words: who must act, the path in the payload, the value there, and so on, except the
-    `omitted` names.
+    """Return the known evidence in words: who must act, the path in the payload, the value there,
+    and so on, except the `omitted` names.
     """
     evidence = finding.evidence
     if "value" in evidence and "expected" in evidence:
@@ -137,13 +149,15 @@ def evidence_words(finding: Finding, omitted: Collection[str] = ()) -> list[str]
 
 
 class RuleMeanings:
-    """The meanings of rules in one output: each is printed only below the first finding of its rule."""
+    """The meanings of rules in one output: each is printed only below the first finding of its
+    rule."""
 
     def __init__(self) -> None:
         self._explained_rules: set[str] = set()
 
     def explain_finding(self, finding: Finding) -> str:
-        """Return the rule's description and section; empty if it was returned before or the finding has no rule."""
+        """Return the rule's description and section; empty if it was returned before or the finding
+        has no rule."""
         rule = all_rules().get(finding.rule)
         if rule is None or rule.id in self._explained_rules:
             return ""
@@ -153,12 +167,18 @@ class RuleMeanings:
     def evidence_lines(self, finding: Finding) -> list[str]:
         """Return the evidence of a finding, then the meaning of its rule, wrapped."""
         evidence = make_visible("; ".join(evidence_words(finding)))
-        return [*([evidence] if evidence else []), *textwrap.wrap(self.explain_finding(finding), 100)]
+        return [
+            *([evidence] if evidence else []),
+            *textwrap.wrap(self.explain_finding(finding), 100),
+        ]
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:
-    """Return the counts of these lines: `1 connection not read, 2 findings of connections`; empty without lines."""
+    """Return the counts of these lines: `1 connection not read, 2 findings of connections`; empty
+    without lines."""
     unread = sum(1 for _ in unread_connections(recording, session))
     found = sum(not is_total(row.finding) for row in connection_findings(recording, session))
     counts = [f"{text.format_count(unread, 'connection')} not read"] if unread else []
-    return ", ".join([*counts, f"{text.format_count(found, 'finding')} of connections"] if found else counts)
+    return ", ".join(
+        [*counts, f"{text.format_count(found, 'finding')} of connections"] if found else counts
+    )

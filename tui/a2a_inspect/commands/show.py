@@ -1,4 +1,5 @@
-"""`a2a-inspect show`: print the conversation as a tree of sessions, contexts, tasks, exchanges and frames."""
+"""`a2a-inspect show`: print the conversation as a tree of sessions, contexts, tasks, exchanges and
+frames."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
 def show_conversation(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
-    """Print the tree, or with `as_json` one object per exchange and one per finding about a connection.
+    """Print the tree, or with `as_json` one object per exchange and one per finding about a
+    connection.
 
     Raises:
         UserError: a word names no place in the recording.
@@ -56,7 +58,9 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
             for facts in _session_objects(recording, session, rows, selection, frame_numbers):
                 print_json(facts)
         elif rows or selection.is_session_selected(session.id):
-            for line in _session_tree_lines(recording, session, rows, selection, meanings, frame_numbers):
+            for line in _session_tree_lines(
+                recording, session, rows, selection, meanings, frame_numbers
+            ):
                 print_line(line)
     if selection.where and not found:
         print_no_match(selection.where)
@@ -95,7 +99,14 @@ def _session_tree_lines(
                 yield from (
                     " " * depth + line
                     for line in _exchange_lines(
-                        recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes, agent
+                        recording,
+                        row,
+                        selection,
+                        meanings,
+                        frame_numbers.get(row.key),
+                        marks,
+                        notes,
+                        agent,
                     )
                 )
     if everything:
@@ -105,11 +116,13 @@ def _session_tree_lines(
 _ExchangesByTask = dict[str, list[ExchangeRow]]
 
 
-def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[str, _ExchangesByTask]]:
+def _group_by_context(
+    rows: list[ExchangeRow], tasks: dict[str, Task]
+) -> list[tuple[str, _ExchangesByTask]]:
     """Group exchanges by context and task, in order of first appearance.
 
-    If an exchange names no context, that of its task is used. Exchanges without either keep their place in time, in as
-    many groups as that takes.
+    If an exchange names no context, that of its task is used. Exchanges without either keep their
+    place in time, in as many groups as that takes.
     """
     groups: list[tuple[str, _ExchangesByTask]] = []
     homes: dict[tuple[str, str], _ExchangesByTask] = {}
@@ -131,7 +144,8 @@ def _task_line(task_id: str, task: Task | None) -> str:
         return f"task {make_visible(task_id)}"
     states = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
-        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, "
+        f"  artifact {make_visible(a.name or a.artifact_id)} "
+        f"({text.format_count(max(a.chunks, 1), 'chunk')}, "
         f"{text.format_size(a.size)})"
         for a in task.artifacts
     )
@@ -139,7 +153,9 @@ def _task_line(task_id: str, task: Task | None) -> str:
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
-    line = generations.generations_line(task, lambda number: operation_of(recording, session, number))
+    line = generations.generations_line(
+        task, lambda number: operation_of(recording, session, number)
+    )
     if line:
         yield f"      {line}"
 
@@ -148,9 +164,13 @@ def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
         title = make_visible(found.artifact.name or name)
-        yield f"      artifact {title}  {text.format_count(len(found.artifact.parts), 'part')}, {end}"
+        yield (
+            f"      artifact {title}  {text.format_count(len(found.artifact.parts), 'part')}, {end}"
+        )
         for part in found.artifact.parts:
-            yield from (" " * 10 + make_visible(line) for line in part_text(part).split("\n") if line)
+            yield from (
+                " " * 10 + make_visible(line) for line in part_text(part).split("\n") if line
+            )
 
 
 def _exchange_lines(
@@ -163,7 +183,8 @@ def _exchange_lines(
     notes: SessionNotes,
     agent: str,
 ) -> Iterator[str]:
-    """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a task."""
+    """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a
+    task."""
     exchange = row.exchange
     parts = [
         f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
@@ -172,7 +193,9 @@ def _exchange_lines(
     ]
     connection = _connection_of(recording, row)
     if connection is not None and (process := connection.client_process) is not None:
-        parts.append(make_visible(f"from {process.label} to {marks.names.find(agent or exchange.agent)}"))
+        parts.append(
+            make_visible(f"from {process.label} to {marks.names.find(agent or exchange.agent)}")
+        )
     parts += [
         text.outcome_label(exchange),
         text.latency_label(exchange),
@@ -186,7 +209,10 @@ def _exchange_lines(
     yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
     if connection is not None:
         is_detailed = selection.raw or selection.payloads or bool(selection.words)
-        yield from (f"    {make_visible(words)}" for words in _tls_lines(exchange, connection, is_detailed=is_detailed))
+        yield from (
+            f"    {make_visible(words)}"
+            for words in _tls_lines(exchange, connection, is_detailed=is_detailed)
+        )
     if selection.raw or selection.payloads:
         yield from ("    " + line for line in _header_lines(exchange))
     found = _findings_by_frame(recording, row)
@@ -202,7 +228,12 @@ def _exchange_lines(
         ):
             continue
         what = describe_frame(
-            frame, frame.payload, exchange.operation, exchange.dialect, exchange.extensions, exchange.binding
+            frame,
+            frame.payload,
+            exchange.operation,
+            exchange.dialect,
+            exchange.extensions,
+            exchange.binding,
         )
         place = f".{frame.seq}"  # below the `#8` of the heading: the place #8.4
         offset = f"{_frame_offset(exchange, frame):>{14 - len(place)}}"
@@ -212,7 +243,9 @@ def _exchange_lines(
         elif selection.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
         yield from _finding_lines(findings, meanings)
-        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *note_lines))
+        yield from (
+            f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *note_lines)
+        )
     for findings in found.values():
         yield from _finding_lines(findings, meanings)
 
@@ -224,7 +257,8 @@ def _connection_of(recording: Recording, row: ExchangeRow) -> Connection | None:
 
 
 def _tls_lines(exchange: Exchange, connection: Connection, *, is_detailed: bool) -> Iterator[str]:
-    """Yield a line if the call is for another host than its handshake, and in detail one for each handshake."""
+    """Yield a line if the call is for another host than its handshake, and in detail one for each
+    handshake."""
     if is_detailed:
         yield from (f"{name}: {words}" for name, words in describe_tls(connection))
     if other := describe_other_host(exchange, connection):
@@ -232,7 +266,8 @@ def _tls_lines(exchange: Exchange, connection: Connection, *, is_detailed: bool)
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
-    """Return the findings of an exchange by frame number; -1 has the findings about the whole exchange."""
+    """Return the findings of an exchange by frame number; -1 has the findings about the whole
+    exchange."""
     found: dict[int, list[Finding]] = {}
     for each in recording.read_findings(exchange=row.key):
         found.setdefault(each.finding.seq, []).append(each.finding)
@@ -246,10 +281,15 @@ def _finding_lines(findings: list[Finding], meanings: RuleMeanings) -> Iterator[
 
 
 def _is_implied_end(frame: Frame, exchange: Exchange) -> bool:
-    """Return whether the frame is the successful end of a call with one message each way, or a client's half-close
-    right after its only message.
+    """Return whether the frame is the successful end of a call with one message each way, or a
+    client's half-close right after its only message.
     """
-    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1 or exchange.live_payload:
+    if (
+        frame.kind is not FrameKind.END
+        or frame.error_code
+        or exchange.requests > 1
+        or exchange.live_payload
+    ):
         return False
     return frame.direction is Direction.TO_AGENT or not exchange.streaming
 
@@ -257,8 +297,8 @@ def _is_implied_end(frame: Frame, exchange: Exchange) -> bool:
 def _frame_offset(exchange: Exchange, frame: Frame) -> str:
     """Return the time offset of a frame.
 
-    As for the latency in the heading, the agent's frames are measured from the end of the request, the client's frames
-    and those of an answer before that end from the start of the exchange.
+    As for the latency in the heading, the agent's frames are measured from the end of the request,
+    the client's frames and those of an answer before that end from the start of the exchange.
     """
     if frame.seq == 0:
         return text.format_time(frame.at)
@@ -276,9 +316,15 @@ def _header_lines(exchange: Exchange) -> Iterator[str]:
         ("<--", exchange.trailers),
     ):
         for name, value in headers:
-            yield f"{side} {make_visible(name.decode('latin-1'))}: {make_visible(value.decode('latin-1'))}"
+            yield (
+                f"{side} {make_visible(name.decode('latin-1'))}: "
+                f"{make_visible(value.decode('latin-1'))}"
+            )
         if side == "-->" and exchange.sent_traceparent:
-            yield f"{side} traceparent: {make_visible(exchange.sent_traceparent)} (added by the proxy)"
+            yield (
+                f"{side} traceparent: {make_visible(exchange.sent_traceparent)} "
+                "(added by the proxy)"
+            )
 
 
 def _session_objects(
@@ -309,11 +355,17 @@ def _exchange_object(
     recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None
 ) -> dict[str, object]:
     exchange, connection = row.exchange, _connection_of(recording, row)
-    frames = (r.frame for r in recording.read_frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
+    frames = (
+        r.frame
+        for r in recording.read_frames(row.key)
+        if frame_numbers is None or r.frame.seq in frame_numbers
+    )
     return {
         "session": row.session,
         **exchange_object(exchange),
-        "client_process": msgspec.to_builtins(connection.client_process) if connection is not None else None,
+        "client_process": msgspec.to_builtins(connection.client_process)
+        if connection is not None
+        else None,
         "upstream": connection.upstream if connection is not None else None,
         "tls": msgspec.to_builtins(connection.tls) if connection is not None else None,
         "task_generations": generations.generations_object(task) if task is not None else None,
@@ -357,7 +409,8 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "truncated": frame.truncated or None,
         "ours": frame.ours or None,
         "redacted": list(frame.redacted) or None,
-        "extensions": [msgspec.to_builtins(use) for use in find_frame_extensions(frame, exchange)] or None,
+        "extensions": [msgspec.to_builtins(use) for use in find_frame_extensions(frame, exchange)]
+        or None,
         "payload": readable_payload(frame, exchange),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
@@ -365,21 +418,32 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
 
 def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
     return (
-        row.connection for row in recording.read_connections(session.id) if row.connection.facts.transport == "stdio"
+        row.connection
+        for row in recording.read_connections(session.id)
+        if row.connection.facts.transport == "stdio"
     )
 
 
-def _process_frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
+def _process_frames(
+    recording: Recording, session: SessionRow, process: Connection
+) -> Iterator[Frame]:
     return (row.frame for row in recording.connection_frames(make_key(session.id, process.id)))
 
 
 def _process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
-    """Yield `process 4711  npx run my-agent  client eof, then agent exited with code 0`, then frames without a call."""
+    """Yield `process 4711  npx run my-agent  client eof, then agent exited with code 0`, then
+    frames without a call."""
     for process in _stdio_processes(recording, session):
         who = process.peer.removeprefix("pid ")
-        yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
+        yield (
+            f"process {make_visible(who)}  {make_visible(process.upstream)}  "
+            f"{make_visible(process.how) or 'runs'}"
+        )
         for frame in _process_frames(recording, session, process):
-            yield f"    {text.format_time(frame.at):>14} {ARROWS[frame.direction]} {describe_frame(frame)}"
+            yield (
+                f"    {text.format_time(frame.at):>14} {ARROWS[frame.direction]} "
+                f"{describe_frame(frame)}"
+            )
 
 
 def _process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
@@ -396,5 +460,10 @@ def _process_objects(recording: Recording, session: SessionRow) -> Iterator[dict
             }
             for frame in _process_frames(recording, session, process)
         ]
-        facts = {"id": process.id, "process": process.peer, "command": process.upstream, "how": process.how}
+        facts = {
+            "id": process.id,
+            "process": process.peer,
+            "command": process.upstream,
+            "how": process.how,
+        }
         yield {"session": session.id, "agent_process": {**facts, "frames": frames}}

@@ -1,4 +1,5 @@
-"""`a2a-inspect show PLACE --as FORM`: print a call or frame in another form, as the screen's copy menu does."""
+"""`a2a-inspect show PLACE --as FORM`: print a call or frame in another form, as the screen's copy
+menu does."""
 
 from __future__ import annotations
 
@@ -12,26 +13,40 @@ from a2a_proxy.recording.read.rows import label_place, make_key
 
 
 def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
-    """Print each place in this form. Control characters are removed for a terminal; a file gets the exact bytes.
+    """Print each place in this form. Control characters are removed for a terminal; a file gets the
+    exact bytes.
 
     Raises:
         UserError: no exchange is named, it does not exist, or it has no such form.
     """
     if not words:
-        raise UserError("no exchange given", "name one as `ls` prints it: a2a-inspect show 2 --as curl")
+        raise UserError(
+            "no exchange given", "name one as `ls` prints it: a2a-inspect show 2 --as curl"
+        )
     for word in words:
         place = resolve_place(recording, word)
-        call = load_call(recording, make_key(place.session, place.exchange)) if place.exchange else None
+        call = (
+            load_call(recording, make_key(place.session, place.exchange))
+            if place.exchange
+            else None
+        )
         if call is None:
-            raise UserError(f"{word} is not an exchange", "name one as `ls` prints it: a2a-inspect show 2 --as curl")
+            raise UserError(
+                f"{word} is not an exchange",
+                "name one as `ls` prints it: a2a-inspect show 2 --as curl",
+            )
         frame = next((each for each in call.frames if each.seq == place.seq), None)
         if place.seq >= 0 and frame is None:
-            raise UserError(f"{word} is too far into a long exchange", "view it on the screen, or with show --json")
+            raise UserError(
+                f"{word} is too far into a long exchange",
+                "view it on the screen, or with show --json",
+            )
         try:
             _write_output(FORMS[form].make(call, frame))
         except NotOffered as why:
             raise UserError(
-                f"{label_place(place.session, place.exchange, place.seq)} cannot be shown as {form}: {why}",
+                f"{label_place(place.session, place.exchange, place.seq)} cannot be shown as "
+                f"{form}: {why}",
                 "use --as json or --as raw",
             ) from why
 

@@ -11,8 +11,20 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.plots.measures import read_histogram
-from a2a_inspect.plots.sums import RecordingTotals, TaskStateCounts, compute_totals, count_task_states, distinct_parts
-from a2a_inspect.plots.written import MAX_STEPS, PLAIN_VARIABLE, bins_object, histogram_lines, histogram_object
+from a2a_inspect.plots.sums import (
+    RecordingTotals,
+    TaskStateCounts,
+    compute_totals,
+    count_task_states,
+    distinct_parts,
+)
+from a2a_inspect.plots.written import (
+    MAX_STEPS,
+    PLAIN_VARIABLE,
+    bins_object,
+    histogram_lines,
+    histogram_object,
+)
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible
@@ -53,9 +65,14 @@ def show_statistics(several: MultiReader, options: StatsOptions) -> None:
             print_line(line)
 
 
-def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> Iterator[str]:
+def _statistics_lines(
+    several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts
+) -> Iterator[str]:
     yield from member_lines(several)
-    data = [sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
+    data = [
+        sum(getattr(each, way) for each in totals.calls.values())
+        for way in ("bytes_to_agent", "bytes_to_client")
+    ]
     count = sum(each.count for each in totals.calls.values())
     yield (
         f"{text.format_count(count, 'exchange')}, {text.format_count(totals.frames, 'frame')}, "
@@ -70,39 +87,65 @@ def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: Task
     if totals.errors:
         yield ""
         yield from _count_table_lines(
-            "ERROR", [(make_visible(error), number) for error, number in totals.errors], _MAX_LISTED_ERRORS
+            "ERROR",
+            [(make_visible(error), number) for error, number in totals.errors],
+            _MAX_LISTED_ERRORS,
         )
     if totals.findings:
         yield ""
         found = [
-            (f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in totals.findings
+            (f"{severity.name.lower()}  {make_visible(rule)}", number)
+            for rule, severity, number in totals.findings
         ]
         yield from _count_table_lines("FINDING", found, len(found))
 
 
 def _call_table_lines(totals: RecordingTotals) -> Iterator[str]:
-    outcomes = [name for name in _OUTCOMES if any(name in each.outcomes for each in totals.calls.values())]
-    measures = [name for name in ("first", "took") if any(getattr(each, name) for each in totals.calls.values())]
+    outcomes = [
+        name for name in _OUTCOMES if any(name in each.outcomes for each in totals.calls.values())
+    ]
+    measures = [
+        name
+        for name in ("first", "took")
+        if any(getattr(each, name) for each in totals.calls.values())
+    ]
     titles = [f"{name.upper()} {rank}" for name in measures for rank in ("p50", "p95", "max")]
     rows = []
     for (operation, binding, dialect), each in totals.calls.items():
-        cells = [make_visible(operation) or "not A2A", make_visible(f"{binding} {dialect}".strip()), str(each.count)]
+        cells = [
+            make_visible(operation) or "not A2A",
+            make_visible(f"{binding} {dialect}".strip()),
+            str(each.count),
+        ]
         cells += [str(each.outcomes.get(name, "")) for name in outcomes]
         cells.append(str(each.events))
         for name in measures:
             times = getattr(each, name)
-            cells += [text.format_duration(ns) for ns in (times.p50, times.p95, times.max)] if times else [""] * 3
+            cells += (
+                [text.format_duration(ns) for ns in (times.p50, times.p95, times.max)]
+                if times
+                else [""] * 3
+            )
         rows.append(cells)
-    yield from table_lines(["OPERATION", "BINDING", "CALLS", *map(str.upper, outcomes), "EVENTS", *titles], rows)
+    yield from table_lines(
+        ["OPERATION", "BINDING", "CALLS", *map(str.upper, outcomes), "EVENTS", *titles], rows
+    )
 
 
 def _count_table_lines(title: str, counts: list[tuple[str, int]], max_rows: int) -> Iterator[str]:
-    yield from table_lines(["TIMES", title], [(str(number), what) for what, number in counts[:max_rows]])
+    yield from table_lines(
+        ["TIMES", title], [(str(number), what) for what, number in counts[:max_rows]]
+    )
     if rest := counts[max_rows:]:
-        yield f"{sum(number for _, number in rest):<5}  of {text.format_count(len(rest), 'other kind')}"
+        yield (
+            f"{sum(number for _, number in rest):<5}  of "
+            f"{text.format_count(len(rest), 'other kind')}"
+        )
 
 
-def _statistics_object(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> dict[str, object]:
+def _statistics_object(
+    several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts
+) -> dict[str, object]:
     return {
         "sessions": len(several.read_sessions()),
         "frames": totals.frames,
@@ -113,7 +156,9 @@ def _statistics_object(several: MultiReader, totals: RecordingTotals, tasks: Tas
                 "binding": binding,
                 "dialect": dialect,
                 "count": each.count,
-                "outcomes": {name: each.outcomes[name] for name in _OUTCOMES if name in each.outcomes},
+                "outcomes": {
+                    name: each.outcomes[name] for name in _OUTCOMES if name in each.outcomes
+                },
                 "events": each.events,
                 "bytes_to_agent": each.bytes_to_agent,
                 "bytes_to_client": each.bytes_to_client,

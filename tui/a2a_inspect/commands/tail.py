@@ -1,4 +1,5 @@
-"""`a2a-inspect tail`: print the newest frames of all exchanges in order of storing, and new ones as they are stored."""
+"""`a2a-inspect tail`: print the newest frames of all exchanges in order of storing, and new ones as
+they are stored."""
 
 from __future__ import annotations
 
@@ -49,11 +50,13 @@ class TailOptions(msgspec.Struct, frozen=True):
     """Filter expression: only frames that match when they are stored."""
 
 
-def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
+def print_tail(
+    paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep
+) -> None:
     """Print the last frames, and with `follow` new ones within `POLL_INTERVAL` of their storing.
 
-    Following ends with Ctrl-C, SIGTERM or SIGHUP. Entries of several recordings are ordered by time: first all of the
-    past, then the entries of each poll.
+    Following ends with Ctrl-C, SIGTERM or SIGHUP. Entries of several recordings are ordered by
+    time: first all of the past, then the entries of each poll.
 
     Raises:
         UserError: a recording cannot be opened, or the filter is not valid.
@@ -64,7 +67,9 @@ def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[flo
         _follow_recordings(paths, options, sleep)
 
 
-def _follow_recordings(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]) -> None:
+def _follow_recordings(
+    paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]
+) -> None:
     if options.follow:
         for path in paths:
             if not _wait_for_file(path, sleep):
@@ -76,12 +81,18 @@ def _follow_recordings(paths: Sequence[Path], options: TailOptions, sleep: Calla
             _Follower(member.recording, options, make_visible(name).ljust(width), own)
             for name, (member, own) in zip(names, several.own_sessions(), strict=True)
         ]
-        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), options.count))
+        _print_entries(
+            _entries_from_frame(
+                _merge_by_time(each.read_past() for each in followers), options.count
+            )
+        )
         while options.follow:
             sleep(POLL_INTERVAL)
             if is_reader_gone():
                 return
-            _print_entries(_merge_by_time(each.read_new() for each in followers if each.has_changed()))
+            _print_entries(
+                _merge_by_time(each.read_new() for each in followers if each.has_changed())
+            )
 
 
 class TailEntry(NamedTuple):
@@ -124,14 +135,21 @@ def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:
 class _Follower:
     """Cursors into the frames and the findings of a recording."""
 
-    def __init__(self, recording: Recording, options: TailOptions, name: str, own_sessions: set[int]) -> None:
+    def __init__(
+        self, recording: Recording, options: TailOptions, name: str, own_sessions: set[int]
+    ) -> None:
         self._recording = recording
         self._options = options
         self._name = name
         """Short name of the file; empty for a single file."""
-        self._skipped_sessions = {session.id for session in recording.read_sessions()} - own_sessions
+        self._skipped_sessions = {
+            session.id for session in recording.read_sessions()
+        } - own_sessions
         """Sessions of which another file has more."""
-        self._frame_cursor, self._finding_cursor = RowCursor(recording, "frame"), RowCursor(recording, "finding")
+        self._frame_cursor, self._finding_cursor = (
+            RowCursor(recording, "frame"),
+            RowCursor(recording, "finding"),
+        )
         self._version = recording.data_version()
         self._exchanges: dict[int, Exchange] = {}
 
@@ -152,10 +170,13 @@ class _Follower:
         return self.read_new()
 
     def _newest_row(self, table: str) -> int:
-        return int(self._recording.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
+        return int(
+            self._recording.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+        )
 
     def _first_frame(self, newest: int) -> int:
-        """Return the id of the `count`th last matching frame, searching from the end; 0 if there is none."""
+        """Return the id of the `count`th last matching frame, searching from the end; 0 if there is
+        none."""
         first, rest, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
         last = newest
         while rest > 0:
@@ -175,11 +196,19 @@ class _Follower:
         return self._recording.get_queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
 
     def _last_finding_before(self, first: FrameRow, newest_finding: int) -> int:
-        """Return the id of the last finding, up to `newest_finding`, stored before those from `first` on."""
-        earlier = "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
+        """Return the id of the last finding, up to `newest_finding`, stored before those from
+        `first` on."""
+        earlier = (
+            "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
+        )
         at = first.frame.at - self._session_start(first.session)
         return min(
-            int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), newest_finding
+            int(
+                self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[
+                    0
+                ]
+            ),
+            newest_finding,
         )
 
     def _session_start(self, session: int) -> int:
@@ -187,19 +216,27 @@ class _Follower:
         return row.facts.started if row is not None else 0
 
     def read_new(self) -> Iterator[TailEntry]:
-        """Yield the entries stored since the last call: each finding below its frame, the others after all frames.
+        """Yield the entries stored since the last call: each finding below its frame, the others
+        after all frames.
 
-        Findings are read first, so that the frames they refer to are present when the frames are read.
+        Findings are read first, so that the frames they refer to are present when the frames are
+        read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
         for each in self._recording.read_findings(after=self._finding_cursor.begin_look()):
             self._finding_cursor.advance_to(each.id, each.session)
             if each.session not in self._skipped_sessions:
-                found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
+                found.setdefault(
+                    (each.session, each.finding.exchange, each.finding.seq), []
+                ).append(each)
         self._finding_cursor.end_look()
         at = 0
         for row, matches in self._new_frames():
-            about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
+            about = (
+                found.pop((row.session, row.frame.exchange, row.frame.seq), [])
+                if row.frame.exchange
+                else []
+            )
             if row.session in self._skipped_sessions or not matches:
                 continue
             at = row.frame.at
@@ -207,10 +244,13 @@ class _Follower:
         self._frame_cursor.end_look()
         for rest in found.values():
             if self._is_finding_selected(rest[0]):
-                yield TailEntry(max(at, rest[0].finding.at), list(map(self._format_finding, rest)), False)
+                yield TailEntry(
+                    max(at, rest[0].finding.at), list(map(self._format_finding, rest)), False
+                )
 
     def _new_frames(self) -> Iterator[tuple[FrameRow, bool]]:
-        """Yield each new frame and whether it matches. Each row is read once; payloads only for matches."""
+        """Yield each new frame and whether it matches. Each row is read once; payloads only for
+        matches."""
         after = self._frame_cursor.begin_look()
         while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
             matching = set(self._matching_frames([row.id for row in rows]))
@@ -220,17 +260,27 @@ class _Follower:
                     yield row, False
                     continue
                 payload = self._recording.read_payload(row)
-                yield msgspec.structs.replace(row, frame=msgspec.structs.replace(row.frame, payload=payload)), True
+                yield (
+                    msgspec.structs.replace(
+                        row, frame=msgspec.structs.replace(row.frame, payload=payload)
+                    ),
+                    True,
+                )
             after = rows[-1].id
 
     def _is_finding_selected(self, row: FindingRow) -> bool:
-        """Return whether the exchange of a finding matches the filter. Findings about connections match no filter."""
+        """Return whether the exchange of a finding matches the filter. Findings about connections
+        match no filter."""
         if not self._options.where:
             return True
         if not row.finding.exchange:
             return False
         exchange = make_key(row.session, row.finding.exchange)
-        return bool(self._recording.get_queryable().filter_ids(self._options.where, Rows.EXCHANGES, [exchange]))
+        return bool(
+            self._recording.get_queryable().filter_ids(
+                self._options.where, Rows.EXCHANGES, [exchange]
+            )
+        )
 
     def _format_frame(self, row: FrameRow) -> str:
         return (
@@ -254,7 +304,9 @@ class _Follower:
 
     def _frame_line(self, row: FrameRow) -> str:
         frame, exchange = row.frame, self._exchange_of_frame(row)
-        place = f"#{frame.exchange}.{frame.seq}" if frame.exchange else f"connection {frame.connection}"
+        place = (
+            f"#{frame.exchange}.{frame.seq}" if frame.exchange else f"connection {frame.connection}"
+        )
         title = make_visible(text.exchange_title(exchange)) if exchange is not None else ""
         return "  ".join(
             part
@@ -271,7 +323,11 @@ class _Follower:
         exchange = self._exchange_of_frame(row)
         about: dict[str, object] = {"session": row.session, "connection": row.frame.connection}
         if exchange is not None:
-            about |= {"exchange": exchange.id, "operation": exchange.operation, "binding": str(exchange.binding)}
+            about |= {
+                "exchange": exchange.id,
+                "operation": exchange.operation,
+                "binding": str(exchange.binding),
+            }
         return {**about, **frame_object(row.frame, exchange or _NO_EXCHANGE)}
 
     def _exchange_of_frame(self, row: FrameRow) -> Exchange | None:
@@ -294,7 +350,9 @@ _NO_EXCHANGE = Exchange(id=0, connection=0, stream=0, binding=Binding.OTHER, sta
 
 def _describe_frame(frame: Frame, exchange: Exchange | None) -> str:
     about = exchange or _NO_EXCHANGE
-    return describe_frame(frame, frame.payload, about.operation, about.dialect, about.extensions, about.binding)
+    return describe_frame(
+        frame, frame.payload, about.operation, about.dialect, about.extensions, about.binding
+    )
 
 
 def _finding_line(row: FindingRow) -> str:

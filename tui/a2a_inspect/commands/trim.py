@@ -16,7 +16,11 @@ from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.cassette.exporter import Selection
-from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    check_replaceable,
+    open_recording_or_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import Counts, label_place, split_key
@@ -41,12 +45,14 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     """Write the chosen part, and everything else its replay needs, to `target`.
 
     Raises:
-        UserError: nothing was chosen, a chosen place does not exist, or the target exists and may not be replaced.
-        RecordingError: the recording cannot be read, or the cassette cannot be written.
+        UserError: nothing was chosen, a chosen place does not exist, or the target exists and may
+        not be replaced. RecordingError: the recording cannot be read, or the cassette cannot be
+        written.
     """
     if not (options.words or options.where or options.redaction.policy):
         raise UserError(
-            "no part of the recording is selected", "name places (2, 1:, a task's id) or a filter: -f 'task:b2a4'"
+            "no part of the recording is selected",
+            "name places (2, 1:, a task's id) or a filter: -f 'task:b2a4'",
         )
     if options.target.exists() and not options.overwrite:
         raise UserError(f"{options.target} exists", OVERWRITE_HINT)
@@ -56,20 +62,27 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     selection_words = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if selection_words else None
     with open_redacted_view(recording, keys, options.redaction) as (clean, kept_keys):
-        remark = f"{CHOICE_PREFIX}{options.redaction.redact_choice(selection_words)} and what that needs"
+        remark = (
+            f"{CHOICE_PREFIX}{options.redaction.redact_choice(selection_words)} and what that needs"
+        )
         selection = Selection(clean, kept_keys, remark) if kept_keys is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_recording_or_cassette(options.target) as trimmed:
         before, after = recording.count_rows(), trimmed.count_rows()
     several = len(recording.read_sessions()) > 1
-    reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
+    reasons = [
+        (_exchange_name(number, several), reason) for number, reason in sorted(besides.items())
+    ]
     if options.as_json:
         print_json(_summary_object(options.target, before, after, len(chosen), reasons))
         return
     for place, reason in reasons:
         print_line(f"also kept  {place}  {reason}")
     for name, count in _missing_counts(before, after).items():
-        print_line(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
+        print_line(
+            f"left out  {text.format_count(count, name.removesuffix('s'))} of "
+            f"{getattr(before, name)}"
+        )
     print_line(f"{text.format_count(after.exchanges, 'exchange')} written to {options.target}")
 
 
@@ -95,7 +108,11 @@ def _exchange_name(number: int, several: bool) -> str:
 def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
     """Return the number of rows of each kind that are not in the cassette."""
     names = ("exchanges", "frames", "tasks", "findings", "connections")
-    return {name: difference for name in names if (difference := getattr(before, name) - getattr(after, name))}
+    return {
+        name: difference
+        for name in names
+        if (difference := getattr(before, name) - getattr(after, name))
+    }
 
 
 def _summary_object(

@@ -21,7 +21,8 @@ _CARD_CALLS = """SELECT id, connection FROM exchange WHERE id >= ? AND id < ? AN
 
 
 class AgentNames:
-    """The names as they are known now. If two agents have the same name, their addresses are added."""
+    """The names as they are known now. If two agents have the same name, their addresses are
+    added."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._names: dict[str, str] = {}
@@ -51,18 +52,23 @@ class AgentNames:
                     self._upstream_names[each.upstream] = name
         counts = Counter(self._names.values())
         self._names = {
-            address: f"{name} ({address})" if counts[name] > 1 else name for address, name in self._names.items()
+            address: f"{name} ({address})" if counts[name] > 1 else name
+            for address, name in self._names.items()
         }
 
     def find(self, address: str) -> str:
-        """Return the name of the agent at this address, or the address; below an upstream with a name, that and the
-        base path."""
+        """Return the name of the agent at this address, or the address; below an upstream with a
+        name, that and the base path."""
         named = next((each for each in self._upstream_names if address.startswith(f"{each}/")), "")
-        return self._names.get(address) or f"{self._upstream_names.get(named, '')}{address.removeprefix(named)}"
+        return (
+            self._names.get(address)
+            or f"{self._upstream_names.get(named, '')}{address.removeprefix(named)}"
+        )
 
 
 def _card_calls(recording: Recording, session: int) -> list[tuple[int, int]]:
-    """Return exchange key and connection number of the calls that request a card, the newest first."""
+    """Return exchange key and connection number of the calls that request a card, the newest
+    first."""
     keys = make_key(session, 0), make_key(session + 1, 0)
     with translate_errors(recording.path):
         rows = recording.db.execute(_CARD_CALLS, (*keys, json.dumps(CARD_OPERATIONS), _MAX_CALLS))

@@ -14,20 +14,26 @@ class ChangedExchanges:
         with translate_errors(recording.path):
             sessions = recording.read_sessions()
             self._last_rows = {table: _last_row(recording, table) for table in ("frame", "finding")}
-            self._last_exchanges = {session.id: _last_exchange(recording, session.id) for session in sessions}
+            self._last_exchanges = {
+                session.id: _last_exchange(recording, session.id) for session in sessions
+            }
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? AND closed IS NULL"
             self._open_exchanges: set[int] = set()
             for session in sessions:
                 if not session.how:
                     bounds = make_key(session.id, 0), make_key(session.id + 1, 0)
-                    self._open_exchanges.update(row[0] for row in recording.db.execute(query, bounds))
+                    self._open_exchanges.update(
+                        row[0] for row in recording.db.execute(query, bounds)
+                    )
 
     def pop_changed_keys(self, recording: Recording) -> set[int]:
         """Return keys of exchanges that may have changed since the last call."""
         with translate_errors(recording.path):
             began = self._new_exchanges(recording)
             touched = self._open_exchanges | began | self._exchanges_with_new_rows(recording)
-            self._open_exchanges = {each for each in self._open_exchanges | began if _is_exchange_open(recording, each)}
+            self._open_exchanges = {
+                each for each in self._open_exchanges | began if _is_exchange_open(recording, each)
+            }
             return touched
 
     def _new_exchanges(self, recording: Recording) -> set[int]:
@@ -35,7 +41,9 @@ class ChangedExchanges:
         for session in recording.read_sessions():
             last = self._last_exchanges.get(session.id, make_key(session.id, 0))
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? ORDER BY id"
-            new = [row[0] for row in recording.db.execute(query, (last, make_key(session.id + 1, 0)))]
+            new = [
+                row[0] for row in recording.db.execute(query, (last, make_key(session.id + 1, 0)))
+            ]
             self._last_exchanges[session.id] = new[-1] if new else last
             found.update(new)
         return found
@@ -44,7 +52,10 @@ class ChangedExchanges:
         found: set[int] = set()
         for table, last in self._last_rows.items():
             self._last_rows[table] = now = _last_row(recording, table)
-            query = f"SELECT DISTINCT session, exchange FROM {table} WHERE id > ? AND id <= ? AND exchange > 0"
+            query = (
+                f"SELECT DISTINCT session, exchange FROM {table} WHERE id > ? AND id <= ? AND "
+                f"exchange > 0"
+            )
             found.update(make_key(*row) for row in recording.db.execute(query, (last, now)))
         return found
 
@@ -60,5 +71,7 @@ def _last_exchange(recording: Recording, session: int) -> int:
 
 
 def _is_exchange_open(recording: Recording, exchange: int) -> bool:
-    row = recording.db.execute("SELECT closed IS NULL FROM exchange WHERE id = ?", (exchange,)).fetchone()
+    row = recording.db.execute(
+        "SELECT closed IS NULL FROM exchange WHERE id = ?", (exchange,)
+    ).fetchone()
     return row is not None and bool(row[0])

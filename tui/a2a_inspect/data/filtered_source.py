@@ -1,7 +1,7 @@
 """Search for exchanges that match an expression: in a thread of its own, by windows, with progress.
 
-While a recording grows, only changed exchanges are searched again. `ExchangeSearch` objects belong to the event loop's
-thread; the finder's thread hands its matches over to it.
+While a recording grows, only changed exchanges are searched again. `ExchangeSearch` objects belong
+to the event loop's thread; the finder's thread hands its matches over to it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from a2a_proxy.recording.read.reader import Recording
 _IDS_PER_BATCH = 512
 """Ids handed over at once when a window has many matches."""
 _PAUSE_FACTOR = 4
-"""Pause between two searches of a growing recording, as a multiple of the last search's duration, so that following
-never uses a whole processor.
+"""Pause between two searches of a growing recording, as a multiple of the last search's duration,
+so that following never uses a whole processor.
 """
 
 
@@ -71,7 +71,8 @@ class ExchangeSearch:
             self.keys.extend(new)
 
     def update_matches(self, changed: Iterable[int], matches: set[int]) -> None:
-        """Replace the results for the changed exchanges: those in `matches` match now, the others do not."""
+        """Replace the results for the changed exchanges: those in `matches` match now, the others
+        do not."""
         for key in sorted(changed):
             at = self.find_index(key)
             is_known = at < len(self.keys) and self.keys[at] == key
@@ -82,10 +83,13 @@ class ExchangeSearch:
 
 
 class Finder:
-    """Runs searches, one at a time. Calls `listener` on the event loop whenever a search has news."""
+    """Runs searches, one at a time. Calls `listener` on the event loop whenever a search has
+    news."""
 
     def __init__(
-        self, open_recording: Callable[[], Recording | None], listener: Callable[[ExchangeSearch], None]
+        self,
+        open_recording: Callable[[], Recording | None],
+        listener: Callable[[ExchangeSearch], None],
     ) -> None:
         self._open_recording = open_recording
         self._listener = listener
@@ -96,7 +100,8 @@ class Finder:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start_preload(self) -> None:
-        """Import the modules that filters need and open the recording, before the first filter is typed."""
+        """Import the modules that filters need and open the recording, before the first filter is
+        typed."""
         self._thread.submit(self._preload_modules)
 
     def _preload_modules(self) -> None:
@@ -113,14 +118,16 @@ class Finder:
         return search
 
     def continue_search(self, search: ExchangeSearch) -> None:
-        """Search new and changed exchanges, unless a search is running or ended a moment ago; then `is_stale` remains
-        set.
+        """Search new and changed exchanges, unless a search is running or ended a moment ago; then
+        `is_stale` remains set.
         """
         if search._is_running or search.is_cancelled or time.monotonic() < search._next_refresh:
             return
         search.is_stale = False
         search._is_running = True
-        self._submit_search(search, self._refresh_search if search._changes is not None else self._scan_recording)
+        self._submit_search(
+            search, self._refresh_search if search._changes is not None else self._scan_recording
+        )
 
     def cancel(self, search: ExchangeSearch) -> None:
         """Stop the search at once; its matches are kept."""
@@ -137,11 +144,15 @@ class Finder:
         self._thread.submit(self._close_recording)
         self._thread.shutdown(wait=False)
 
-    def _submit_search(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
+    def _submit_search(
+        self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread.submit(self._run_search, search, job)
 
-    def _run_search(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
+    def _run_search(
+        self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]
+    ) -> None:
         began, trouble = time.monotonic(), ""
         try:
             if self._recording is None:
@@ -160,7 +171,9 @@ class Finder:
         self._call_on_loop(self._finish_search, search, trouble, time.monotonic() - began)
 
     def _scan_recording(self, search: ExchangeSearch, recording: Recording) -> None:
-        from a2a_proxy.recording.query.sql import Rows  # imports everything filters need, on first use
+        from a2a_proxy.recording.query.sql import (
+            Rows,
+        )  # imports everything filters need, on first use
 
         search._changes = ChangedExchanges(recording)
         if early := recording.get_queryable().early_exchanges(search.node):
@@ -187,7 +200,9 @@ class Finder:
         assert search._changes is not None
         touched = search._changes.pop_changed_keys(recording)
         if touched:
-            found = set(recording.get_queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
+            found = set(
+                recording.get_queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched))
+            )
             self._call_on_loop(self._update_matches, search, touched, found)
 
     def _call_on_loop(self, call: Callable[..., None], *values: object) -> None:
@@ -199,7 +214,9 @@ class Finder:
         search.add_matches(matches)
         self._notify_listener(search)
 
-    def _add_window_matches(self, search: ExchangeSearch, matches: array[int], progress: tuple[int, int]) -> None:
+    def _add_window_matches(
+        self, search: ExchangeSearch, matches: array[int], progress: tuple[int, int]
+    ) -> None:
         search.add_matches(matches)
         search.searched_until = matches[-1] if matches else search.searched_until
         search.examined, search.total = progress

@@ -12,16 +12,23 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
-SEVERITIES = {Severity.ERROR: "list--bad", Severity.WARNING: "list--warn", Severity.INFO: "list--dim"}
+SEVERITIES = {
+    Severity.ERROR: "list--bad",
+    Severity.WARNING: "list--warn",
+    Severity.INFO: "list--dim",
+}
 """Component classes of the list for each severity."""
 _MAX_SHOWN_COUNT = 99
 _MAX_LISTED_FINDINGS = 50
 """Findings listed for a frame and its exchange."""
 
 # Times of findings are relative to the start of their session.
-_UNTIL_CONDITION = "AND (?1 = 0 OR at <= ?1 - (SELECT started FROM session s WHERE s.id = finding.session))"
+_UNTIL_CONDITION = (
+    "AND (?1 = 0 OR at <= ?1 - (SELECT started FROM session s WHERE s.id = finding.session))"
+)
 _EXCHANGE_COUNTS = f"""SELECT session, exchange, count(*), max(severity) FROM finding
-  WHERE (session, exchange) IN (SELECT value >> {SESSION_SHIFT}, value & {(1 << SESSION_SHIFT) - 1} FROM json_each(?2))
+  WHERE (session, exchange) IN (
+    SELECT value >> {SESSION_SHIFT}, value & {(1 << SESSION_SHIFT) - 1} FROM json_each(?2))
   {_UNTIL_CONDITION} GROUP BY session, exchange"""
 _FRAME_COUNTS = f"""SELECT seq, count(*), max(severity) FROM finding
   WHERE session = ?2 AND exchange = ?3 AND seq BETWEEN ?4 AND ?5 {_UNTIL_CONDITION} GROUP BY seq"""
@@ -34,7 +41,8 @@ class FindingCounts(msgspec.Struct, frozen=True):
     highest_severity: Severity
 
     def __str__(self) -> str:
-        """Return `!2 E`: two findings, the most severe an error. W is a warning, I is information."""
+        """Return `!2 E`: two findings, the most severe an error. W is a warning, I is
+        information."""
         count = str(self.count) if self.count <= _MAX_SHOWN_COUNT else f"{_MAX_SHOWN_COUNT}+"
         return f"!{count:<2}{self.highest_severity.name[0]}"
 
@@ -48,29 +56,44 @@ class ExchangeLine(ExchangeRow, frozen=True):
     """Cells of the columns that the user chose."""
 
 
-def find_findings(recording: Recording, row: ExchangeRow, seq: int | None, until: int = 0) -> tuple[list[Finding], int]:
-    """Return the first findings of an exchange, those about one frame first, and the total number of its findings."""
-    own = recording.read_findings(exchange=row.key, seq=seq, limit=_MAX_LISTED_FINDINGS) if seq is not None else ()
+def find_findings(
+    recording: Recording, row: ExchangeRow, seq: int | None, until: int = 0
+) -> tuple[list[Finding], int]:
+    """Return the first findings of an exchange, those about one frame first, and the total number
+    of its findings."""
+    own = (
+        recording.read_findings(exchange=row.key, seq=seq, limit=_MAX_LISTED_FINDINGS)
+        if seq is not None
+        else ()
+    )
     ids = {
-        each.id: each.finding for each in (*own, *recording.read_findings(exchange=row.key, limit=_MAX_LISTED_FINDINGS))
+        each.id: each.finding
+        for each in (*own, *recording.read_findings(exchange=row.key, limit=_MAX_LISTED_FINDINGS))
     }
     there = [each for each in ids.values() if not until or each.at <= until]
     (line,) = exchange_lines(recording, [row], until)
     return there, 0 if line.finding_counts is None else line.finding_counts.count
 
 
-def exchange_lines(recording: Recording, rows: Sequence[ExchangeRow], until: int = 0) -> list[ExchangeLine]:
-    """Return these exchanges with their findings up to `until`, ns since the epoch; 0: up to now."""
+def exchange_lines(
+    recording: Recording, rows: Sequence[ExchangeRow], until: int = 0
+) -> list[ExchangeLine]:
+    """Return these exchanges with their findings up to `until`, ns since the epoch; 0: up to
+    now."""
     keys = json.dumps([row.key for row in rows])
     count_rows = recording.db.execute(_EXCHANGE_COUNTS, (until, keys)).fetchall() if rows else []
     found = {
-        make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in count_rows
+        make_key(session, number): FindingCounts(count, Severity(worst))
+        for session, number, count, worst in count_rows
     }
     return [ExchangeLine(row.key, row.session, row.exchange, found.get(row.key)) for row in rows]
 
 
-def count_by_frame(recording: Recording, rows: Sequence[FrameRow], until: int = 0) -> dict[int, FindingCounts]:
-    """Return the findings of consecutive frames of one exchange, by `seq`; `until` as in `exchange_lines`."""
+def count_by_frame(
+    recording: Recording, rows: Sequence[FrameRow], until: int = 0
+) -> dict[int, FindingCounts]:
+    """Return the findings of consecutive frames of one exchange, by `seq`; `until` as in
+    `exchange_lines`."""
     if not rows:
         return {}
     session, exchange = split_key(rows[0].exchange_key)

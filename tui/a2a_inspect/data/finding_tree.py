@@ -18,7 +18,10 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, label_place
 from a2a_proxy.recording.store.codec import unpack_text
 
-_GROUPS = "SELECT rule, (SELECT value FROM text WHERE id = rule), severity, count(*) FROM finding GROUP BY 1, 3"
+_GROUPS = (
+    "SELECT rule, (SELECT value FROM text WHERE id = rule), severity, count(*) FROM finding GROUP "
+    "BY 1, 3"
+)
 _PLACES = "SELECT id FROM finding WHERE rule = ? AND severity = ? AND id > ? ORDER BY id LIMIT ?"
 
 
@@ -62,19 +65,25 @@ class FindingPage(msgspec.Struct, frozen=True):
     has_more: bool = False
 
 
-def read_findings(recording: Recording, branch: FindingBranch | None, after: int | None = None) -> FindingPage:
-    """Return a page of the places of a rule after this id, or all rules with findings if there is no branch."""
+def read_findings(
+    recording: Recording, branch: FindingBranch | None, after: int | None = None
+) -> FindingPage:
+    """Return a page of the places of a rule after this id, or all rules with findings if there is
+    no branch."""
     if branch is None:
         return FindingPage(tuple(_rule_branches(recording)))
     values = (branch.rule, branch.severity, after or 0, CHILDREN_PER_PAGE + 1)
     ids = [row[0] for row in recording.db.execute(_PLACES, values)]
-    rows = (next(recording.read_findings(after=each - 1, limit=1)) for each in ids[:CHILDREN_PER_PAGE])
+    rows = (
+        next(recording.read_findings(after=each - 1, limit=1)) for each in ids[:CHILDREN_PER_PAGE]
+    )
     places = tuple(_place_branch(branch, row) for row in rows if not is_total(row.finding))
     return FindingPage(places, len(ids) > CHILDREN_PER_PAGE)
 
 
 def _rule_branches(recording: Recording) -> Iterator[FindingBranch]:
-    """Yield the rules: the most severe first, of these the most frequent. Unlisted repetitions are counted."""
+    """Yield the rules: the most severe first, of these the most frequent. Unlisted repetitions are
+    counted."""
     from a2a_proxy.rules.define.catalogue import all_rules
 
     unlisted: dict[tuple[str, Severity], int] = {}
@@ -85,7 +94,9 @@ def _rule_branches(recording: Recording) -> Iterator[FindingBranch]:
     groups = []
     for number, name, severity, rows in recording.db.execute(_GROUPS).fetchall():
         rule = unpack_text(name)
-        groups.append((-severity, -(rows + unlisted.get((rule, Severity(severity)), 0)), rule, number))
+        groups.append(
+            (-severity, -(rows + unlisted.get((rule, Severity(severity)), 0)), rule, number)
+        )
     for negative, count, rule, number in sorted(groups):
         severity = Severity(-negative)
         label = make_visible(f"{severity.name.lower():7} {-count:>4}  {rule:14}")

@@ -19,7 +19,8 @@ _MAX_BYTES = 64 << 10
 
 
 def first_words(recording: Recording, exchange_key: int) -> str:
-    """Return the first words that the client sent in an exchange, on one line; empty if it sent no text."""
+    """Return the first words that the client sent in an exchange, on one line; empty if it sent no
+    text."""
     for row in recording.read_frames(exchange_key, limit=_MAX_FRAMES, payloads=False):
         if row.frame.direction is Direction.TO_AGENT and (words := _frame_words(recording, row)):
             return words
@@ -31,7 +32,8 @@ def _frame_words(recording: Recording, row: FrameRow) -> str:
 
 
 def decode_frame(recording: Recording, row: FrameRow) -> Any:
-    """Return the decoded payload of a frame; None if it is empty, larger than 64 KiB or cannot be read."""
+    """Return the decoded payload of a frame; None if it is empty, larger than 64 KiB or cannot be
+    read."""
     from a2a_proxy.protocol.event import decode_payload
 
     if not 0 < row.frame.size <= _MAX_BYTES:
@@ -43,10 +45,13 @@ def decode_frame(recording: Recording, row: FrameRow) -> Any:
 
 
 def first_text(value: Any, length: int) -> str:
-    """Return the beginning of the first text in the parts of a decoded payload, on one line; empty if it has none."""
+    """Return the beginning of the first text in the parts of a decoded payload, on one line; empty
+    if it has none."""
     from a2a_proxy.recording.query.payload_tests import find_parts
 
     for part in find_parts(value):
-        if isinstance(text := part.get("text"), str) and (words := " ".join(text[: length * 2].split())):
+        if isinstance(text := part.get("text"), str) and (
+            words := " ".join(text[: length * 2].split())
+        ):
             return words[:length]
     return ""

@@ -1,7 +1,7 @@
 """A frame's bytes with the recorded framing around its payload: SSE lines, stdio header blocks.
 
-Recordings do not keep the chunk sizes of HTTP/1.1, the frame headers of HTTP/2, the five bytes before a gRPC message,
-and content coding.
+Recordings do not keep the chunk sizes of HTTP/1.1, the frame headers of HTTP/2, the five bytes
+before a gRPC message, and content coding.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ class FrameBytes(msgspec.Struct, frozen=True):
     """First byte and the one after the last, for each payload range."""
 
     def find_bounds(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the offsets where payload ranges begin and end; empty sets if all bytes are payload."""
+        """Return the offsets where payload ranges begin and end; empty sets if all bytes are
+        payload."""
         if self.payload_ranges == ((0, len(self.data)),):
             return frozenset(), frozenset()
-        return frozenset(first for first, _ in self.payload_ranges), frozenset(last for _, last in self.payload_ranges)
+        return frozenset(first for first, _ in self.payload_ranges), frozenset(
+            last for _, last in self.payload_ranges
+        )
 
 
 def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
@@ -56,5 +59,7 @@ def byte_range_words(frame: Frame, data: FrameBytes) -> str:
     have = (
         sum(last - first for first, last in data.payload_ranges) + len(data.payload_ranges) - 1
     )  # and line ends between payload lines
-    part = f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
+    part = (
+        f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
+    )
     return where + mark_words + part

@@ -10,7 +10,8 @@ _VISIBLE_BYTES = "".join(make_visible(chr(byte)) if byte < 128 else "·" for byt
 
 
 def hex_row(data: bytes, width: int) -> tuple[str, str]:
-    """Return a row of at most `width` bytes in groups of eight, padded to that width, and the row as text."""
+    """Return a row of at most `width` bytes in groups of eight, padded to that width, and the row
+    as text."""
     groups = "  ".join(f"{data[at : at + 8].hex(' '):23}" for at in range(0, width, 8))
     return groups, "".join(_VISIBLE_BYTES[byte] for byte in data)
 

@@ -1,7 +1,7 @@
 """Columns of the list of exchanges that a user chooses: fields of filters, headers and JSON paths.
 
-A cell is read for one page of rows at a time. Of long exchanges only the first frames are read, of large payloads
-nothing, so a cell costs the same in every recording.
+A cell is read for one page of rows at a time. Of long exchanges only the first frames are read, of
+large payloads nothing, so a cell costs the same in every recording.
 """
 
 from __future__ import annotations
@@ -28,7 +28,18 @@ from a2a_proxy.recording.query.tree import Match
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key
 
-STANDARD_COLUMNS = ("time", "outcome", "operation", "binding", "task", "found", "events", "took", "states", "error")
+STANDARD_COLUMNS = (
+    "time",
+    "outcome",
+    "operation",
+    "binding",
+    "task",
+    "found",
+    "events",
+    "took",
+    "states",
+    "error",
+)
 """Columns of the list, by their lower-case titles."""
 MAX_COLUMNS = 20
 _MAX_FRAMES = 24
@@ -95,12 +106,19 @@ def _parse_column(name: str) -> UserColumn:
         return UserColumn(name.lower(), name.lower())
     field = name.partition(".")[2] if name.startswith(("req.", "resp.")) else name
     if field.rstrip(":") == "header":
-        raise UserError(f"{name} is not a column: the name of the header is missing", "write header:content-type")
+        raise UserError(
+            f"{name} is not a column: the name of the header is missing",
+            "write header:content-type",
+        )
     value = {"header": "", **dict.fromkeys(_FLAGS, ":yes")}.get(field.partition(":")[0], ":*")
     try:
         node = parse_expression(name + value)
     except QueryError as wrong:
-        near = "" if "did you mean" in wrong.message else suggest_word(field, (*STANDARD_COLUMNS, *FIELDS))
+        near = (
+            ""
+            if "did you mean" in wrong.message
+            else suggest_word(field, (*STANDARD_COLUMNS, *FIELDS))
+        )
         raise UserError(f"{name} is not a column: {wrong.message}{near}", _HINT) from wrong
     if not isinstance(node, Match):
         raise UserError(f"{name} is not a column", _HINT)
@@ -110,7 +128,8 @@ def _parse_column(name: str) -> UserColumn:
 
 
 class ColumnReader:
-    """Reads the cells of columns. Cells of finished exchanges that cannot change are kept for a while."""
+    """Reads the cells of columns. Cells of finished exchanges that cannot change are kept for a
+    while."""
 
     def __init__(self, columns: Sequence[UserColumn]) -> None:
         self.columns = columns
@@ -118,14 +137,18 @@ class ColumnReader:
         self._kept: dict[tuple[int, str], str] = {}
         """Cells by the key of the exchange and the name of the column."""
 
-    def read_cells(self, recording: Recording, rows: Iterable[ExchangeRow]) -> list[tuple[str, ...]]:
+    def read_cells(
+        self, recording: Recording, rows: Iterable[ExchangeRow]
+    ) -> list[tuple[str, ...]]:
         """Return the cells of each row, one for each column; that of a standard column is empty."""
         if recording is not self._recording or len(self._kept) > _MAX_KEPT_CELLS:
             self._recording, self._kept = recording, {}
         return [self._read_row(_ExchangeFacts(recording, row)) for row in rows]
 
     def _read_row(self, facts: _ExchangeFacts) -> tuple[str, ...]:
-        return tuple("" if each.is_standard else self._read_cell(facts, each) for each in self.columns)
+        return tuple(
+            "" if each.is_standard else self._read_cell(facts, each) for each in self.columns
+        )
 
     def _read_cell(self, facts: _ExchangeFacts, column: UserColumn) -> str:
         if not facts.exchange.closed or column.field in _LATE_FIELDS:
@@ -155,7 +178,9 @@ class _ExchangeFacts:
     def frames(self, side: str) -> Iterator[FrameRow]:
         """Yield the first frames of the exchange, of one side or of both, without payloads."""
         if self._frames is None:
-            self._frames = list(self.recording.read_frames(self.row.key, limit=_MAX_FRAMES, payloads=False))
+            self._frames = list(
+                self.recording.read_frames(self.row.key, limit=_MAX_FRAMES, payloads=False)
+            )
         wanted = {"req": Direction.TO_AGENT, "resp": Direction.TO_CLIENT}.get(side)
         return (each for each in self._frames if wanted is None or each.frame.direction is wanted)
 
@@ -249,16 +274,24 @@ def _frame_values(value: Callable[[Frame], str]) -> Callable[[_ExchangeFacts, st
     return lambda facts, side: (value(row.frame) for row in facts.frames(side))
 
 
-def _finding_values(value: Callable[[Finding], str]) -> Callable[[_ExchangeFacts, str], Iterator[str]]:
+def _finding_values(
+    value: Callable[[Finding], str],
+) -> Callable[[_ExchangeFacts, str], Iterator[str]]:
     return lambda facts, _: (value(each) for each in facts.findings())
 
 
-def _exchange_value(value: Callable[[Exchange], object]) -> Callable[[_ExchangeFacts, str], Iterator[str]]:
+def _exchange_value(
+    value: Callable[[Exchange], object],
+) -> Callable[[_ExchangeFacts, str], Iterator[str]]:
     return lambda facts, _: iter((str(value(facts.exchange) or ""),))
 
 
 def _frame_kind(frame: Frame) -> str:
-    return (frame.event if frame.event is not EventKind.NONE else frame.kind).name.lower().replace("_", "-")
+    return (
+        (frame.event if frame.event is not EventKind.NONE else frame.kind)
+        .name.lower()
+        .replace("_", "-")
+    )
 
 
 def _severity_values(facts: _ExchangeFacts, _side: str) -> Iterator[str]:
@@ -292,8 +325,12 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
     "binding": _exchange_value(lambda exchange: exchange.binding),
     "dir": _frame_values(lambda frame: frame.direction.name.lower().replace("_", "-")),
     "kind": _frame_values(_frame_kind),
-    "task": lambda facts, side: _ids(facts, side, lambda frame: frame.task_id, facts.exchange.task_id),
-    "ctx": lambda facts, side: _ids(facts, side, lambda frame: frame.context_id, facts.exchange.context_id),
+    "task": lambda facts, side: _ids(
+        facts, side, lambda frame: frame.task_id, facts.exchange.task_id
+    ),
+    "ctx": lambda facts, side: _ids(
+        facts, side, lambda frame: frame.context_id, facts.exchange.context_id
+    ),
     "msg": _frame_values(lambda frame: text.shorten_id(frame.message_id)),
     "state": _frame_values(lambda frame: state_label(frame.state) if frame.state else ""),
     "part": _part_values,
@@ -304,7 +341,9 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
     "status": _exchange_value(lambda exchange: exchange.status),
     "gen": _generation_values,
     "gap": _finding_values(lambda finding: "yes" if finding.rule == GAP else ""),
-    "err": _exchange_value(lambda exchange: "yes" if text.outcome_of(exchange) in FAILED_OUTCOMES else ""),
+    "err": _exchange_value(
+        lambda exchange: "yes" if text.outcome_of(exchange) in FAILED_OUTCOMES else ""
+    ),
     "outcome": _exchange_value(text.outcome_label),
     "finding": _finding_values(lambda finding: finding.summary),
     "sev": _severity_values,
@@ -326,7 +365,9 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
 """The values of each field of the filters except `header`, by the side of the messages."""
 
 
-def _ids(facts: _ExchangeFacts, side: str, value: Callable[[Frame], str], whole: str) -> Iterator[str]:
+def _ids(
+    facts: _ExchangeFacts, side: str, value: Callable[[Frame], str], whole: str
+) -> Iterator[str]:
     """Yield the id of the exchange, or with a side those of its messages."""
     if not side:
         yield text.shorten_id(whole)

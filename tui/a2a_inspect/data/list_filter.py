@@ -1,6 +1,7 @@
 """The filter of the exchange list and its text. Pure: no widget, no recording.
 
-The parser is imported when something is typed, so that it does not delay the first rows of a recording.
+The parser is imported when something is typed, so that it does not delay the first rows of a
+recording.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class ListFilter(msgspec.Struct, frozen=True):
             yield "session", Match("rec", Op.IS, str(self.session))
         for name, field, value in (("context", "ctx", self.context), ("task", "task", self.task)):
             if value is not None:
-                yield name, Match(field, Op.IS, value) if value else Not(Match(field, Op.IS, Anything()))
+                yield (
+                    name,
+                    Match(field, Op.IS, value) if value else Not(Match(field, Op.IS, Anything())),
+                )
         if self.findings:
             yield "findings", Match("finding", Op.HAS, Anything())
         if (node := parse_expression(self.text)) != And():
@@ -54,8 +58,15 @@ class ListFilter(msgspec.Struct, frozen=True):
         return to_text(self.make_node())
 
     def without_narrowest(self) -> ListFilter:
-        """Return the filter without its narrowest part, in the order: text, findings, task, context, session."""
-        for name, without in (("text", ""), ("findings", False), ("task", None), ("context", None), ("session", 0)):
+        """Return the filter without its narrowest part, in the order: text, findings, task,
+        context, session."""
+        for name, without in (
+            ("text", ""),
+            ("findings", False),
+            ("task", None),
+            ("context", None),
+            ("session", 0),
+        ):
             if getattr(self, name) != without:
                 return msgspec.structs.replace(self, **{name: without})
         return self
@@ -101,4 +112,8 @@ class FilterHistory:
         if self._position >= len(self._expressions):
             self._draft = now
         self._position = max(0, min(self._position + by, len(self._expressions)))
-        return self._expressions[self._position] if self._position < len(self._expressions) else self._draft
+        return (
+            self._expressions[self._position]
+            if self._position < len(self._expressions)
+            else self._draft
+        )

@@ -1,4 +1,5 @@
-"""Search for the next finding, error or matching frame. The functions are queries for `RecordingSource.run_query`."""
+"""Search for the next finding, error or matching frame. The functions are queries for
+`RecordingSource.run_query`."""
 
 from __future__ import annotations
 
@@ -23,13 +24,15 @@ def next_finding(
     is_listed: Callable[[int], bool],
     least: Severity = Severity.INFO,
 ) -> FramePosition | None:
-    """Return the nearest finding of at least a severity after or before this position, in an exchange for which
-    `is_listed` is true.
+    """Return the nearest finding of at least a severity after or before this position, in an
+    exchange for which `is_listed` is true.
     """
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
-        f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
-        f" (?, ?, ?) AND severity >= ? ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_ROWS_PER_QUERY}"
+        f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, "
+        f"exchange, seq) {sign}"
+        f" (?, ?, ?) AND severity >= ? ORDER BY session {order}, exchange {order}, seq {order} "
+        f"LIMIT {_ROWS_PER_QUERY}"
     )  # in the order of the index `finding_place`
     after = (*split_key(start[0]), start[1])
     while rows := recording.db.execute(query, (*after, least)).fetchall():
@@ -43,7 +46,8 @@ def next_finding(
 def next_error(
     recording: Recording, start: FramePosition, is_listed: Callable[[int], bool]
 ) -> tuple[FramePosition, bool] | None:
-    """Return the nearest error after this position and whether it is a finding: otherwise the call failed there.
+    """Return the nearest error after this position and whether it is a finding: otherwise the call
+    failed there.
 
     Only exchanges for which `is_listed` is true are searched.
     """
@@ -53,12 +57,18 @@ def next_error(
     return None if found is None else (found, found == finding)
 
 
-def _next_failure(recording: Recording, start: FramePosition, is_listed: Callable[[int], bool]) -> FramePosition | None:
-    """Return the first error frame of the nearest failed exchange after this position; `seq` -1 if it has none."""
+def _next_failure(
+    recording: Recording, start: FramePosition, is_listed: Callable[[int], bool]
+) -> FramePosition | None:
+    """Return the first error frame of the nearest failed exchange after this position; `seq` -1 if
+    it has none."""
     from a2a_proxy.recording.query.columns import ENDED_BADLY
     from a2a_proxy.recording.query.parser import parse_expression
 
-    query = f"SELECT id FROM exchange e WHERE id >= ? AND {ENDED_BADLY} ORDER BY id LIMIT {_ROWS_PER_QUERY}"
+    query = (
+        f"SELECT id FROM exchange e WHERE id >= ? AND {ENDED_BADLY} ORDER BY id LIMIT "
+        f"{_ROWS_PER_QUERY}"
+    )
     first, error = start[0], parse_expression("err")
     while rows := recording.db.execute(query, (first,)).fetchall():
         for (key,) in rows:
@@ -70,19 +80,25 @@ def _next_failure(recording: Recording, start: FramePosition, is_listed: Callabl
     return None
 
 
-def next_match(recording: Recording, node: Node, start: FramePosition, step: int) -> FramePosition | None:
-    """Return the nearest matching frame of one exchange after or before this position; -1 precedes all frames."""
+def next_match(
+    recording: Recording, node: Node, start: FramePosition, step: int
+) -> FramePosition | None:
+    """Return the nearest matching frame of one exchange after or before this position; -1 precedes
+    all frames."""
     from a2a_proxy.recording.query.sql import Rows
 
     session, exchange = split_key(start[0])
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
-        f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order}"
+        f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY "
+        f"seq {order}"
         f" LIMIT {_ROWS_PER_QUERY}"
     )
     seq = start[1]
     while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
-        found = set(recording.get_queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows]))
+        found = set(
+            recording.get_queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows])
+        )
         for number, each in rows:
             if number in found:
                 return make_key(session, exchange), each
@@ -96,11 +112,17 @@ def frame_index(recording: Recording, position: FramePosition) -> int:
     return int(recording.db.execute(query, (*split_key(position[0]), position[1])).fetchone()[0])
 
 
-def next_frame_of_task(recording: Recording, start: FramePosition, step: int) -> FramePosition | None:
-    """Return the nearest frame of the same task, in this exchange or in the next one of the task in this session."""
+def next_frame_of_task(
+    recording: Recording, start: FramePosition, step: int
+) -> FramePosition | None:
+    """Return the nearest frame of the same task, in this exchange or in the next one of the task in
+    this session."""
     session, exchange = split_key(start[0])
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
-    nearest = f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1"
+    nearest = (
+        f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq "
+        f"{order} LIMIT 1"
+    )
     found = recording.db.execute(nearest, (session, exchange, start[1])).fetchone()
     if found is not None:
         return start[0], found[0]

@@ -16,7 +16,8 @@ def note_mark(note: Note) -> str:
 
 
 def note_words(note: Note) -> str:
-    """Return `note: look here`, `bookmark: look here` or `bookmark`, in one line without control characters."""
+    """Return `note: look here`, `bookmark: look here` or `bookmark`, in one line without control
+    characters."""
     word = "bookmark" if note.bookmark else "note"
     return f"{word}: {make_visible(note.text)}" if note.text else word
 
@@ -24,7 +25,10 @@ def note_words(note: Note) -> str:
 def note_counts(recording: Recording, session: int) -> str:
     """Return the number of notes of a session: `2 notes, 1 bookmark`; empty without notes."""
     notes = [row.note for row in recording.read_notes(session)]
-    counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
+    counts = (
+        (sum(bool(each.text) for each in notes), "note"),
+        (sum(each.bookmark for each in notes), "bookmark"),
+    )
     return ", ".join(text.format_count(count, what) for count, what in counts if count)
 
 
@@ -46,7 +50,9 @@ class SessionNotes:
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._session = session
-        self._by_place = {(row.note.exchange, row.note.seq): row.note for row in recording.read_notes(session)}
+        self._by_place = {
+            (row.note.exchange, row.note.seq): row.note for row in recording.read_notes(session)
+        }
 
     def line_at(self, exchange: int, seq: int = -1) -> list[str]:
         """Return the line about an exchange or frame; an empty list without a note."""
@@ -54,5 +60,10 @@ class SessionNotes:
         return [] if note is None else [note_words(note)]
 
     def list_objects(self, exchange: int) -> list[dict[str, object]]:
-        """Return the notes of an exchange and its frames as JSON; of exchange 0 those of the session."""
-        return [note_object(self._session, note) for (number, _), note in self._by_place.items() if number == exchange]
+        """Return the notes of an exchange and its frames as JSON; of exchange 0 those of the
+        session."""
+        return [
+            note_object(self._session, note)
+            for (number, _), note in self._by_place.items()
+            if number == exchange
+        ]

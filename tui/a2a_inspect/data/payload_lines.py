@@ -1,4 +1,5 @@
-"""A frame's payload as printable lines: canonical JSON if possible, else text, never control characters."""
+"""A frame's payload as printable lines: canonical JSON if possible, else text, never control
+characters."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
 
 
 def raw_lines(frame: Frame) -> Iterator[str]:
-    """Yield the payload as sent, without control characters: text as text, other payloads as a hex dump."""
+    """Yield the payload as sent, without control characters: text as text, other payloads as a hex
+    dump."""
     if is_withheld(frame):
         yield _WITHHELD_WORDS
     if frame.schema not in _TEXT_SCHEMAS:
@@ -69,7 +71,8 @@ _MAX_INDENT = 40
 
 
 def indent_json(data: bytes) -> Iterator[str]:
-    """Yield the beginning of JSON, which may be cut anywhere, as indented lines without control characters."""
+    """Yield the beginning of JSON, which may be cut anywhere, as indented lines without control
+    characters."""
     depth, line = 0, ""
     for found in _TOKEN.finditer(data.decode("utf-8", "replace")):
         token = found[0]

@@ -1,4 +1,5 @@
-"""Selection and opening of the recording that a command uses: errors become a message and a hint."""
+"""Selection and opening of the recording that a command uses: errors become a message and a
+hint."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ STDOUT = Path("-")
 
 
 def resolve_recording(path: Path | None) -> Path:
-    """Return the named recording, else the newest one: of the state directory, including one that its recorder is about
-    to create, or the last one made with `--record`.
+    """Return the named recording, else the newest one: of the state directory, including one that
+    its recorder is about to create, or the last one made with `--record`.
 
     Raises:
         UserError: there is no recording.
@@ -51,13 +52,17 @@ def resolve_recording(path: Path | None) -> Path:
 
 def _find_announced(folder: Path) -> Path | None:
     """Return the newest recording in this folder that a recorder is about to create."""
-    paths = (Path(each.session.recording) for each in file_layout.find_unfinished() if each.is_at_work)
-    return max((path for path in paths if path.parent == folder and not path.exists()), default=None)
+    paths = (
+        Path(each.session.recording) for each in file_layout.find_unfinished() if each.is_at_work
+    )
+    return max(
+        (path for path in paths if path.parent == folder and not path.exists()), default=None
+    )
 
 
 def _wait_until_recorded(path: Path | None) -> Path:
-    """Return the path once its recorder has finished, unless the user does not want to wait. Prints a chosen name to a
-    terminal. Raises UserError."""
+    """Return the path once its recorder has finished, unless the user does not want to wait. Prints
+    a chosen name to a terminal. Raises UserError."""
     name = resolve_recording(path)
     if path is None and sys.stderr.isatty():  # noqa: TID251 - prints nothing
         print_note(f"recording: {name}")
@@ -85,9 +90,11 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
 
 @contextlib.contextmanager
 def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[MultiReader]:
-    """Open several recordings for reading as one; without paths the newest one. Raises as `open_recording`.
+    """Open several recordings for reading as one; without paths the newest one. Raises as
+    `open_recording`.
 
-    With `settled`, a recording whose proxy has ended is opened only after its recorder has finished.
+    With `settled`, a recording whose proxy has ended is opened only after its recorder has
+    finished.
     """
     find = _wait_until_recorded if settled else resolve_recording
     with (
@@ -102,7 +109,8 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
 
 
 def _check_end(recording: Recording) -> None:
-    """Report a recording that lacks its end, and what to copy with it: the rest was in a write-ahead log.
+    """Report a recording that lacks its end, and what to copy with it: the rest was in a
+    write-ahead log.
 
     Raises:
         UserError: it has no session at all.
@@ -114,12 +122,17 @@ def _check_end(recording: Recording) -> None:
     if file_layout.find_unfinished(Path(recording.path)):
         return
     hint = (
-        f"if it was copied while it was being recorded: copy {name}, {name}-wal and {name}-shm together, or end the "
+        f"if it was copied while it was being recorded: copy {name}, {name}-wal and {name}-shm "
+        f"together, or end the "
         "proxy before you copy it"
     )
     if not sessions:
-        raise UserError(f"{recording.path} is not a whole recording: it has no session", hint, EXIT_INCOMPLETE)
-    print_error("a2a-inspect", f"{recording.path} is not a whole recording: a session has no end", hint)
+        raise UserError(
+            f"{recording.path} is not a whole recording: it has no session", hint, EXIT_INCOMPLETE
+        )
+    print_error(
+        "a2a-inspect", f"{recording.path} is not a whole recording: a session has no end", hint
+    )
 
 
 @contextlib.contextmanager
@@ -133,9 +146,11 @@ def convert_recording_errors() -> Iterator[None]:
         raise filter_error(wrong) from wrong
 
 
-def split_words(words: tuple[str, ...], *, anywhere: bool = False) -> tuple[Path | None, tuple[str, ...]]:
-    """Split words into the recording and the rest: the first word is a recording if it looks like a path; with
-    `anywhere` the first word that does.
+def split_words(
+    words: tuple[str, ...], *, anywhere: bool = False
+) -> tuple[Path | None, tuple[str, ...]]:
+    """Split words into the recording and the rest: the first word is a recording if it looks like a
+    path; with `anywhere` the first word that does.
     """
     for at, word in enumerate(words if anywhere else words[:1]):
         if is_recording_word(word):
@@ -144,10 +159,15 @@ def split_words(words: tuple[str, ...], *, anywhere: bool = False) -> tuple[Path
 
 
 def split_recordings(words: tuple[str, ...]) -> list[tuple[Path | None, tuple[str, ...]]]:
-    """Split words into several recordings, each with its words: `split_words` at every word that cannot be a place."""
+    """Split words into several recordings, each with its words: `split_words` at every word that
+    cannot be a place."""
     starts = [
         0,
-        *(at for at, word in enumerate(words) if at and parse_reference(word) is None and is_recording_word(word)),
+        *(
+            at
+            for at, word in enumerate(words)
+            if at and parse_reference(word) is None and is_recording_word(word)
+        ),
         len(words),
     ]
     return [split_words(words[start:end]) for start, end in itertools.pairwise(starts)]

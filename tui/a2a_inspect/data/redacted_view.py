@@ -1,4 +1,5 @@
-"""A recording redacted as the options demand, for commands that write parts of it to other files."""
+"""A recording redacted as the options demand, for commands that write parts of it to other
+files."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class RedactionOptions(msgspec.Struct, frozen=True):
         return policy_of(policy_words(self.redact, self.redact_policy))
 
     def redact_choice(self, choice: str) -> str:
-        """Return the selecting filter or words for an export's metadata, or `what was chosen` if it is redacted.
+        """Return the selecting filter or words for an export's metadata, or `what was chosen` if it
+        is redacted.
 
         The words may themselves contain the values to redact.
         """
@@ -40,12 +42,15 @@ class RedactionOptions(msgspec.Struct, frozen=True):
 
 
 def label_key() -> bytes:
-    """Return the key for labels of this machine's captures, so that each secret has one label. Raises UserError."""
+    """Return the key for labels of this machine's captures, so that each secret has one label.
+    Raises UserError."""
     with state_directory_errors():
         try:
             return file_layout.redaction_key()
         except ValueError as wrong:
-            raise UserError(f"no key to label secrets with: {wrong}", "check the state directory") from wrong
+            raise UserError(
+                f"no key to label secrets with: {wrong}", "check the state directory"
+            ) from wrong
 
 
 @contextlib.contextmanager

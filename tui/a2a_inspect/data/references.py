@@ -1,5 +1,5 @@
-"""Words by which commands and screens name a session, an exchange, a frame or a task: `1:`, `2`, `1:2`, `1:2.5`,
-`b2a4c1`.
+"""Words by which commands and screens name a session, an exchange, a frame or a task: `1:`, `2`,
+`1:2`, `1:2.5`, `b2a4c1`.
 """
 
 from __future__ import annotations
@@ -50,28 +50,35 @@ def parse_reference(text: str) -> Reference | None:
 
 def is_task_prefix(prefix: str, task_id: str) -> bool:
     """Return whether the word is this task's id or a long enough prefix of it."""
-    return prefix == task_id != "" or (len(prefix) >= _MIN_TASK_PREFIX and task_id.startswith(prefix))
+    return prefix == task_id != "" or (
+        len(prefix) >= _MIN_TASK_PREFIX and task_id.startswith(prefix)
+    )
 
 
 def is_recording_word(text: str) -> bool:
-    """Return whether the word is the path of a recording, or looks like a path and not like a frame (`2.5`)."""
+    """Return whether the word is the path of a recording, or looks like a path and not like a frame
+    (`2.5`)."""
     return Path(text).is_file() or (("/" in text or "." in text) and parse_reference(text) is None)
 
 
 def resolve_place(recording: Recording, text: str) -> NotePlace:
-    """Return the place that a word names, as `ls` and `show` print it; the session may be omitted if the rest is
-    unique.
+    """Return the place that a word names, as `ls` and `show` print it; the session may be omitted
+    if the rest is unique.
 
     Raises:
         UserError: the word is not a place, or the recording has no such place, or several.
     """
     if parse_reference(text) is None:
         raise UserError(
-            f"{text} is not a place", "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1"
+            f"{text} is not a place",
+            "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1",
         )
     fitting = resolve_places(recording, text)
     if len(fitting) > 1:
-        choices = (label_place(each.session, each.exchange, each.seq, with_session=True) for each in fitting)
+        choices = (
+            label_place(each.session, each.exchange, each.seq, with_session=True)
+            for each in fitting
+        )
         raise UserError(f"{text} is in several sessions", f"choose one: {' or '.join(choices)}")
     if not fitting:
         raise no_such_place(recording, text)
@@ -89,7 +96,8 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
 
 
 def no_such_place(recording: Recording, word: str) -> UserError:
-    """Return the error for a word that names nothing in the recording, with the places that it has."""
+    """Return the error for a word that names nothing in the recording, with the places that it
+    has."""
     name = make_visible(Path(recording.path).name)
     listing = shell_line("a2a-inspect", "ls", recording.path)
     point = parse_reference(word)
@@ -97,19 +105,30 @@ def no_such_place(recording: Recording, word: str) -> UserError:
         place, spans = _list_alternatives(recording, word, point)
         return UserError(f"{name} has no {place}; it has {spans}", f"list the exchanges: {listing}")
     if Path(word).is_dir():
-        return UserError(f"{word} is a folder, not a recording", f"name a recording, or an exchange of: {listing}")
-    task = "a task id" if len(word) >= _MIN_TASK_PREFIX else f"a task id ({_MIN_TASK_PREFIX} characters or more)"
+        return UserError(
+            f"{word} is a folder, not a recording",
+            f"name a recording, or an exchange of: {listing}",
+        )
+    task = (
+        "a task id"
+        if len(word) >= _MIN_TASK_PREFIX
+        else f"a task id ({_MIN_TASK_PREFIX} characters or more)"
+    )
     return UserError(
-        f"{word} is neither an exchange of {name} nor the beginning of {task}", f"list exchanges and tasks: {listing}"
+        f"{word} is neither an exchange of {name} nor the beginning of {task}",
+        f"list exchanges and tasks: {listing}",
     )
 
 
 def _list_alternatives(recording: Recording, word: str, point: Reference) -> tuple[str, str]:
-    """Return the missing place with its kind, and the places of this kind that exist: `#2.0 to #2.6`."""
+    """Return the missing place with its kind, and the places of this kind that exist:
+    `#2.0 to #2.6`."""
     sessions = [row.id for row in recording.read_sessions()]
     searched = [each for each in sessions if point.session in (None, each)]
     if not point.exchange or not searched:
-        return f"session {point.session}", _format_span(str(sessions[0]), str(sessions[-1])) if sessions else "none"
+        return f"session {point.session}", _format_span(
+            str(sessions[0]), str(sessions[-1])
+        ) if sessions else "none"
     label = functools.partial(label_place, with_session=len(sessions) > 1)
     frames = "SELECT min(seq), max(seq) FROM frame WHERE session = ? AND exchange = ?"
     exchanges = "SELECT min(id), max(id) FROM exchange WHERE id BETWEEN ? AND ?"
@@ -117,12 +136,16 @@ def _list_alternatives(recording: Recording, word: str, point: Reference) -> tup
     if point.seq >= 0:
         for each in searched:
             numbers = recording.db.execute(frames, (each, point.exchange)).fetchone()
-            places = [label(each, point.exchange, number) for number in numbers if number is not None]
+            places = [
+                label(each, point.exchange, number) for number in numbers if number is not None
+            ]
             spans += [_format_span(*places)] if places else []
     if spans:
         return f"frame {word}", _format_spans(spans)
     for each in searched:
-        keys = recording.db.execute(exchanges, (make_key(each, 0), make_key(each + 1, 0) - 1)).fetchone()
+        keys = recording.db.execute(
+            exchanges, (make_key(each, 0), make_key(each + 1, 0) - 1)
+        ).fetchone()
         places = [label(*split_key(key)) for key in keys if key is not None]
         spans += [_format_span(*places)] if places else []
     return f"exchange {word}", _format_spans(spans)
@@ -136,7 +159,10 @@ def _format_span(first: str, last: str) -> str:
 def _format_spans(spans: list[str]) -> str:
     """Return `#1:1 to #1:5, #2:1 to #2:7 and those of 3 more sessions`."""
     if len(spans) > _MAX_SPANS:
-        spans = [*spans[:_MAX_SPANS], f"those of {format_count(len(spans) - _MAX_SPANS, 'more session')}"]
+        spans = [
+            *spans[:_MAX_SPANS],
+            f"those of {format_count(len(spans) - _MAX_SPANS, 'more session')}",
+        ]
     return " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1]))) if spans else "none"
 
 
@@ -151,6 +177,7 @@ def _place_exists(recording: Recording, place: NotePlace) -> bool:
 
 
 def format_place(place: NotePlace) -> str:
-    """Return a place for programs, always with its session: `1:2.5`. `label_place` returns it for people."""
+    """Return a place for programs, always with its session: `1:2.5`. `label_place` returns it for
+    people."""
     seq = f".{place.seq}" if place.seq >= 0 else ""
     return f"{place.session}:{place.exchange or ''}{seq}"

@@ -1,4 +1,5 @@
-"""Named filters and the columns of the list, as the user chose them: a TOML file next to the key file."""
+"""Named filters and the columns of the list, as the user chose them: a TOML file next to the key
+file."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def read_views(path: Path | None) -> dict[str, str]:
 
 
 def read_columns(path: Path | None) -> list[str]:
-    """Return the names of the columns of the list; empty for the standard columns. Raises UserError as `read_views`."""
+    """Return the names of the columns of the list; empty for the standard columns. Raises UserError
+    as `read_views`."""
     return _read_file(path)[1]
 
 
@@ -57,22 +59,34 @@ def _read_file(path: Path | None) -> tuple[dict[str, str], list[str]]:
     except FileNotFoundError:
         return {}, []
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        raise UserError(f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"') from wrong
+        raise UserError(
+            f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"'
+        ) from wrong
     columns = values.pop(_COLUMNS, []) if isinstance(values.get(_COLUMNS), list) else []
     if not all(isinstance(each, str) for each in columns):
-        raise UserError(f"{path}: a column is not a text", f'write: {_COLUMNS} = ["time", "operation", "ttfe"]')
+        raise UserError(
+            f"{path}: a column is not a text", f'write: {_COLUMNS} = ["time", "operation", "ttfe"]'
+        )
     for name, value in values.items():
         if not isinstance(value, str):
-            raise UserError(f"{path}: {name} is not a filter", f'write it as text: "{name}" = "err"')
+            raise UserError(
+                f"{path}: {name} is not a filter", f'write it as text: "{name}" = "err"'
+            )
     return values, columns
 
 
 def _write_file(path: Path | None, views: dict[str, str], columns: list[str]) -> None:
     """Replace the file as a whole."""
     if path is None:
-        raise UserError("this user has no home directory to save it in", f"name a folder: export {CONFIG_VARIABLE}=DIR")
+        raise UserError(
+            "this user has no home directory to save it in",
+            f"name a folder: export {CONFIG_VARIABLE}=DIR",
+        )
     if _COLUMNS in views:
-        raise UserError(f'a view cannot be named "{_COLUMNS}"', "the file of views keeps the columns of the list there")
+        raise UserError(
+            f'a view cannot be named "{_COLUMNS}"',
+            "the file of views keeps the columns of the list there",
+        )
     lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
     if columns:
         lines.insert(0, f"{_COLUMNS} = [{', '.join(map(_toml_string, columns))}]\n")
@@ -83,7 +97,9 @@ def _write_file(path: Path | None, views: dict[str, str], columns: list[str]) ->
             file.writelines(lines)
         os.replace(temporary, path)
     except OSError as wrong:
-        raise UserError(f"{path} cannot be written: {(wrong.strerror or str(wrong)).lower()}", "") from wrong
+        raise UserError(
+            f"{path} cannot be written: {(wrong.strerror or str(wrong)).lower()}", ""
+        ) from wrong
 
 
 def _toml_string(value: str) -> str:

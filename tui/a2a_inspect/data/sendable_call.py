@@ -1,4 +1,5 @@
-"""A recorded call as the screen sends it again, and the command line that sends it (`a2a-proxy send`)."""
+"""A recorded call as the screen sends it again, and the command line that sends it
+(`a2a-proxy send`)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def read_sendable_call(recording: Recording, key: int) -> SendableCall | str:
 def make_send_command(
     recording: Path, call: SendableCall, agent: str, new_recording: Path, request: Path | None
 ) -> list[str]:
-    """Return the command line that sends the call to an agent, with the request in a file if there is one.
+    """Return the command line that sends the call to an agent, with the request in a file if there
+    is one.
 
     Raises:
         ValueError: the command line of a stdio agent has an open quote.
@@ -75,4 +77,8 @@ def make_send_command(
 def _agent_address(connection: Connection) -> str:
     """Return the address as an option takes it."""
     is_secure = connection.tls is not None and connection.tls.upstream is not None
-    return f"https://{connection.upstream}" if is_secure and "://" not in connection.upstream else connection.upstream
+    return (
+        f"https://{connection.upstream}"
+        if is_secure and "://" not in connection.upstream
+        else connection.upstream
+    )

@@ -1,8 +1,9 @@
-"""Data of the screens: pages of exchanges and frames, one frame with its payload, and change detection.
+"""Data of the screens: pages of exchanges and frames, one frame with its payload, and change
+detection.
 
-All reading happens in one separate thread, one query after another; widgets get frozen values. No transaction is held
-between two calls. Modules that decode payloads are imported in that thread on first use, so that they do not delay the
-first rows.
+All reading happens in one separate thread, one query after another; widgets get frozen values. No
+transaction is held between two calls. Modules that decode payloads are imported in that thread on
+first use, so that they do not delay the first rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from typing import TypeVar
 
 import msgspec
 
-from a2a_inspect.data.finding_counts import ExchangeLine, FindingCounts, count_by_frame, exchange_lines
+from a2a_inspect.data.finding_counts import (
+    ExchangeLine,
+    FindingCounts,
+    count_by_frame,
+    exchange_lines,
+)
 from a2a_inspect.data.positions import PAGE, PagePositions
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.exchange import Connection
@@ -48,7 +54,8 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
     notes: Mapping[NotePlace, Note] = {}
     """Notes and bookmarks by place."""
     lag: int = 0
-    """Time by which the recording of a running session is behind its relay, ns; 0 if below `MIN_LAG`."""
+    """Time by which the recording of a running session is behind its relay, ns; 0 if below
+    `MIN_LAG`."""
 
     @property
     def exchanges(self) -> int:
@@ -91,8 +98,8 @@ def _is_missing(path: Path) -> bool:
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file; None if it does not exist or is empty, because a proxy may be about to
-    write it.
+    """Return the device and inode of the file; None if it does not exist or is empty, because a
+    proxy may be about to write it.
     """
     try:
         status = path.stat()
@@ -102,11 +109,12 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 
 class RecordingSource:
-    """One recording or cassette. The coroutines run one at a time, in the order in which they were awaited.
+    """One recording or cassette. The coroutines run one at a time, in the order in which they were
+    awaited.
 
-    A file that does not exist yet, or is empty, has no exchanges until a proxy writes it. A deleted or moved file is
-    shown unchanged until another file has its name, which is shown then. Opening, and each coroutine, raises
-    RecordingError if the file cannot be read.
+    A file that does not exist yet, or is empty, has no exchanges until a proxy writes it. A deleted
+    or moved file is shown unchanged until another file has its name, which is shown then. Opening,
+    and each coroutine, raises RecordingError if the file cannot be read.
     """
 
     until = 0
@@ -116,7 +124,8 @@ class RecordingSource:
         """With `later` the file is opened by the first query, in the reader thread."""
         self.path = path
         self.files = files
-        """Short names of the recordings that this one joins (see `joined`); empty if it joins none."""
+        """Short names of the recordings that this one joins (see `joined`); empty if it joins
+        none."""
         if _is_missing(path) and not path.absolute().parent.is_dir():
             raise missing_folder_error(path)
         self._reader: _RecordingReader | None = None
@@ -127,11 +136,13 @@ class RecordingSource:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
     async def poll(self) -> RecordingSnapshot | None:
-        """Return the current contents; None if nothing has changed since the last call or there is no recording yet."""
+        """Return the current contents; None if nothing has changed since the last call or there is
+        no recording yet."""
         return await self._run_question(lambda reader: reader.poll(), None, reopen_if_replaced=True)
 
     async def read_exchanges(self, page: int) -> list[ExchangeLine]:
-        """Return one page of the list: PAGE rows of all sessions without headers, by session and first byte."""
+        """Return one page of the list: PAGE rows of all sessions without headers, by session and
+        first byte."""
         return await self._run_question(lambda reader: reader.read_exchanges(page), [])
 
     async def read_stream(self, exchange: int) -> ExchangeStream | None:
@@ -139,7 +150,8 @@ class RecordingSource:
         return await self._run_question(lambda reader: reader.read_stream(exchange), None)
 
     async def read_frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """Return one page of frames of the exchange that `read_stream` returned last; empty for any other exchange."""
+        """Return one page of frames of the exchange that `read_stream` returned last; empty for any
+        other exchange."""
         return await self._run_question(lambda reader: reader.read_frames(exchange, page), [])
 
     async def read_frame(self, number: int) -> FrameRow | None:
@@ -147,10 +159,13 @@ class RecordingSource:
         return await self._run_question(lambda reader: reader.recording.read_frame(number), None)
 
     async def run_query(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """Run a query in the reader thread and return its result; `nothing` while there is no recording yet."""
+        """Run a query in the reader thread and return its result; `nothing` while there is no
+        recording yet."""
         return await self._run_question(lambda reader: question(reader.recording), nothing)
 
-    async def ask_cancellable(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    async def ask_cancellable(
+        self, question: Callable[[Recording], _Value], nothing: _Value
+    ) -> _Value:
         """Run a query as `run_query` does.
 
         If the caller is cancelled, SQLite is interrupted, so that the next query need not wait.
@@ -182,7 +197,11 @@ class RecordingSource:
         self._thread.shutdown(wait=False)
 
     async def _run_question(
-        self, question: Callable[[_RecordingReader], _Value], nothing: _Value, *, reopen_if_replaced: bool = False
+        self,
+        question: Callable[[_RecordingReader], _Value],
+        nothing: _Value,
+        *,
+        reopen_if_replaced: bool = False,
     ) -> _Value:
         """Run a query; with `reopen_if_replaced`, on the file that has the name now."""
 
@@ -221,7 +240,9 @@ class _CancellableQuestion:
         self._running_on: Recording | None = None
         self._is_awaited = True
 
-    def answer_question(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    def answer_question(
+        self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value
+    ) -> _Value:
         """Return the result, or `nothing` if the query was cancelled. Runs in the reader thread."""
         with self._lock:
             if not self._is_awaited:
@@ -234,7 +255,8 @@ class _CancellableQuestion:
                 self._running_on = None
 
     def cancel(self) -> None:
-        """Cancel the query. Other queries are not interrupted because queries run one after another."""
+        """Cancel the query. Other queries are not interrupted because queries run one after
+        another."""
         with self._lock:
             self._is_awaited = False
             if self._running_on is not None:
@@ -268,8 +290,13 @@ class _RecordingReader:
         session_ids = {session.id for session in sessions}
         if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
-        lengths = tuple(self._exchange_positions(session.id).read_new_positions() for session in sessions)
-        highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
+        lengths = tuple(
+            self._exchange_positions(session.id).read_new_positions() for session in sessions
+        )
+        highest = max(
+            (split_key(positions.last)[1] for positions in self._positions_by_session.values()),
+            default=0,
+        )
         self._snapshot = RecordingSnapshot(
             sessions,
             lengths,
@@ -285,15 +312,20 @@ class _RecordingReader:
     def _read_lag(self, sessions: tuple[SessionRow, ...]) -> int:
         """Return the largest lag, rounded to seconds, ns."""
         now = time.time_ns()
-        lags = (recording_lag(each.facts.uuid, each.position, now) for each in sessions if not each.how)
+        lags = (
+            recording_lag(each.facts.uuid, each.position, now) for each in sessions if not each.how
+        )
         lag = max(lags, default=0)
         return (lag + 500_000_000) // 1_000_000_000 * 1_000_000_000 if lag >= MIN_LAG else 0
 
     def _count_unlisted(self, session: SessionRow) -> int:
-        """Return the number of findings that only the totals of a session have; they are made at its end."""
+        """Return the number of findings that only the totals of a session have; they are made at
+        its end."""
         if session.how and session.id not in self._unlisted_by_session:
             totals = self.recording.finding_totals(session.id)
-            self._unlisted_by_session[session.id] = sum(count_occurrences(each) - 1 for each in totals)
+            self._unlisted_by_session[session.id] = sum(
+                count_occurrences(each) - 1 for each in totals
+            )
         return self._unlisted_by_session.get(session.id, 0)
 
     def _read_notes(self) -> dict[NotePlace, Note]:
@@ -301,7 +333,8 @@ class _RecordingReader:
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def read_exchanges(self, page: int) -> list[ExchangeLine]:
-        """Return as `RecordingSource.read_exchanges`; a page may begin in one session and end in another."""
+        """Return as `RecordingSource.read_exchanges`; a page may begin in one session and end in
+        another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
         for session, positions in sorted(self._positions_by_session.items()):
@@ -312,19 +345,29 @@ class _RecordingReader:
                 continue
             within, missing = skip % PAGE, PAGE - len(rows)
             after = positions.key_before(skip // PAGE)
-            rows += list(self.recording.read_exchanges(session, after=after, limit=within + missing, headers=False))[
-                within:
-            ]
+            rows += list(
+                self.recording.read_exchanges(
+                    session, after=after, limit=within + missing, headers=False
+                )
+            )[within:]
             skip = 0
         return exchange_lines(self.recording, rows)
 
     def exchange_index(self, exchange: int) -> int:
         """Return as `RecordingSource.exchange_index`."""
         session = split_key(exchange)[0]
-        before = sum(positions.count for each, positions in self._positions_by_session.items() if each < session)
+        before = sum(
+            positions.count
+            for each, positions in self._positions_by_session.items()
+            if each < session
+        )
         page, after = self._exchange_positions(session).page_of(exchange)
         within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
-        return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
+        return (
+            before
+            + page * PAGE
+            + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
+        )
 
     def read_stream(self, exchange: int) -> ExchangeStream | None:
         """Return as `RecordingSource.read_stream`."""
@@ -332,7 +375,10 @@ class _RecordingReader:
         if row is None:
             return None
         if exchange != self._selected_exchange:
-            self._selected_exchange, self._selected_frames = exchange, self._frame_positions(exchange)
+            self._selected_exchange, self._selected_frames = (
+                exchange,
+                self._frame_positions(exchange),
+            )
         connection = self.recording.read_connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
@@ -346,7 +392,9 @@ class _RecordingReader:
 
         rows = self.recording.read_task(row.exchange.task_id) if row.exchange.task_id else []
         reasons = (
-            generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
+            generations.generations_line(
+                each.task, lambda number: operation_of(self.recording, row.session, number)
+            )
             for each in rows
             if each.session == row.session and row.exchange.id in each.task.exchanges
         )
@@ -363,7 +411,10 @@ class _RecordingReader:
         after = self._selected_frames.key_before(page)
         rows = list(self.recording.read_frames(exchange, after=after, limit=PAGE, payloads=False))
         found = count_by_frame(self.recording, rows)
-        return [FrameLine(row, summarize_frame(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
+        return [
+            FrameLine(row, summarize_frame(self.recording, row, of), found.get(row.frame.seq))
+            for row in rows
+        ]
 
     def _exchange_positions(self, session: int) -> PagePositions:
         if session not in self._positions_by_session:
@@ -374,7 +425,10 @@ class _RecordingReader:
         return self._positions_by_session[session]
 
     def _frame_positions(self, exchange: int) -> PagePositions:
-        query = "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        query = (
+            "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY "
+            "seq LIMIT ?"
+        )
         return PagePositions(self.recording.db, query, split_key(exchange), -1)
 
 
@@ -396,7 +450,9 @@ class RowCounter:
             since = f"SELECT count(*) FROM {self._table} WHERE id > ? AND id <= ?"
             self._count += self._db.execute(since, (self._last, last)).fetchone()[0]
         else:  # SQLite counts a whole table without reading its rows, in a fifth of the time
-            whole = f"SELECT (SELECT count(*) FROM {self._table}), (SELECT max(id) FROM {self._table})"
+            whole = (
+                f"SELECT (SELECT count(*) FROM {self._table}), (SELECT max(id) FROM {self._table})"
+            )
             self._count, last = self._db.execute(whole).fetchone()
         self._last = last or 0
         return self._count

@@ -1,4 +1,5 @@
-"""Dialog that selects another recording: one from the same folder, the newest first, or any file by its name."""
+"""Dialog that selects another recording: one from the same folder, the newest first, or any file by
+its name."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class ChooseRecording(ModalScreen[Path | None]):
         width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 0 1;
         background: $surface; border: round $primary; border-title-color: $text;
     }
-    ChooseRecording OptionList { height: auto; max-height: 16; border: none; background: $surface; padding: 0; }
+    ChooseRecording OptionList {
+        height: auto; max-height: 16; border: none; background: $surface; padding: 0;
+    }
     ChooseRecording Input { margin: 1 0 0 0; background: $panel; }
     """
 
@@ -49,7 +52,9 @@ class ChooseRecording(ModalScreen[Path | None]):
 
     def compose(self) -> ComposeResult:
         """Return the list and the input line."""
-        box = Vertical(self._list, Input(placeholder="or type a file name", id="name", compact=True))
+        box = Vertical(
+            self._list, Input(placeholder="or type a file name", id="name", compact=True)
+        )
         box.border_title = self._box_title
         yield box
 
@@ -67,7 +72,10 @@ class ChooseRecording(ModalScreen[Path | None]):
         self._list.clear_options()
         width = max((cell_len(make_visible(path.name)) for path, _ in recordings), default=0)
         self._list.add_options(
-            [Option(Content(f"{fit_text(path.name, width)}  {words}")) for path, words in recordings]
+            [
+                Option(Content(f"{fit_text(path.name, width)}  {words}"))
+                for path, words in recordings
+            ]
         )
         if recordings:
             self._list.highlighted = 0
@@ -85,7 +93,8 @@ class ChooseRecording(ModalScreen[Path | None]):
 
 
 def recordings_beside(path: Path) -> list[tuple[Path, str]]:
-    """Return the other recordings and cassettes in the folder, the newest first, each with its date and size."""
+    """Return the other recordings and cassettes in the folder, the newest first, each with its date
+    and size."""
     found = []
     try:
         for file in path.absolute().parent.iterdir():
@@ -95,7 +104,10 @@ def recordings_beside(path: Path) -> list[tuple[Path, str]]:
                     (
                         about.st_mtime_ns,
                         file,
-                        f"{text.format_date_time(about.st_mtime_ns)}  {text.format_size(about.st_size)}",
+                        (
+                            f"{text.format_date_time(about.st_mtime_ns)}  "
+                            f"{text.format_size(about.st_size)}"
+                        ),
                     )
                 )
     except OSError:

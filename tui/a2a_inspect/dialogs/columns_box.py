@@ -23,7 +23,10 @@ _CHOICES = (
     ("headers", "header:content-type  req.header:user-agent  resp.header:server"),
     ("JSON paths", "$.params.message.role  $.result.task.status.state"),
 )
-_HINT = "Enter uses and keeps them, Esc changes nothing; without a name the list has its standard columns"
+_HINT = (
+    "Enter uses and keeps them, Esc changes nothing; "
+    "without a name the list has its standard columns"
+)
 
 
 class ColumnsBox(ModalScreen[str | None]):
@@ -32,7 +35,8 @@ class ColumnsBox(ModalScreen[str | None]):
     DEFAULT_CSS = """
     ColumnsBox { align: center bottom; }
     ColumnsBox > Vertical {
-        height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
+        height: auto; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
     }
     ColumnsBox Input { background: $panel; }
     ColumnsBox Static { color: $foreground 80%; }
@@ -40,7 +44,9 @@ class ColumnsBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Cancel", id="columns.cancel", tooltip="keep the previous columns"),
+        Binding(
+            "escape", "dismiss", "Cancel", id="columns.cancel", tooltip="keep the previous columns"
+        ),
     ]
 
     def __init__(self, names: str) -> None:
@@ -51,7 +57,9 @@ class ColumnsBox(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Return the input line, the error, and the names that can be written."""
         lines = [Content.assemble((f"{title:11}", "bold"), words) for title, words in _CHOICES]
-        names = Input(self._names, placeholder="time, operation, ttfe, header:content-type", compact=True)
+        names = Input(
+            self._names, placeholder="time, operation, ttfe, header:content-type", compact=True
+        )
         names.select_on_focus = False
         box = Vertical(names, self._error_line, Static(Content("\n").join(lines)), Static(_HINT))
         box.border_title = "Columns"

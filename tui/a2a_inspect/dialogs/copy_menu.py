@@ -1,5 +1,5 @@
-"""Menu of the forms in which the frame or exchange under the cursor can be copied: one key each, or the reason why a
-form is not available.
+"""Menu of the forms in which the frame or exchange under the cursor can be copied: one key each, or
+the reason why a form is not available.
 """
 
 from __future__ import annotations
@@ -35,7 +35,14 @@ class CopyMenu(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose('{name}')", f"As {label}", show=False, id=f"copy.{name}", tooltip=f"copy {about}")
+            Binding(
+                key,
+                f"choose('{name}')",
+                f"As {label}",
+                show=False,
+                id=f"copy.{name}",
+                tooltip=f"copy {about}",
+            )
             for key, name, label, about in FORMS
         ),
         Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="close without copying"),

@@ -1,4 +1,5 @@
-"""Menus that select what is exported and in which format: one key for JSON lines, two for another format."""
+"""Menus that select what is exported and in which format: one key for JSON lines, two for another
+format."""
 
 from __future__ import annotations
 
@@ -21,15 +22,21 @@ _SETS = (("s", SELECTED, "the selection"), ("f", FILTERED, "the matches"), ("a",
 class ExportMenu(ModalScreen[tuple[str, str] | None]):
     """The menu of exported sets.
 
-    Returns the set and the format: a small letter selects the default format, a capital one returns an empty format,
-    which opens the format menu.
+    Returns the set and the format: a small letter selects the default format, a capital one returns
+    an empty format, which opens the format menu.
     """
 
     DEFAULT_CSS = MENU_CSS.replace("MENU", "ExportMenu")
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose('{name}', '{DEFAULT_FORMAT}')", f"Export {about}", show=False, id=f"export.{name}")
+            Binding(
+                key,
+                f"choose('{name}', '{DEFAULT_FORMAT}')",
+                f"Export {about}",
+                show=False,
+                id=f"export.{name}",
+            )
             for key, name, about in _SETS
         ),
         *(
@@ -42,7 +49,9 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             )
             for key, name, about in _SETS
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="close without exporting"),
+        Binding(
+            "escape,q,x", "dismiss", "Close", id="export.close", tooltip="close without exporting"
+        ),
     ]
 
     def __init__(self, sets: dict[str, str], folder: str) -> None:
@@ -58,7 +67,10 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             for key, name, _ in _SETS
             if name in self._sets
         ]
-        kind = f"\nlower case: JSON lines (*{FORMATS[DEFAULT_FORMAT].suffix}); upper case: choose a format"
+        kind = (
+            f"\nlower case: JSON lines (*{FORMATS[DEFAULT_FORMAT].suffix}); upper case: choose a "
+            f"format"
+        )
         lines.append(Content.assemble((kind, "dim")))
         lines.append(Content.assemble((f"to {self._folder}", "dim")))
         box = VerticalScroll(Static(Content("\n").join(lines)))
@@ -85,7 +97,9 @@ class FormatMenu(ModalScreen[str | None]):
             Binding(key, f"choose({place})", f"Format {key}", show=False, id=f"format.{key}")
             for place, key in enumerate(_FORMAT_KEYS)
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="close without exporting"),
+        Binding(
+            "escape,q,x", "dismiss", "Close", id="format.close", tooltip="close without exporting"
+        ),
     ]
 
     def __init__(self, subject: str) -> None:

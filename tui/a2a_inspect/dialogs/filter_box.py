@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _MAX_SHOWN_SUGGESTIONS = 6
 """Maximum number of visible suggestions."""
 _SUGGEST_DELAY, _APPLY_DELAY = 0.05, 0.15
-"""Seconds without a key press before suggestions are requested, and before the filter is applied."""
+"""Seconds without a key press before suggestions are requested, and before the filter is
+applied."""
 
 FILTER_PROMPT = "/ "
 
@@ -53,7 +54,13 @@ class Suggestions(Widget):
     def render_line(self, y: int) -> Strip:
         """Return `▸ working   12`."""
         top = (
-            max(0, min(self.chosen - _MAX_SHOWN_SUGGESTIONS + 1, len(self.found) - _MAX_SHOWN_SUGGESTIONS))
+            max(
+                0,
+                min(
+                    self.chosen - _MAX_SHOWN_SUGGESTIONS + 1,
+                    len(self.found) - _MAX_SHOWN_SUGGESTIONS,
+                ),
+            )
             if self.chosen >= 0
             else 0
         )
@@ -61,7 +68,11 @@ class Suggestions(Widget):
         if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)
         item, is_chosen = self.found[index], index == self.chosen
-        style = self.get_visual_style("suggestions--chosen").rich_style if is_chosen else self.rich_style
+        style = (
+            self.get_visual_style("suggestions--chosen").rich_style
+            if is_chosen
+            else self.rich_style
+        )
         about = item.about or (str(item.count) if item.count >= 0 else "")
         width = max((len(each.text) for each in self.found), default=0)
         text = f"{'▸' if is_chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
@@ -83,9 +94,29 @@ class FilterBox(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only matches"),
-        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="keep all rows; n and N go to matches"),
-        Binding("tab", "complete(1)", "Complete", id="filter.complete", priority=True, tooltip="the next suggestion"),
-        Binding("shift+tab", "complete(-1)", "Complete", show=False, id="filter.complete-back", priority=True),
+        Binding(
+            "ctrl+n",
+            "find",
+            "Find",
+            id="filter.find",
+            tooltip="keep all rows; n and N go to matches",
+        ),
+        Binding(
+            "tab",
+            "complete(1)",
+            "Complete",
+            id="filter.complete",
+            priority=True,
+            tooltip="the next suggestion",
+        ),
+        Binding(
+            "shift+tab",
+            "complete(-1)",
+            "Complete",
+            show=False,
+            id="filter.complete-back",
+            priority=True,
+        ),
         Binding("up", "history(-1)", "History", id="filter.older", tooltip="previous filters"),
         Binding("down", "history(1)", "History", show=False, id="filter.newer"),
         Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="restore the list"),
@@ -113,7 +144,11 @@ class FilterBox(Vertical):
     def __init__(self, complete: Complete) -> None:
         super().__init__(id="filter")
         self._complete = complete
-        self._input = Input(compact=True, placeholder="op:SendMessage slow:>2s err  or a word", select_on_focus=False)
+        self._input = Input(
+            compact=True,
+            placeholder="op:SendMessage slow:>2s err  or a word",
+            select_on_focus=False,
+        )
         self._suggestions = Suggestions()
         self._prompt = Static(FILTER_PROMPT, id="prompt", markup=False)
         self._input_line = Horizontal()
@@ -144,7 +179,8 @@ class FilterBox(Vertical):
         return self.has_class("-open")
 
     def open(self, text: str, prompt: str = FILTER_PROMPT, *, is_above: bool = False) -> None:
-        """Show the input with this text; with `is_above` the error and the suggestions are below the input."""
+        """Show the input with this text; with `is_above` the error and the suggestions are below
+        the input."""
         self.add_class("-open")
         self._prompt_text = prompt
         self._prompt.update(prompt)
@@ -175,10 +211,14 @@ class FilterBox(Vertical):
         text = self._input.value
         result = check_filter(text)
         self._status_line.update(result.status)
-        self._error_line.update(error_with_caret(result, len(self._prompt_text), self.size.width or 80))
+        self._error_line.update(
+            error_with_caret(result, len(self._prompt_text), self.size.width or 80)
+        )
         self._stop_timers()
         if result.status == VALID:
-            self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))
+            self._delay_timers.append(
+                self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text)))
+            )
         if not self._ignore_next_change:
             self._suggestions_ready.clear()
             self.workers.cancel_group(self, "suggest")  # they belong to the previous text
@@ -205,7 +245,8 @@ class FilterBox(Vertical):
 
     @work(group="complete")
     async def action_complete(self, by: int) -> None:
-        """Replace the word being typed with the next suggestion, as soon as there are suggestions for it."""
+        """Replace the word being typed with the next suggestion, as soon as there are suggestions
+        for it."""
         await self._suggestions_ready.wait()
         items, (start, end) = self._suggestions.found, self._completion_span
         if not items:

@@ -20,7 +20,8 @@ class NoteBox(ModalScreen[str | None]):
     DEFAULT_CSS = """
     NoteBox { align: center bottom; }
     NoteBox > Vertical {
-        height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
+        height: auto; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
     }
     NoteBox Input { background: $panel; }
     NoteBox Static { color: $foreground 70%; }
@@ -37,7 +38,9 @@ class NoteBox(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Return the input line and the hint."""
-        box = Vertical(Input(self._text, placeholder="text of the note", compact=True), Static(_HINT))
+        box = Vertical(
+            Input(self._text, placeholder="text of the note", compact=True), Static(_HINT)
+        )
         box.border_title = f"Note at {self._place}"
         yield box
 

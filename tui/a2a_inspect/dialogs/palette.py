@@ -25,7 +25,13 @@ class ActionProvider(Provider):
             action_words = f"{words} {found.tooltip}"
             if (score := matcher.match(action_words)) > 0:
                 shown_words = matcher.highlight(words)
-                yield Hit(score, shown_words, partial(self._run_binding, found), text=words, help=found.tooltip or None)
+                yield Hit(
+                    score,
+                    shown_words,
+                    partial(self._run_binding, found),
+                    text=words,
+                    help=found.tooltip or None,
+                )
 
     def _available_actions(self) -> list[tuple[ActiveBinding, str]]:
         by_id: dict[str, tuple[ActiveBinding, list[str]]] = {}
@@ -33,8 +39,12 @@ class ActionProvider(Provider):
             name = found.binding.id
             if name is not None and found.enabled and found.binding.description:
                 by_id.setdefault(name, (found, []))[1].append(display_key(key))
-        offered = sorted(by_id.values(), key=lambda each: not each[0].binding.show)  # actions of the key line first
-        return [(found, f"{found.binding.description}  {' '.join(keys)}") for found, keys in offered]
+        offered = sorted(
+            by_id.values(), key=lambda each: not each[0].binding.show
+        )  # actions of the key line first
+        return [
+            (found, f"{found.binding.description}  {' '.join(keys)}") for found, keys in offered
+        ]
 
     async def _run_binding(self, binding: ActiveBinding) -> None:
         await self.app.run_action(binding.binding.action, binding.node)

@@ -18,7 +18,8 @@ class SeekBox(ModalScreen[str | None]):
     DEFAULT_CSS = """
     SeekBox { align: center bottom; background: transparent; }
     SeekBox > Vertical {
-        height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
+        height: auto; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
     }
     SeekBox Input { background: $panel; }
     """
@@ -34,7 +35,11 @@ class SeekBox(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Return the input line."""
         box = Vertical(
-            Input(self._text, placeholder="text to find; n and N go to the next and previous match", compact=True)
+            Input(
+                self._text,
+                placeholder="text to find; n and N go to the next and previous match",
+                compact=True,
+            )
         )
         box.border_title = "Search"
         yield box

@@ -1,4 +1,5 @@
-"""The confirmation of a call that is sent again, which names the agent, and the input of another agent."""
+"""The confirmation of a call that is sent again, which names the agent, and the input of another
+agent."""
 
 from __future__ import annotations
 
@@ -26,10 +27,29 @@ class SendMenu(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "s", f"choose('{SEND}')", "Send", show=False, id="send.now", tooltip="send the call to the named agent"
+            "s",
+            f"choose('{SEND}')",
+            "Send",
+            show=False,
+            id="send.now",
+            tooltip="send the call to the named agent",
         ),
-        Binding("e", f"choose('{EDIT}')", "Edit", show=False, id="send.edit", tooltip="edit the request in $EDITOR"),
-        Binding("a", f"choose('{AGENT}')", "Agent", show=False, id="send.agent", tooltip="choose another agent"),
+        Binding(
+            "e",
+            f"choose('{EDIT}')",
+            "Edit",
+            show=False,
+            id="send.edit",
+            tooltip="edit the request in $EDITOR",
+        ),
+        Binding(
+            "a",
+            f"choose('{AGENT}')",
+            "Agent",
+            show=False,
+            id="send.agent",
+            tooltip="choose another agent",
+        ),
         Binding("escape,q", "dismiss", "Close", id="send.close", tooltip="close without sending"),
     ]
 
@@ -45,12 +65,20 @@ class SendMenu(ModalScreen[str | None]):
         subject = "the edited request" if self._is_edited else "it as it was"
         lines = [Content.assemble((self._title, "dim")), Content()]
         if self._agent:
-            lines.append(Content.assemble(("s  ", "bold"), f"send {subject} to ", (self._agent, "bold")))
+            lines.append(
+                Content.assemble(("s  ", "bold"), f"send {subject} to ", (self._agent, "bold"))
+            )
         if self._is_editable:
             lines.append(
-                Content.assemble(("e  ", "bold"), f"edit the request {'again' if self._is_edited else 'first'}")
+                Content.assemble(
+                    ("e  ", "bold"), f"edit the request {'again' if self._is_edited else 'first'}"
+                )
             )
-        lines.append(Content.assemble(("a  ", "bold"), "choose another agent" if self._agent else "name the agent"))
+        lines.append(
+            Content.assemble(
+                ("a  ", "bold"), "choose another agent" if self._agent else "name the agent"
+            )
+        )
         lines += [Content(), Content(_WARNING)]
         box = VerticalScroll(Static(Content("\n").join(lines)))
         box.border_title, box.border_subtitle = "Send again", "esc sends nothing"
@@ -68,7 +96,8 @@ class AgentBox(ModalScreen[str | None]):
     DEFAULT_CSS = """
     AgentBox { align: center bottom; }
     AgentBox > Vertical {
-        height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
+        height: auto; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
     }
     AgentBox Input { background: $panel; }
     AgentBox Static { color: $foreground 70%; }
@@ -85,7 +114,9 @@ class AgentBox(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Return the input line and the hint."""
-        box = Vertical(Input(self._agent, compact=True), Static(make_visible(self._hint), markup=False))
+        box = Vertical(
+            Input(self._agent, compact=True), Static(make_visible(self._hint), markup=False)
+        )
         box.border_title = "Agent"
         yield box
 

@@ -25,7 +25,9 @@ class TextPage(ModalScreen[None]):
     TextPage TextView { height: auto; max-height: 100%; background: $surface; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "Close", id="page.close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss", "Close", id="page.close")
+    ]
 
     def __init__(self, title: str, lines: Sequence[str]) -> None:
         super().__init__()

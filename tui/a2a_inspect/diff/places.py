@@ -9,10 +9,21 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording, split_recordings
-from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_place
+from a2a_inspect.data.references import (
+    is_task_prefix,
+    no_such_place,
+    parse_reference,
+    resolve_place,
+)
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
-from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, take_run
+from a2a_proxy.recording.difference.runs import (
+    CallPair,
+    RunDifference,
+    Watch,
+    compare_runs,
+    take_run,
+)
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key
 
@@ -22,13 +33,14 @@ class DiffSide(msgspec.Struct, frozen=True):
 
     path: Path
     place: str = ""
-    """`3` or `#3` for an exchange, `1:3` with its session, `3.2` for a frame, `1:` for a session, the beginning of a
-    task's id for a task; empty: the whole recording.
+    """`3` or `#3` for an exchange, `1:3` with its session, `3.2` for a frame, `1:` for a session,
+    the beginning of a task's id for a task; empty: the whole recording.
     """
 
     @property
     def label(self) -> str:
-        """The place for people: `#3`, `#2:3.2`, `session 1`; the word itself if it is the beginning of a task's id."""
+        """The place for people: `#3`, `#2:3.2`, `session 1`; the word itself if it is the beginning
+        of a task's id."""
         reference = parse_reference(self.place)
         if reference is None:
             return self.place
@@ -38,9 +50,9 @@ class DiffSide(msgspec.Struct, frozen=True):
 def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     """Parse the arguments of `diff`.
 
-    They are one recording with two places, or two recordings, each with an optional place. A place after only one of
-    them applies to both. A single exchange is compared with the preceding exchange of the same operation; a single
-    recording is compared by its last two sessions.
+    They are one recording with two places, or two recordings, each with an optional place. A place
+    after only one of them applies to both. A single exchange is compared with the preceding
+    exchange of the same operation; a single recording is compared by its last two sessions.
 
     Raises:
         UserError: the arguments have another form.
@@ -48,31 +60,46 @@ def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     groups = split_recordings(words)
     if len(groups) == 1:
         return _sides_of_recording(resolve_recording(groups[0][0]), groups[0][1])
-    if len(groups) == 2 and groups[0][0] is not None and all(len(places) < 2 for _, places in groups):
+    if (
+        len(groups) == 2
+        and groups[0][0] is not None
+        and all(len(places) < 2 for _, places in groups)
+    ):
         (left, mine), (right, other) = groups
         return DiffSide(resolve_recording(left), (mine or other or ("",))[0]), DiffSide(
             resolve_recording(right), (other or mine or ("",))[0]
         )
-    raise UserError("name two places or recordings to compare", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
+    raise UserError(
+        "name two places or recordings to compare", "a2a-inspect diff LEFT [#3] RIGHT [#3]"
+    )
 
 
 def _sides_of_recording(path: Path, words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     if len(words) == 2:
         return DiffSide(path, words[0]), DiffSide(path, words[1])
     if len(words) > 2:
-        raise UserError("only two places can be compared", f"a2a-inspect diff {path} {words[0]} {words[1]}")
+        raise UserError(
+            "only two places can be compared", f"a2a-inspect diff {path} {words[0]} {words[1]}"
+        )
     with open_recording(path) as recording:
         if words:
             row = _resolve_exchange(recording, words[0])
             if row is None:
-                raise UserError(f"nothing to compare {words[0]} with", f"a2a-inspect diff {path} {words[0]} OTHER")
+                raise UserError(
+                    f"nothing to compare {words[0]} with",
+                    f"a2a-inspect diff {path} {words[0]} OTHER",
+                )
             before = previous_exchange(recording, row)
             if before is None:
-                raise UserError(f"there is no {row.exchange.operation} before {words[0]}", "name both exchanges")
+                raise UserError(
+                    f"there is no {row.exchange.operation} before {words[0]}", "name both exchanges"
+                )
             return DiffSide(path, exchange_place(before)), DiffSide(path, exchange_place(row))
         numbers = [session.id for session in recording.read_sessions()]
     if len(numbers) < 2:
-        raise UserError(f"{path} has one session", f"name another recording: a2a-inspect diff {path} OTHER")
+        raise UserError(
+            f"{path} has one session", f"name another recording: a2a-inspect diff {path} OTHER"
+        )
     return DiffSide(path, f"{numbers[-2]}:"), DiffSide(path, f"{numbers[-1]}:")
 
 
@@ -83,7 +110,9 @@ def exchange_place(row: ExchangeRow) -> str:
 
 def previous_exchange(recording: Recording, row: ExchangeRow) -> ExchangeRow | None:
     """Return the last exchange before this one with the same operation."""
-    word = recording.db.execute("SELECT operation FROM exchange WHERE id = ?", (row.key,)).fetchone()
+    word = recording.db.execute(
+        "SELECT operation FROM exchange WHERE id = ?", (row.key,)
+    ).fetchone()
     find = "SELECT max(id) FROM exchange WHERE id < ? AND operation = ?"
     found = recording.db.execute(find, (row.key, *word)).fetchone()[0] if word else None
     return recording.read_exchange(found) if found is not None else None
@@ -104,7 +133,9 @@ def open_both(left: DiffSide, right: DiffSide) -> Iterator[tuple[Recording, Reco
                 yield one, other
 
 
-def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: Watch | None = None) -> RunDifference:
+def compute_difference(
+    left: DiffSide, right: DiffSide, where: str = "", watch: Watch | None = None
+) -> RunDifference:
     """Compare the two sides. Two exchanges are compared as runs of one call each.
 
     Raises:
@@ -125,7 +156,9 @@ def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: 
             found = compare_exchanges(*sides)
         else:
             found = compare_frames(*sides, frames)
-        match = CallPair(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)
+        match = CallPair(
+            pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored
+        )
         return RunDifference([match], [], found.cut)
 
 
@@ -136,7 +169,8 @@ def _frame_number(word: str) -> int:
 
 
 def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
-    """Return the exchange that a place names; None if it names a session or may be the beginning of a task's id.
+    """Return the exchange that a place names; None if it names a session or may be the beginning of
+    a task's id.
 
     Raises:
         UserError: no exchange has this number, or several sessions have one.
@@ -144,7 +178,9 @@ def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
     reference = parse_reference(word)
     if reference is None or (not reference.exchange and reference.session is not None):
         return None
-    if word.isdigit() and any(is_task_prefix(word, row.task.task_id) for row in recording.read_tasks()):
+    if word.isdigit() and any(
+        is_task_prefix(word, row.task.task_id) for row in recording.read_tasks()
+    ):
         return None
     found = resolve_place(recording, word)
     return recording.read_exchange(make_key(found.session, found.exchange))
@@ -157,7 +193,11 @@ def _exchanges_of_side(recording: Recording, side: DiffSide, where: str) -> Iter
         yield exchange
         return
     reference = parse_reference(side.place)
-    session = resolve_place(recording, side.place).session if reference is not None and not reference.exchange else None
+    session = (
+        resolve_place(recording, side.place).session
+        if reference is not None and not reference.exchange
+        else None
+    )
     task = side.place if session is None else ""
     rows = recording.find_exchanges(where, session) if where else recording.read_exchanges(session)
     found = False

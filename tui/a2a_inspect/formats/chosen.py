@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, SessionRow, TaskRow, make_key, split_key
+from a2a_proxy.recording.read.rows import (
+    ExchangeRow,
+    FindingRow,
+    SessionRow,
+    TaskRow,
+    make_key,
+    split_key,
+)
 
 
 class ExportSelection(msgspec.Struct, frozen=True):
@@ -30,7 +37,9 @@ class ExportSelection(msgspec.Struct, frozen=True):
     def read_sessions(self) -> list[SessionRow]:
         """Return the sessions that have exported exchanges; all without a selection."""
         numbers = None if self.keys is None else {split_key(each)[0] for each in self.keys}
-        return [row for row in self.recording.read_sessions() if numbers is None or row.id in numbers]
+        return [
+            row for row in self.recording.read_sessions() if numbers is None or row.id in numbers
+        ]
 
     def read_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Yield the exported exchanges of a session, by number."""
@@ -43,13 +52,17 @@ class ExportSelection(msgspec.Struct, frozen=True):
                 yield row
 
     def read_tasks(self, session: int) -> Iterator[TaskRow]:
-        """Yield the tasks of a session that an exported exchange touched, in order of first appearance."""
+        """Yield the tasks of a session that an exported exchange touched, in order of first
+        appearance."""
         for row in self.recording.read_tasks(session):
-            if self.keys is None or any(make_key(session, number) in self.keys for number in row.task.exchanges):
+            if self.keys is None or any(
+                make_key(session, number) in self.keys for number in row.task.exchanges
+            ):
                 yield row
 
     def read_findings(self, session: int) -> Iterator[FindingRow]:
-        """Yield the recorded findings about exported exchanges; without a selection also those about connections."""
+        """Yield the recorded findings about exported exchanges; without a selection also those
+        about connections."""
         return (
             row
             for row in self.recording.read_findings(session)

@@ -1,4 +1,5 @@
-"""Export of exchanges to a new file, or to a stream, in one of the formats of `formats.registry`."""
+"""Export of exchanges to a new file, or to a stream, in one of the formats of
+`formats.registry`."""
 
 from __future__ import annotations
 
@@ -16,13 +17,16 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 
-def export_selection(selection: ExportSelection, target: Path | BinaryIO, form: str, **options: Any) -> int:
+def export_selection(
+    selection: ExportSelection, target: Path | BinaryIO, form: str, **options: Any
+) -> int:
     """Write the selection and return the number of exported exchanges.
 
     An existing file is never replaced, and an unfinished file never gets its final name.
 
     Raises:
-        RecordingError: the recording cannot be read, the file cannot be written, or a package for the format is not
+        RecordingError: the recording cannot be read, the file cannot be written, or a package for
+        the format is not
             installed.
     """
     if isinstance(target, Path):
@@ -60,8 +64,8 @@ def _target_exists_error(target: Path) -> RecordingError:
 
 
 def _rename_into_place(temporary: Path, target: Path) -> None:
-    """Rename the file unless the name has been taken meanwhile: by a hard link, or by a rename if the file system has
-    no links.
+    """Rename the file unless the name has been taken meanwhile: by a hard link, or by a rename if
+    the file system has no links.
     """
     try:
         os.link(temporary, target)
@@ -74,9 +78,13 @@ def _rename_into_place(temporary: Path, target: Path) -> None:
 
 
 def unused_path(folder: Path, recording: Path, part: str, suffix: str) -> Path:
-    """Return an unused name in this folder: `run-filtered.a2a.jsonl`, then `run-filtered-2.a2a.jsonl`."""
+    """Return an unused name in this folder: `run-filtered.a2a.jsonl`, then
+    `run-filtered-2.a2a.jsonl`."""
     stem = recording.name
     for known in (".a2a.db", ".a2a.jsonl", recording.suffix):
         stem = stem.removesuffix(known) if known else stem
-    names = (f"{stem}-{part}{f'-{number}' if number > 1 else ''}{suffix}" for number in itertools.count(1))
+    names = (
+        f"{stem}-{part}{f'-{number}' if number > 1 else ''}{suffix}"
+        for number in itertools.count(1)
+    )
     return next(path for path in map(folder.joinpath, names) if not path.exists())

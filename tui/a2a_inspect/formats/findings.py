@@ -1,4 +1,5 @@
-"""JUnit XML and SARIF of today's rules about the selected exchanges, as written by `a2a-inspect check`."""
+"""JUnit XML and SARIF of today's rules about the selected exchanges, as written by
+`a2a-inspect check`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def write_junit(selection: ExportSelection, stream: BinaryIO) -> None:
-    """Write JUnit XML: one suite per session, one case per rule, which fails for an error. Raises RecordingError."""
+    """Write JUnit XML: one suite per session, one case per rule, which fails for an error. Raises
+    RecordingError."""
     _write_report(selection, stream, junit.format_lines)
 
 
@@ -23,9 +25,13 @@ def write_sarif(selection: ExportSelection, stream: BinaryIO) -> None:
     _write_report(selection, stream, sarif.format_lines)
 
 
-def _write_report(selection: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:
+def _write_report(
+    selection: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]
+) -> None:
     report = CheckReport(list(all_rules().values()), Severity.ERROR)
     path = Path(selection.recording.path)
-    report.sessions += check_recording(selection.recording, path, select_rules((), ()), selection.keys)
+    report.sessions += check_recording(
+        selection.recording, path, select_rules((), ()), selection.keys
+    )
     for line in lines(report):
         stream.write(f"{line}\n".encode())

@@ -1,4 +1,5 @@
-"""HAR 1.2, which browsers' developer tools open: a page per session and an entry per exchange, written one by one."""
+"""HAR 1.2, which browsers' developer tools open: a page per session and an entry per exchange,
+written one by one."""
 
 from __future__ import annotations
 
@@ -50,12 +51,19 @@ def _session_page(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _exchange_entries(selection: ExportSelection, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
+def _exchange_entries(
+    selection: ExportSelection, sessions: list[SessionRow]
+) -> Iterator[dict[str, Any]]:
     recording = selection.recording
     for session in sessions:
         for row in selection.read_exchanges(session.id):
             connection = recording.read_connection(make_key(session.id, row.exchange.connection))
             frames = [each.frame for each in recording.read_frames(row.key)]
             found = [each.finding for each in recording.read_findings(exchange=row.key)]
-            entry = har_entry(row.exchange, connection.connection if connection is not None else None, frames, found)
+            entry = har_entry(
+                row.exchange,
+                connection.connection if connection is not None else None,
+                frames,
+                found,
+            )
             yield {"pageref": page_id(session.id), **entry}

@@ -48,12 +48,21 @@ def format_time(at: int) -> str:
 
 
 def har_entry(
-    exchange: Exchange, connection: Connection | None, frames: Sequence[Frame], findings: Sequence[Finding]
+    exchange: Exchange,
+    connection: Connection | None,
+    frames: Sequence[Frame],
+    findings: Sequence[Finding],
 ) -> dict[str, Any]:
     """Return the entry without its page."""
     timings = _timings_object(exchange, frames)
-    to_agent = [frame for frame in frames if frame.direction is Direction.TO_AGENT and frame.kind in _BODIES]
-    to_client = [frame for frame in frames if frame.direction is Direction.TO_CLIENT and frame.kind in _BODIES]
+    to_agent = [
+        frame for frame in frames if frame.direction is Direction.TO_AGENT and frame.kind in _BODIES
+    ]
+    to_client = [
+        frame
+        for frame in frames
+        if frame.direction is Direction.TO_CLIENT and frame.kind in _BODIES
+    ]
     peer = connection.peer.rpartition(":")[0].strip("[]") if connection is not None else ""
     return {
         "startedDateTime": format_time(exchange.started),
@@ -74,7 +83,8 @@ def har_entry(
 
 
 def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
-    """Return the known durations in milliseconds: the request, until the response began, until it ended.
+    """Return the known durations in milliseconds: the request, until the response began, until it
+    ended.
 
     A stream may be answered before its request has ended.
     """
@@ -89,11 +99,15 @@ def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, fl
     return {name: max(ns, 0) / _MS for name, ns in parts.items()}
 
 
-def _request_object(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
+def _request_object(
+    exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]
+) -> dict[str, Any]:
     body, data = _body_object(exchange, frames), _body_size(exchange, frames)
     posted: dict[str, Any] = {}
     if frames and (data or "comment" in body):
-        how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # HAR has no encoding for requests
+        how = (
+            {"_encoding": body.pop("encoding")} if "encoding" in body else {}
+        )  # HAR has no encoding for requests
         posted["postData"] = {
             "mimeType": _header_value(exchange.request_headers, b"content-type"),
             "text": "",
@@ -117,7 +131,10 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
     headers = _header_objects(exchange.response_headers) + _header_objects(exchange.trailers)
     status, data = exchange.status, _body_size(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    content = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
+    content = {
+        "mimeType": _header_value(exchange.response_headers, b"content-type"),
+        **_body_object(exchange, frames),
+    }
     return {
         "status": status,
         "statusText": phrase,
@@ -140,7 +157,8 @@ def _http_method(exchange: Exchange) -> str:
 
 
 def _request_url(exchange: Exchange, connection: Connection | None) -> str:
-    """Return the URL as requested by the client. A stdio call has no URL and gets one that names its operation."""
+    """Return the URL as requested by the client. A stdio call has no URL and gets one that names
+    its operation."""
     if exchange.binding is Binding.STDIO:
         return f"stdio://agent/{_percent_encode(exchange.method)}"
     target = _percent_encode(exchange.target)
@@ -156,15 +174,24 @@ def _percent_encode(text: str) -> str:
 
 
 def _http_version(exchange: Exchange) -> str:
-    return "stdio" if exchange.binding is Binding.STDIO else f"HTTP/{exchange.http_version}".removesuffix("/")
+    return (
+        "stdio"
+        if exchange.binding is Binding.STDIO
+        else f"HTTP/{exchange.http_version}".removesuffix("/")
+    )
 
 
 def _header_objects(headers: Headers) -> list[dict[str, str]]:
-    return [{"name": name.decode("latin-1"), "value": value.decode("latin-1")} for name, value in headers]
+    return [
+        {"name": name.decode("latin-1"), "value": value.decode("latin-1")}
+        for name, value in headers
+    ]
 
 
 def _header_value(headers: Headers, lowercase_name: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in headers if name.lower() == lowercase_name), "")
+    return next(
+        (value.decode("latin-1") for name, value in headers if name.lower() == lowercase_name), ""
+    )
 
 
 def _query_parameters(target: str) -> list[dict[str, str]]:
@@ -173,17 +200,22 @@ def _query_parameters(target: str) -> list[dict[str, str]]:
 
 
 def _body_size(exchange: Exchange, frames: Sequence[Frame]) -> int:
-    """Return the full size of the body in bytes, including parts that were not recorded, without content coding, with
-    framing.
+    """Return the full size of the body in bytes, including parts that were not recorded, without
+    content coding, with framing.
     """
-    return sum(len(_wire_bytes(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
+    return sum(
+        len(_wire_bytes(exchange, frame)) - len(frame.payload) + frame.size for frame in frames
+    )
 
 
 def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
-    """Return `text` as sent but without content coding, `encoding` if it is not text, and `comment` if a part is
-    missing.
+    """Return `text` as sent but without content coding, `encoding` if it is not text, and `comment`
+    if a part is missing.
     """
-    lacking = [*["payload not recorded"] * any(map(is_withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
+    lacking = [
+        *["payload not recorded"] * any(map(is_withheld, frames)),
+        *["cut"] * any(f.truncated for f in frames),
+    ]
     comment = {"comment": ", ".join(lacking)} if lacking else {}
     data = b"".join(_wire_bytes(exchange, frame) for frame in frames)
     if not data:

@@ -15,5 +15,9 @@ def write_jsonl(source: ExportSelection, stream: BinaryIO, *, with_command: bool
     `with_command` keeps command lines and process ids of proxies. Raises RecordingError.
     """
     recording, keys = source.recording, source.keys
-    selection = None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{source.description}")
-    Exporter(recording, recording.read_sessions(), stream, selection=selection, with_command=with_command).run()
+    selection = (
+        None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{source.description}")
+    )
+    Exporter(
+        recording, recording.read_sessions(), stream, selection=selection, with_command=with_command
+    ).run()

@@ -1,4 +1,5 @@
-"""Markdown with a sequence diagram for each conversation, as drawn by `a2a-inspect lanes --mermaid`."""
+"""Markdown with a sequence diagram for each conversation, as drawn by
+`a2a-inspect lanes --mermaid`."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def write_mermaid(selection: ExportSelection, stream: BinaryIO) -> None:
         links = SessionLinks(selection.recording, session.id)
         for number in _first_exchanges(selection, session.id):
             if number not in drawn_exchanges:
-                conversation = LaneConversation(selection.recording, make_key(session.id, number), links=links)
+                conversation = LaneConversation(
+                    selection.recording, make_key(session.id, number), links=links
+                )
                 drawn_exchanges |= set(conversation.exchanges)
                 _write_conversation(conversation, stream)
 
@@ -41,7 +44,11 @@ def _first_exchanges(selection: ExportSelection, session: int) -> list[int]:
 
 
 def _write_conversation(conversation: LaneConversation, stream: BinaryIO) -> None:
-    began = text.format_date_time(conversation.order.start) if conversation.order.frames else "nothing was recorded"
+    began = (
+        text.format_date_time(conversation.order.start)
+        if conversation.order.frames
+        else "nothing was recorded"
+    )
     title = escape_heading(f"Session {conversation.session}, {conversation.title}, {began}")
     lines = diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
     for line in (f"## {title}", "", "```mermaid", *lines, "```", ""):

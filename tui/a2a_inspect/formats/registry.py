@@ -1,4 +1,5 @@
-"""The formats of `a2a-inspect export` and of the screen's menu: each has an entry here and a module with a writer."""
+"""The formats of `a2a-inspect export` and of the screen's menu: each has an entry here and a module
+with a writer."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
 class ExportFormat(NamedTuple):
     """One format.
 
-    Its writer takes `(selection: ExportSelection, stream: BinaryIO, **options)`. It reads the recording row by row
-    and raises RecordingError if that fails; its output so far is then discarded.
+    Its writer takes `(selection: ExportSelection, stream: BinaryIO, **options)`. It reads the
+    recording row by row and raises RecordingError if that fails; its output so far is then
+    discarded.
     """
 
     name: str
@@ -40,14 +42,32 @@ _ALL_FORMATS = (
         "JSON lines that convert back to a recording without loss",
         f"{_FORMATS_PACKAGE}.jsonl:write_jsonl",
     ),
-    ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write_har"),
     ExportFormat(
-        "mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write_mermaid"
+        "har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write_har"
     ),
-    ExportFormat("junit", ".xml", "findings of `check` as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
-    ExportFormat("sarif", ".sarif", "findings of `check` as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
     ExportFormat(
-        "parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write_parquet"
+        "mermaid",
+        ".md",
+        "Markdown with a sequence diagram for each task",
+        f"{_FORMATS_PACKAGE}.mermaid:write_mermaid",
+    ),
+    ExportFormat(
+        "junit",
+        ".xml",
+        "findings of `check` as JUnit XML",
+        f"{_FORMATS_PACKAGE}.findings:write_junit",
+    ),
+    ExportFormat(
+        "sarif",
+        ".sarif",
+        "findings of `check` as SARIF 2.1.0",
+        f"{_FORMATS_PACKAGE}.findings:write_sarif",
+    ),
+    ExportFormat(
+        "parquet",
+        ".parquet",
+        "a table with a row for each frame",
+        f"{_FORMATS_PACKAGE}.parquet:write_parquet",
     ),
     ExportFormat(
         "html",

@@ -1,6 +1,8 @@
-"""Import of files that other programs wrote: each becomes the records of a journal, which the observer decodes.
+"""Import of files that other programs wrote: each becomes the records of a journal, which the
+observer decodes.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 - `recording_writer`: the records to a recording
 

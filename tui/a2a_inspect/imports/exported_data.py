@@ -1,7 +1,8 @@
-"""Decrypted data that `tshark -U 'OSI layer 7'` exports: each packet has tags with its addresses, then plain bytes.
+"""Decrypted data that `tshark -U 'OSI layer 7'` exports: each packet has tags with its addresses,
+then plain bytes.
 
-The packets have no sequence numbers and are in order. Those of HTTP/2 repeat the frame with which an earlier one ended
-if that frame was incomplete, so only complete frames are read.
+The packets have no sequence numbers and are in order. Those of HTTP/2 repeat the frame with which
+an earlier one ended if that frame was incomplete, so only complete frames are read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from a2a_inspect.imports.packet_file import Packet
 from a2a_inspect.imports.tcp_segment import Segment, UnreadPacket, format_host
 
 EXPORTED_LINK_TYPE = 252
-_DISSECTOR, _SOURCES, _DESTINATIONS, _SOURCE_PORT, _DESTINATION_PORT = 12, (20, 22), (21, 23), 25, 26
+_DISSECTOR, _SOURCES, _DESTINATIONS, _SOURCE_PORT, _DESTINATION_PORT = (
+    12,
+    (20, 22),
+    (21, 23),
+    25,
+    26,
+)
 _OLD_DISSECTOR = 13
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _FRAME_HEAD = 9
@@ -34,7 +41,8 @@ class ExportedData:
         try:
             tags, data = _read_tags(packet.data)
             source, destination = (
-                next(format_host(tags[tag]) for tag in hosts if tag in tags) + f":{struct.unpack('>I', tags[port])[0]}"
+                next(format_host(tags[tag]) for tag in hosts if tag in tags)
+                + f":{struct.unpack('>I', tags[port])[0]}"
                 for hosts, port in ((_SOURCES, _SOURCE_PORT), (_DESTINATIONS, _DESTINATION_PORT))
             )
         except (struct.error, KeyError, StopIteration, ValueError, RuntimeError) as wrong:

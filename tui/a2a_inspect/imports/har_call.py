@@ -1,7 +1,7 @@
 """One entry of a HAR file as the records of a connection of its own.
 
-Members that begin with an underscore are extensions: `_a2a` of `a2a-inspect export har`, `_error`, `_encoding`,
-`_eventSourceMessages` of Chromium.
+Members that begin with an underscore are extensions: `_a2a` of `a2a-inspect export har`, `_error`,
+`_encoding`, `_eventSourceMessages` of Chromium.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from a2a_proxy.recording.store.row_types import check_time
 
 _MS = 1_000_000
 """One millisecond in ns."""
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
 _BLOCK = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r|\Z)", re.DOTALL)
 """An event of an event stream with its empty line."""
 _DATA_LINE = re.compile(rb"^data(?::|$)", re.MULTILINE)
-_BODILESS_TYPES = frozenset({"stylesheet", "script", "image", "font", "media", "manifest", "websocket"})
+_BODILESS_TYPES = frozenset(
+    {"stylesheet", "script", "image", "font", "media", "manifest", "websocket"}
+)
 """Values of `_resourceType` that browsers write for other things than calls."""
 _CLIENT_ENDS = ("client", "net::ERR_ABORTED")
 """How the texts begin that say that the client ended the call."""
@@ -66,8 +70,11 @@ class HarCall:
         self.authority = url.netloc.rpartition("@")[2]
         self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         self._method = str(request["method"])
-        self.is_call = url.scheme in ("http", "https") and bool(self.authority) and self._method != "CONNECT"
-        """Whether it is an HTTP call: not a WebSocket, a stdio call, or a file that a browser loads by itself."""
+        self.is_call = (
+            url.scheme in ("http", "https") and bool(self.authority) and self._method != "CONNECT"
+        )
+        """Whether it is an HTTP call: not a WebSocket, a stdio call, or a file that a browser loads
+        by itself."""
         self.is_call = self.is_call and entry.get("_resourceType") not in _BODILESS_TYPES
         self._peer = str(entry.get("serverIPAddress") or "").strip("[]")
         self._request_fields = _fields_of(request["headers"])
@@ -75,7 +82,9 @@ class HarCall:
         answered = _fields_of(response["headers"])
         media = f"{_value(self._request_fields, 'content-type')} {_value(answered, 'content-type')}"
         self._is_grpc = "application/grpc" in media
-        self._response_fields, self._trailers = _split_trailers(answered) if self._is_grpc else (answered, [])
+        self._response_fields, self._trailers = (
+            _split_trailers(answered) if self._is_grpc else (answered, [])
+        )
         self._version = str(request.get("httpVersion") or "")
         self._how = ours.get("how") if creator == _OURS else response.get("_error")
         self._writer = self._choose_writer()
@@ -85,25 +94,36 @@ class HarCall:
         content = response.get("content") or {}
         self._response_body = self._body(content, content.get("encoding"), answered)
         size = content.get("size") or 0
-        self._missing = size if content.get("text") is None and isinstance(size, int) and size > 0 else 0
+        self._missing = (
+            size if content.get("text") is None and isinstance(size, int) and size > 0 else 0
+        )
         self._frame_times = _frame_times(ours)
         self._is_rebuilt = False
-        """Whether the body was made of the events that Chromium lists, because the file lacks it."""
+        """Whether the body was made of the events that Chromium lists, because the file lacks
+        it."""
         if messages := entry.get("_eventSourceMessages"):
             self._read_event_messages(messages)
-        # Without `_a2a` nothing says when a client of a stream ended its side: as soon as it had sent its last message.
+        # Without `_a2a` nothing says when a client of a stream ended its side: as soon as it had
+        # sent its last message.
         first_end = ours.get("half_close")
         self._half_closes = not ours or first_end == "client" or not (first_end or self._is_cut)
-        ends = (each for each in ours.get("frames") or () if (each["kind"], each["direction"]) == ("end", "to_agent"))
+        ends = (
+            each
+            for each in ours.get("frames") or ()
+            if (each["kind"], each["direction"]) == ("end", "to_agent")
+        )
         self._half_closed = next((parse_time(each["at"]) for each in ends), 0)
 
     def _read_event_messages(self, messages: Any) -> None:
-        """Take the times of events from Chromium, and the events themselves if the body is missing."""
+        """Take the times of events from Chromium, and the events themselves if the body is
+        missing."""
         times = [check_time(int(each["time"] * 1_000_000) * 1000) for each in messages]
         if not self._response_body:
             self._response_body = b"".join(map(_event_block, messages))
             self._is_rebuilt, self._missing = True, 0
-            self.lacks.add("bytes of event streams: some are made of their events, and their end is unknown")
+            self.lacks.add(
+                "bytes of event streams: some are made of their events, and their end is unknown"
+            )
         self.ended = max((self.ended, *times))
         self._frame_times = self._frame_times[0], _block_times(self._response_body, times)
 
@@ -113,7 +133,8 @@ class HarCall:
             for name, value in (entry.get("timings") or {}).items()
         }
         before = sum(timings.get(name, 0) for name in ("blocked", "dns", "connect"))
-        # The start of an entry of mitmproxy is that of the request: it has connected to the server before.
+        # The start of an entry of mitmproxy is that of the request: it has connected to the server
+        # before.
         self._sent = self.started + (0 if self._creator == _MITMPROXY else before)
         self._request_ended = self._sent + timings.get("send", 0)
         self._answered = self._request_ended + timings.get("wait", 0)
@@ -132,12 +153,20 @@ class HarCall:
                 return str(text).encode("latin-1")
             except UnicodeEncodeError:
                 pass
-        return str(text).encode("utf-8", "surrogateescape" if self._creator == _MITMPROXY else "surrogatepass")
+        return str(text).encode(
+            "utf-8", "surrogateescape" if self._creator == _MITMPROXY else "surrogatepass"
+        )
 
     @property
     def upstream(self) -> str:
         """The server's address, with `https://` if it speaks TLS."""
-        port = "" if re.search(r":\d+$", self.authority) else ":443" if self._scheme == "https" else ":80"
+        port = (
+            ""
+            if re.search(r":\d+$", self.authority)
+            else ":443"
+            if self._scheme == "https"
+            else ":80"
+        )
         return f"{'https://' if self._scheme == 'https' else ''}{self.authority}{port}"
 
     def read_chunks(self, number: int) -> Iterator[Chunk]:
@@ -149,7 +178,11 @@ class HarCall:
         peer = f"{self._peer or host.rpartition(':')[0]}:{host.rpartition(':')[2]}"
         dialed = msgspec.json.encode(DialFacts(self.upstream, peer))
         yield Chunk(number, ChunkKind.DIALED, to_agent, self._sent, dialed)
-        records = [(at, ChunkKind.DATA, direction, data) for direction, at, data in self._messages() if data]
+        records = [
+            (at, ChunkKind.DATA, direction, data)
+            for direction, at, data in self._messages()
+            if data
+        ]
         records.sort(key=lambda each: each[0])
         for at, kind, direction, data in records:
             yield Chunk(number, kind, direction, at, data)
@@ -160,9 +193,15 @@ class HarCall:
         up, down = Direction.TO_AGENT, Direction.TO_CLIENT
         url = self._scheme, self.authority, self._target
         fields = _without_coding(self._request_fields)
-        yield up, self._sent, writer.write_request_head(self._method, url, fields, len(self._request_body))
+        yield (
+            up,
+            self._sent,
+            writer.write_request_head(self._method, url, fields, len(self._request_body)),
+        )
         last = self._sent
-        pieces = self._pieces(self._request_body, self._frame_times[0], self._sent, self._request_ended)
+        pieces = self._pieces(
+            self._request_body, self._frame_times[0], self._sent, self._request_ended
+        )
         for left, (at, data) in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
             is_end = not left and self._half_closes and not self._half_closed
             yield up, at, writer.write_request_data(data, is_end=is_end)
@@ -172,11 +211,22 @@ class HarCall:
         if not self._status:
             return
         is_whole = not (self._missing or self._is_cut or self._is_rebuilt)
-        fields, size = _without_coding(self._response_fields), len(self._response_body) if is_whole else -1
+        fields, size = (
+            _without_coding(self._response_fields),
+            len(self._response_body) if is_whole else -1,
+        )
         if not is_whole:
-            fields = [each for each in fields if not _is_length(each, up_to=len(self._response_body))]
-        yield down, self._answered, writer.write_response_head(self._status, self._reason, fields, size)
-        for at, data in self._pieces(self._response_body, self._frame_times[1], self._answered, self.ended):
+            fields = [
+                each for each in fields if not _is_length(each, up_to=len(self._response_body))
+            ]
+        yield (
+            down,
+            self._answered,
+            writer.write_response_head(self._status, self._reason, fields, size),
+        )
+        for at, data in self._pieces(
+            self._response_body, self._frame_times[1], self._answered, self.ended
+        ):
             yield down, at, writer.write_response_data(data)
         if is_whole and (self._trailers or not self._is_grpc or _value(fields, "grpc-status")):
             yield down, self.ended, writer.end_response(self._trailers)
@@ -190,16 +240,24 @@ class HarCall:
         return Http1Writer("HTTP/1.0" if version == "http/1.0" else "HTTP/1.1")
 
     def _pieces(self, body: bytes, times: Sequence[int], begin: int, end: int) -> Pieces:
-        """Return the body in its messages or events with their times: the known ones, or evenly spread ones."""
+        """Return the body in its messages or events with their times: the known ones, or evenly
+        spread ones."""
         parts = _grpc_messages(body) if self._is_grpc else [body]
-        if not self._is_grpc and "text/event-stream" in _value(self._response_fields, "content-type"):
+        if not self._is_grpc and "text/event-stream" in _value(
+            self._response_fields, "content-type"
+        ):
             parts = [part for part in _BLOCK.findall(body) if part]
         if len(parts) == len(times):
-            return [(max(begin, min(at, self.ended)), part) for at, part in zip(times, parts, strict=True)]
+            return [
+                (max(begin, min(at, self.ended)), part)
+                for at, part in zip(times, parts, strict=True)
+            ]
         if len(parts) == 1:
             return [(end, parts[0])]
         if parts:
-            self.lacks.add("times of single events: they are spread evenly over the time of their stream")
+            self.lacks.add(
+                "times of single events: they are spread evenly over the time of their stream"
+            )
         step = (end - begin) // max(len(parts), 1)
         return [(begin + step * at, part) for at, part in enumerate(parts, 1)]
 
@@ -209,7 +267,9 @@ class HarCall:
 
     def _end(self, number: int, at: int) -> Iterator[Chunk]:
         up, down = Direction.TO_AGENT, Direction.TO_CLIENT
-        lacks_trailers = self._is_grpc and not (self._trailers or _value(self._response_fields, "grpc-status"))
+        lacks_trailers = self._is_grpc and not (
+            self._trailers or _value(self._response_fields, "grpc-status")
+        )
         if self._is_grpc:
             self.lacks.add("the place where a response's header fields end and its trailers begin")
         if self._is_cut:
@@ -241,12 +301,17 @@ def parse_time(text: Any) -> int:
     if found is None:
         raise ValueError(f"{str(text)[:40]!r} is not a time in ISO 8601")
     seconds, decimals, zone = found.groups()
-    whole = int(datetime.fromisoformat(seconds.replace(" ", "T") + (zone or "Z").replace("Z", "+00:00")).timestamp())
+    whole = int(
+        datetime.fromisoformat(
+            seconds.replace(" ", "T") + (zone or "Z").replace("Z", "+00:00")
+        ).timestamp()
+    )
     return check_time(whole * 1_000_000_000 + int((decimals or "0")[:9].ljust(9, "0")))
 
 
 def _frame_times(ours: Any) -> tuple[list[int], list[int]]:
-    """Return the times of the messages to the agent and to the client, from the member of `a2a-inspect export har`."""
+    """Return the times of the messages to the agent and to the client, from the member of
+    `a2a-inspect export har`."""
     found: tuple[list[int], list[int]] = [], []
     for frame in ours.get("frames") or ():
         if frame["kind"] in _BODY_KINDS:
@@ -263,8 +328,8 @@ def _event_block(message: Any) -> bytes:
 
 
 def _block_times(body: bytes, times: list[int]) -> list[int]:
-    """Return the time of each block of an event stream; a comment has that of the event before it. The result is empty
-    if the events are not those of `times`."""
+    """Return the time of each block of an event stream; a comment has that of the event before it.
+    The result is empty if the events are not those of `times`."""
     found: list[int] = []
     count = 0
     for block in filter(None, _BLOCK.findall(body)):
@@ -273,7 +338,9 @@ def _block_times(body: bytes, times: list[int]) -> list[int]:
     return found if count == len(times) else []
 
 
-_BODY_KINDS = frozenset({"request", "response", "event", "error", "comment", "other", "undecodable"})
+_BODY_KINDS = frozenset(
+    {"request", "response", "event", "error", "comment", "other", "undecodable"}
+)
 """Kinds of frames that are a message or an event of a body."""
 
 
@@ -293,13 +360,18 @@ def _without_coding(fields: Fields) -> Fields:
 
 
 def _is_length(field: tuple[str, str], up_to: int) -> bool:
-    """Return whether this is a `Content-Length` of at most `up_to` bytes, with which a cut body would be whole."""
+    """Return whether this is a `Content-Length` of at most `up_to` bytes, with which a cut body
+    would be whole."""
     return field[0].lower() == "content-length" and field[1].isdecimal() and int(field[1]) <= up_to
 
 
 def _split_trailers(fields: Fields) -> tuple[Fields, Fields]:
-    """Return the header fields and the trailers of a gRPC response, which a HAR file may list behind them."""
-    at = next((at for at, (name, _) in enumerate(fields) if name.lower().startswith("grpc-status")), len(fields))
+    """Return the header fields and the trailers of a gRPC response, which a HAR file may list
+    behind them."""
+    at = next(
+        (at for at, (name, _) in enumerate(fields) if name.lower().startswith("grpc-status")),
+        len(fields),
+    )
     return fields[:at], fields[at:]
 
 

@@ -1,7 +1,8 @@
 """A HAR file as the records of a journal.
 
-The file is read twice, entry by entry: once for the times of all entries, and once, in order of time, for their
-records. The memory depends on the number of entries and on the largest ones, not on the size of the file.
+The file is read twice, entry by entry: once for the times of all entries, and once, in order of
+time, for their records. The memory depends on the number of entries and on the largest ones, not on
+the size of the file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _MAX_ENTRY_BYTES = 512 << 20
 _CREATOR = re.compile(rb'"creator"\s*:\s*\{[^{}]*?"name"\s*:\s*"([^"\\]*)"')
 _MAX_NAMED = 16
 """Servers that the session lists."""
-_FILE_HINT = "export it again: in a browser, `Save all as HAR with content`; with mitmdump, --set hardump=FILE"
+_FILE_HINT = (
+    "export it again: in a browser, `Save all as HAR with content`; with mitmdump, --set "
+    "hardump=FILE"
+)
 
 
 class _EntryPlace(msgspec.Struct, frozen=True, order=True):
@@ -43,7 +47,8 @@ class HarFile:
     label: ClassVar[str] = "HAR file"
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
-        """Find the entries of `stream`, which is named `path` in messages. Raises UserError if it has no call."""
+        """Find the entries of `stream`, which is named `path` in messages. Raises UserError if it
+        has no call."""
         self._path = path
         self._stream = stream
         self._creator = ""
@@ -67,7 +72,11 @@ class HarFile:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What the recording lacks because the file lacks it, in words."""
-        what = "entry that is no HTTP call" if self._left_out == 1 else "entries that are no HTTP calls"
+        what = (
+            "entry that is no HTTP call"
+            if self._left_out == 1
+            else "entries that are no HTTP calls"
+        )
         left_out = [f"{self._left_out} {what}"] if self._left_out else []
         always = ["connections: each call has its own", "bytes of framing", "content codings"]
         return (*sorted(self._lacks), *left_out, *always)
@@ -85,7 +94,9 @@ class HarFile:
                 call = self._read_call(place.offset, place.size)
                 chunks = call.read_chunks(number)
                 first = next(chunks)
-                heapq.heappush(open_calls, (first.at, number, first, _collect(chunks, call, self._lacks)))
+                heapq.heappush(
+                    open_calls, (first.at, number, first, _collect(chunks, call, self._lacks))
+                )
             while open_calls:
                 chunk = self._pop_chunk(open_calls)
                 at = max(at, chunk.at)
@@ -107,10 +118,13 @@ class HarFile:
         try:
             return HarCall(json.loads(data), self._creator)
         except (EntryError, ValueError, RecursionError) as wrong:
-            raise UserError(f"{self._path}: the entry at byte {offset} is not valid: {wrong}", _FILE_HINT) from wrong
+            raise UserError(
+                f"{self._path}: the entry at byte {offset} is not valid: {wrong}", _FILE_HINT
+            ) from wrong
 
     def _find_entries(self, stream: BinaryIO) -> Iterator[tuple[int, int]]:
-        """Yield offset and size of each entry. The position of `stream` may change between two entries."""
+        """Yield offset and size of each entry. The position of `stream` may change between two
+        entries."""
         buffer, base, position = b"", 0, 0
         depth, name, list_depth, begin = 0, b"", 0, 0
         found = False
@@ -146,7 +160,12 @@ class HarFile:
             else:
                 position = len(buffer)
             keep = min(begin, position) if list_depth and depth > list_depth else position
-            buffer, base, position, begin = buffer[keep:], base + keep, position - keep, max(begin - keep, 0)
+            buffer, base, position, begin = (
+                buffer[keep:],
+                base + keep,
+                position - keep,
+                max(begin - keep, 0),
+            )
         if not found:
             reason = "is not a HAR file: it has no `log.entries`" if base or buffer else "is empty"
             raise UserError(f"{self._path} {reason}", _FILE_HINT)
@@ -156,12 +175,15 @@ class HarFile:
     def _check_buffer(self, data: bytes, offset: int) -> None:
         """Check the bytes read at `offset` of the file. Raises UserError."""
         if len(data) > _MAX_ENTRY_BYTES:
-            raise UserError(f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT)
+            raise UserError(
+                f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT
+            )
         if offset:
             return
         if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
             raise UserError(
-                f"{self._path} is neither a HAR file nor a packet capture: it is no JSON object", _FILE_HINT
+                f"{self._path} is neither a HAR file nor a packet capture: it is no JSON object",
+                _FILE_HINT,
             )
         if creator := _CREATOR.search(data):
             self._creator = creator[1].decode("utf-8", "replace")

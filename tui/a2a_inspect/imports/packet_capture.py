@@ -1,7 +1,9 @@
-"""A packet capture as the records of a journal: its connections whose clients speak HTTP without TLS.
+"""A packet capture as the records of a journal: its connections whose clients speak HTTP without
+TLS.
 
-The file is read twice: once to know what each connection carries, and once for the records. The memory depends on the
-number of connections and on the bytes behind a hole, not on the size of the file.
+The file is read twice: once to know what each connection carries, and once for the records. The
+memory depends on the number of connections and on the bytes behind a hole, not on the size of the
+file.
 """
 
 from __future__ import annotations
@@ -24,8 +26,13 @@ _REQUEST_LINE = re.compile(rb"[A-Z]{3,20} \S")
 _TLS_RECORD = b"\x16\x03"
 _MAX_NAMED = 16
 """Servers that the session lists."""
-_CAPTURE_HINT = "capture whole packets of the agent's port: tcpdump -i any -s 0 -w FILE.pcap 'tcp port 8000'"
-_TLS_HINT = "decrypt the capture with tshark and a key log (a2a-inspect help import), or record with: a2a-proxy run"
+_CAPTURE_HINT = (
+    "capture whole packets of the agent's port: tcpdump -i any -s 0 -w FILE.pcap 'tcp port 8000'"
+)
+_TLS_HINT = (
+    "decrypt the capture with tshark and a key log (a2a-inspect help import), or record with: "
+    "a2a-proxy run"
+)
 
 
 class PacketCapture:
@@ -34,8 +41,8 @@ class PacketCapture:
     label: ClassVar[str] = "packet capture"
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
-        """Find the connections of `stream`, which is named `path` in messages. Raises UserError if it has no HTTP
-        call."""
+        """Find the connections of `stream`, which is named `path` in messages. Raises UserError if
+        it has no HTTP call."""
         self._stream = stream
         self._damage = ""
         self._unread: Counter[tuple[str, str]] = Counter()
@@ -46,7 +53,9 @@ class PacketCapture:
         """Bytes that each incomplete connection lacks."""
         connections = list(dict.fromkeys(connection for connection, _, _ in self._read_records()))
         speaks_tls = [each.first_bytes.startswith(_TLS_RECORD) for each in connections]
-        self._speaks_http = [_REQUEST_LINE.match(each.first_bytes) is not None for each in connections]
+        self._speaks_http = [
+            _REQUEST_LINE.match(each.first_bytes) is not None for each in connections
+        ]
         self._encrypted = sum(speaks_tls)
         self._others = sum(
             bool(each.first_bytes) and not (tls or http)
@@ -54,7 +63,11 @@ class PacketCapture:
         )
         calls = [each for each, http in zip(connections, self._speaks_http, strict=True) if http]
         if not calls:
-            why = "its connections are encrypted" if self._encrypted else "no connection begins with a request"
+            why = (
+                "its connections are encrypted"
+                if self._encrypted
+                else "no connection begins with a request"
+            )
             hint = _TLS_HINT if self._encrypted else _CAPTURE_HINT
             raise UserError(f"{path} has no HTTP call that can be read: {why}", hint)
         self.started = min(each.opened for each in calls)
@@ -66,7 +79,11 @@ class PacketCapture:
         counts = [
             (self._encrypted, "connection", f"encrypted: TLS in captures is not read; {_TLS_HINT}"),
             (self._others, "connection", "not HTTP"),
-            (len(self._late), "connection", "from before the capture, without a request after its beginning"),
+            (
+                len(self._late),
+                "connection",
+                "from before the capture, without a request after its beginning",
+            ),
             (
                 len(self._missing),
                 "connection",
@@ -76,7 +93,11 @@ class PacketCapture:
             (self._cut_packets, "packet", "not captured whole (tcpdump -s 0)"),
         ]
         counts += [(count, noun, words) for (noun, words), count in sorted(self._unread.items())]
-        found = [f"{text.format_count(count, noun)} {words}".rstrip() for count, noun, words in counts if count]
+        found = [
+            f"{text.format_count(count, noun)} {words}".rstrip()
+            for count, noun, words in counts
+            if count
+        ]
         return (*found, f"the rest of the file: {self._damage}") if self._damage else tuple(found)
 
     def read_chunks(self) -> Iterator[Chunk]:
@@ -87,7 +108,9 @@ class PacketCapture:
         with self._stream:
             for connection, at, record in self._read_records():
                 if connection not in numbers:
-                    speaks_http = len(numbers) < len(self._speaks_http) and self._speaks_http[len(numbers)]
+                    speaks_http = (
+                        len(numbers) < len(self._speaks_http) and self._speaks_http[len(numbers)]
+                    )
                     count += speaks_http
                     numbers[connection] = count if speaks_http else 0
                 last = max(last, at)
@@ -125,7 +148,9 @@ class PacketCapture:
         for connection in connections.values():
             yield from self._finish(connection, at)
 
-    def _finish(self, connection: TcpConnection, at: int) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
+    def _finish(
+        self, connection: TcpConnection, at: int
+    ) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
         if connection.is_closed:
             return
         for record in connection.finish():
@@ -154,7 +179,8 @@ class PacketCapture:
 
 
 def _begin_connection(segment: Segment) -> TcpConnection | None:
-    """Return the connection that a segment begins, or in which it is the first request; None if it is neither."""
+    """Return the connection that a segment begins, or in which it is the first request; None if it
+    is neither."""
     if segment.is_syn and segment.acknowledged >= 0:
         return TcpConnection(segment.destination, segment.source, segment.at)
     if segment.is_syn or _REQUEST_LINE.match(segment.payload):

@@ -1,7 +1,8 @@
-"""The packets of a capture file: pcap with times in us or ns, and pcapng with any number of sections and interfaces.
+"""The packets of a capture file: pcap with times in us or ns, and pcapng with any number of
+sections and interfaces.
 
-The layouts of headers and blocks are those of dpkt; its readers are not used, because they know one interface only and
-give times as floating-point numbers.
+The layouts of headers and blocks are those of dpkt; its readers are not used, because they know one
+interface only and give times as floating-point numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ _SECOND = 1_000_000_000
 _BLOCK_HEAD = 8
 _LITTLE, _BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
 """The byte-order mark of a section."""
-_PARSE_ERRORS = (Error, struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
+_PARSE_ERRORS = (
+    Error,
+    struct.error,
+    IndexError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
 """What dpkt raises for damaged bytes."""
 
 
@@ -42,7 +51,8 @@ class Packet(msgspec.Struct, frozen=True):
 
 
 class DamagedFile(Exception):
-    """The file ends within a packet, or has bytes that are no packet; the message says which, and where."""
+    """The file ends within a packet, or has bytes that are no packet; the message says which, and
+    where."""
 
 
 class _Interface(msgspec.Struct, frozen=True):
@@ -94,7 +104,11 @@ def _read_pcapng(stream: BinaryIO) -> Iterator[Packet]:
         kind, size = struct.unpack("<II" if is_little else ">II", head[:_BLOCK_HEAD])
         block = head + _read(stream, size - len(head))
         if kind == pcapng.PCAPNG_BT_IDB:
-            make: Any = pcapng.InterfaceDescriptionBlockLE if is_little else pcapng.InterfaceDescriptionBlock
+            make: Any = (
+                pcapng.InterfaceDescriptionBlockLE
+                if is_little
+                else pcapng.InterfaceDescriptionBlock
+            )
             interfaces.append(_read_interface(make(block), is_little=is_little))
         elif kind in (pcapng.PCAPNG_BT_EPB, pcapng.PCAPNG_BT_PB):
             is_old = kind == pcapng.PCAPNG_BT_PB

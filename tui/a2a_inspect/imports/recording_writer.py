@@ -42,8 +42,8 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 def write_import(source: ImportSource, target: Path, options: ImportOptions) -> RecorderDone:
-    """Decode, redact and judge the records of `source`, write them to the new recording `target`, and return its
-    counts. The recording exists completely or not at all.
+    """Decode, redact and judge the records of `source`, write them to the new recording `target`,
+    and return its counts. The recording exists completely or not at all.
 
     Raises:
         UserError: the source cannot be read, or has no A2A call.
@@ -97,7 +97,9 @@ def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> 
         observer.judge_held(observations)
         _write_batch(writer, observer, observations)
     lacks = source.lacks
-    summary = f"imported from a {source.label}" + (f", which lacks: {'; '.join(lacks)}" if lacks else "")
+    summary = f"imported from a {source.label}" + (
+        f", which lacks: {'; '.join(lacks)}" if lacks else ""
+    )
     observations.append(Finding("IMPORT", Severity.INFO, at, summary))
     observer.feed(Chunk(0, ChunkKind.END, Direction.TO_AGENT, at), observations)
     _write_batch(writer, observer, observations)
@@ -131,5 +133,6 @@ def _check_has_calls(draft: Path) -> None:
         if all(row.exchange.binding is Binding.OTHER for row in recording.read_exchanges()):
             raise UserError(
                 "there is no A2A call in this file",
-                "for another selection of traffic, capture at the client or at the agent, without TLS",
+                "for another selection of traffic, capture at the client or at the agent, without "
+                "TLS",
             )

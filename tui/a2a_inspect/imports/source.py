@@ -20,7 +20,8 @@ class ImportSource(Protocol):
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What the recording lacks because the file lacks it, in words; complete after the records have been read."""
+        """What the recording lacks because the file lacks it, in words; complete after the records
+        have been read."""
 
     def read_chunks(self) -> Iterator[Chunk]:
         """Yield the records in order of time. Raises UserError."""

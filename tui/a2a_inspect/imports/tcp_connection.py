@@ -1,4 +1,5 @@
-"""The bytes of a TCP connection in their order, from segments that are repeated, out of order, or missing."""
+"""The bytes of a TCP connection in their order, from segments that are repeated, out of order, or
+missing."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class _Half:
             self.next = number + _WHOLE  # so that a number before it is not negative
 
     def count(self, number: int) -> int:
-        """Return a sequence number, which wraps around at 32 bits, as a number near that of the next byte."""
+        """Return a sequence number, which wraps around at 32 bits, as a number near that of the
+        next byte."""
         return self.next + (number - self.next + _HALF) % _WHOLE - _HALF
 
     def add(self, number: int, data: bytes) -> bytes:
@@ -77,7 +79,9 @@ class _Half:
             return False
         self._hole_since = self._hole_since or at
         is_received = self.acknowledged >= self.next + missing
-        return (is_received and at - self._hole_since > _PATIENCE) or self._waiting_bytes > _MAX_WAITING
+        return (
+            is_received and at - self._hole_since > _PATIENCE
+        ) or self._waiting_bytes > _MAX_WAITING
 
     def count_missing(self) -> int:
         """Return the number of bytes of the first hole, also if nothing behind it was captured."""
@@ -109,7 +113,12 @@ class TcpConnection:
 
     def is_reused(self, segment: Segment) -> bool:
         """Return whether a segment begins another connection of the same addresses."""
-        return segment.is_syn and segment.acknowledged < 0 and self._syn >= 0 and segment.sequence != self._syn
+        return (
+            segment.is_syn
+            and segment.acknowledged < 0
+            and self._syn >= 0
+            and segment.sequence != self._syn
+        )
 
     def feed(self, segment: Segment) -> Iterator[TcpRecord]:
         """Yield the records that a segment of this connection causes."""
@@ -151,7 +160,8 @@ class TcpConnection:
             yield from self._close()
 
     def _open(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
-        """Yield the records of its beginning: it is open from its first segment, and dialed from the server's first."""
+        """Yield the records of its beginning: it is open from its first segment, and dialed from
+        the server's first."""
         if not self._is_open:
             self._is_open = True
             facts = ConnectionFacts(client=self.client, listen=self.server, upstream=self.server)
@@ -165,7 +175,9 @@ class TcpConnection:
         """Yield the records of a connection whose end is not in the capture."""
         if not self.is_closed:
             lost = max(Direction, key=lambda each: self._halves[each].count_missing())
-            yield from self._lose(lost if self._halves[lost].count_missing() else Direction.TO_CLIENT)
+            yield from self._lose(
+                lost if self._halves[lost].count_missing() else Direction.TO_CLIENT
+            )
 
     def _lose(self, direction: Direction) -> Iterator[TcpRecord]:
         missing = self._halves[direction].count_missing()

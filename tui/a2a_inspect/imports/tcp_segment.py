@@ -17,7 +17,8 @@ from a2a_inspect.imports.packet_file import Packet
 
 _ETHERNET = 1
 _HEAD_SIZES = {0: 4, 108: 4, 12: 0, 14: 0, 101: 0, 228: 0, 229: 0, 113: 16, 276: 20}
-"""Link type -> bytes before the IP header: BSD loopback, raw IP, Linux cooked (`tcpdump -i any`)."""
+"""Link type -> bytes before the IP header: BSD loopback, raw IP, Linux cooked
+(`tcpdump -i any`)."""
 _PARSE_ERRORS = (Error, struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError)
 """What dpkt raises for damaged bytes."""
 
@@ -43,7 +44,8 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class UnreadPacket(Exception):
-    """A packet that may belong to a TCP connection, but is not read: `noun` names such a packet, `words` follow it."""
+    """A packet that may belong to a TCP connection, but is not read: `noun` names such a packet,
+    `words` follow it."""
 
     def __init__(self, noun: str, words: str = "") -> None:
         super().__init__(noun, words)
@@ -55,7 +57,8 @@ def read_segment(packet: Packet) -> Segment | None:
     """Return the TCP segment of a packet, or None if it has another protocol.
 
     Raises:
-        UnreadPacket: the packet is a fragment, is cut within its headers, or has an unknown link type.
+        UnreadPacket: the packet is a fragment, is cut within its headers, or has an unknown link
+        type.
     """
     found = _find_ip(packet)
     if found is None:

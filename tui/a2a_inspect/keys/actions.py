@@ -1,4 +1,5 @@
-"""The actions of the screens, listed from their bindings: the help, the palette and the command `keys` show them."""
+"""The actions of the screens, listed from their bindings: the help, the palette and the command
+`keys` show them."""
 
 from __future__ import annotations
 
@@ -39,23 +40,32 @@ class Action(msgspec.Struct, frozen=True):
 
 
 def list_actions(scopes: tuple[KeyScope, ...], keymap: Keymap | None = None) -> list[Action]:
-    """Return all actions in the order of the scopes, each id once, with the keys of the keymap if there is one."""
+    """Return all actions in the order of the scopes, each id once, with the keys of the keymap if
+    there is one."""
     found: dict[str, Action] = {}
     for place in scopes:
         for binding in own_bindings(place):
             if binding.id is None:
                 continue
             keys = (keymap or {}).get(binding.id, binding.key)
-            action = Action(binding.id, _split_keys(keys), binding.description, binding.tooltip, place.title)
+            action = Action(
+                binding.id, _split_keys(keys), binding.description, binding.tooltip, place.title
+            )
             first = found.setdefault(binding.id, action)
             if not first.help and action.help:
                 found[binding.id] = action
-    return [msgspec.structs.replace(each, help=each.help or each.label.lower()) for each in found.values()]
+    return [
+        msgspec.structs.replace(each, help=each.help or each.label.lower())
+        for each in found.values()
+    ]
 
 
 def own_bindings(scope: KeyScope) -> Iterator[Binding]:
-    """Yield the bindings of a scope, by default those in the body of its owner's class; inherited ones are left out."""
-    for each in scope.owner.__dict__.get("BINDINGS", ()) if scope.bindings is None else scope.bindings:
+    """Yield the bindings of a scope, by default those in the body of its owner's class; inherited
+    ones are left out."""
+    for each in (
+        scope.owner.__dict__.get("BINDINGS", ()) if scope.bindings is None else scope.bindings
+    ):
         assert isinstance(each, Binding)
         yield each
 

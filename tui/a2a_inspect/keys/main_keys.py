@@ -1,4 +1,5 @@
-"""Keys of the main screen, in groups. Most name a method of a controller: `call('filter.toggle_only', 'task')`.
+"""Keys of the main screen, in groups. Most name a method of a controller:
+`call('filter.toggle_only', 'task')`.
 
 `MainScreen.action_call` calls that method. Actions without a controller are methods of the screen.
 """
@@ -60,7 +61,9 @@ MATCH_KEYS = (
         id="match.next",
         tooltip="next matching frame",
     ),
-    Binding("N", "call('navigation.step_match', -1)", "Previous match", show=False, id="match.previous"),
+    Binding(
+        "N", "call('navigation.step_match', -1)", "Previous match", show=False, id="match.previous"
+    ),
     Binding(
         "e",
         "call('navigation.step_finding', 1)",
@@ -69,7 +72,13 @@ MATCH_KEYS = (
         id="finding.next",
         tooltip="next finding, with its rule",
     ),
-    Binding("E", "call('navigation.step_finding', -1)", "Previous finding", show=False, id="finding.previous"),
+    Binding(
+        "E",
+        "call('navigation.step_finding', -1)",
+        "Previous finding",
+        show=False,
+        id="finding.previous",
+    ),
     Binding(
         "exclamation_mark",
         "call('navigation.next_error')",
@@ -164,7 +173,14 @@ PANE_KEYS = (
         id="view.layout",
         tooltip="next layout: with tree, without tree, columns",
     ),
-    Binding("z", "call('panes.toggle_zoom')", "Zoom", show=False, id="view.zoom", tooltip="show one pane, or all"),
+    Binding(
+        "z",
+        "call('panes.toggle_zoom')",
+        "Zoom",
+        show=False,
+        id="view.zoom",
+        tooltip="show one pane, or all",
+    ),
     Binding(
         "{",
         "call('navigation.step_in_task', -1)",
@@ -183,9 +199,22 @@ PANE_KEYS = (
     ),
 )
 RECORDING_KEYS = (
-    Binding("escape", "back", "Back", id="app.back", tooltip="previous pane; in the first, widen the list"),
+    Binding(
+        "escape",
+        "back",
+        "Back",
+        id="app.back",
+        tooltip="previous pane; in the first, widen the list",
+    ),
     Binding("tab", "call('panes.turn', 1)", "Next pane", show=False, priority=True, id="pane.next"),
-    Binding("shift+tab", "call('panes.turn', -1)", "Previous pane", show=False, priority=True, id="pane.previous"),
+    Binding(
+        "shift+tab",
+        "call('panes.turn', -1)",
+        "Previous pane",
+        show=False,
+        priority=True,
+        id="pane.previous",
+    ),
     Binding(
         "[",
         "call('navigation.step_frame', -1)",
@@ -194,7 +223,14 @@ RECORDING_KEYS = (
         id="frame.previous",
         tooltip="previous frame",
     ),
-    Binding("]", "call('navigation.step_frame', 1)", "Next frame", show=False, id="frame.next", tooltip="next frame"),
+    Binding(
+        "]",
+        "call('navigation.step_frame', 1)",
+        "Next frame",
+        show=False,
+        id="frame.next",
+        tooltip="next frame",
+    ),
     Binding(
         "s",
         "call('other_screens.open_swimlane')",
@@ -233,7 +269,13 @@ RECORDING_KEYS = (
         id="view.mark",
         tooltip="mark or unmark the exchange or frame",
     ),
-    Binding("p", "pause", "Pause", id="view.pause", tooltip="pause or resume the display, not the recording"),
+    Binding(
+        "p",
+        "pause",
+        "Pause",
+        id="view.pause",
+        tooltip="pause or resume the display, not the recording",
+    ),
     Binding(
         "D",
         "call('row_actions.compare')",
@@ -257,5 +299,8 @@ RECORDING_KEYS = (
 
 MAIN_KEYS = (*FILTER_KEYS, *MATCH_KEYS, *COMMAND_KEYS, *ROW_KEYS, *PANE_KEYS, *RECORDING_KEYS)
 """All of them, in the order in which the last line shows them."""
-REPLAY_CALLS = frozenset({"panes.turn", "navigation.step_frame", "navigation.show_tab", "other_screens.open_swimlane"})
-"""Methods of controllers that can be called in a replay; the others need the recording as a whole."""
+REPLAY_CALLS = frozenset(
+    {"panes.turn", "navigation.step_frame", "navigation.show_tab", "other_screens.open_swimlane"}
+)
+"""Methods of controllers that can be called in a replay; the others need the recording as a
+whole."""

@@ -17,7 +17,14 @@ from a2a_inspect.dialogs.send_menu import AgentBox, SendMenu
 from a2a_inspect.dialogs.text_page import TextPage
 from a2a_inspect.keys.actions import KeyScope
 from a2a_inspect.keys.app_keys import APP_KEYS
-from a2a_inspect.keys.main_keys import COMMAND_KEYS, FILTER_KEYS, MATCH_KEYS, PANE_KEYS, RECORDING_KEYS, ROW_KEYS
+from a2a_inspect.keys.main_keys import (
+    COMMAND_KEYS,
+    FILTER_KEYS,
+    MATCH_KEYS,
+    PANE_KEYS,
+    RECORDING_KEYS,
+    ROW_KEYS,
+)
 from a2a_inspect.screens.diff_screen import DiffScreen
 from a2a_inspect.screens.findings_screen import FindingsScreen
 from a2a_inspect.screens.lane_screen import LaneScreen

@@ -1,6 +1,8 @@
-"""Rows of a swimlane as text of a fixed width: columns of the lanes, arrows between them, truncation.
+"""Rows of a swimlane as text of a fixed width: columns of the lanes, arrows between them,
+truncation.
 
-`fit_text` makes the text of peers visible. Styles are names of component classes of the list (`list--...`).
+`fit_text` makes the text of peers visible. Styles are names of component classes of the list
+(`list--...`).
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class LaneGeometry(msgspec.Struct, frozen=True):
     width: int
     lanes: tuple[PartyLane, ...]
     columns: tuple[int, ...]
-    """Column in cells of each drawn lane. If not all lanes fit, the last column stands for all folded ones."""
+    """Column in cells of each drawn lane. If not all lanes fit, the last column stands for all
+    folded ones."""
 
     @property
     def margin(self) -> int:
@@ -69,8 +72,13 @@ class LaneGeometry(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """The cell after the last drawn one: that of the last lane, or the full width with a single lane."""
-        return self.columns[-1] + 1 if len(self.columns) > 1 else max(self.width, self.margin + MIN_LANE_WIDTH + 1)
+        """The cell after the last drawn one: that of the last lane, or the full width with a single
+        lane."""
+        return (
+            self.columns[-1] + 1
+            if len(self.columns) > 1
+            else max(self.width, self.margin + MIN_LANE_WIDTH + 1)
+        )
 
     @property
     def folded_count(self) -> int:
@@ -92,7 +100,9 @@ def make_geometry(width: int, lanes: Sequence[PartyLane]) -> LaneGeometry:
     last = max(width - 1, first + MIN_LANE_WIDTH)
     count = min(len(lanes), 1 + (last - first) // MIN_LANE_WIDTH)
     steps = max(count - 1, 1)
-    return LaneGeometry(width, tuple(lanes), tuple(first + (last - first) * n // steps for n in range(count)))
+    return LaneGeometry(
+        width, tuple(lanes), tuple(first + (last - first) * n // steps for n in range(count))
+    )
 
 
 def lane_head(geometry: LaneGeometry) -> str:
@@ -106,13 +116,24 @@ def lane_head(geometry: LaneGeometry) -> str:
     return line
 
 
-def _append_lane_name(line: str, name: str, column: int, number: int, geometry: LaneGeometry) -> str:
-    """Append a name: the first begins at its lane, the last ends at its lane, the others are centred on theirs."""
-    room = (geometry.columns[1] - geometry.columns[0] if len(geometry.columns) > 1 else geometry.width - column) - 2
+def _append_lane_name(
+    line: str, name: str, column: int, number: int, geometry: LaneGeometry
+) -> str:
+    """Append a name: the first begins at its lane, the last ends at its lane, the others are
+    centred on theirs."""
+    room = (
+        geometry.columns[1] - geometry.columns[0]
+        if len(geometry.columns) > 1
+        else geometry.width - column
+    ) - 2
     name = fit_text(name, min(cell_len(name), max(room, 1)))
     length = cell_len(name)
     begin = (
-        column if not number else column - length + 1 if number == len(geometry.columns) - 1 else column - length // 2
+        column
+        if not number
+        else column - length + 1
+        if number == len(geometry.columns) - 1
+        else column - length // 2
     )
     return line + " " * max(begin - cell_len(line), 1) + name
 
@@ -149,15 +170,28 @@ def _overlay_label(lifelines: str, label: str, column: int, style: str) -> Style
     """Write the words over the lifelines, which remain visible on both sides."""
     after = lifelines[column + cell_len(label) :]
     start = lifelines[: column - 1] + " "
-    return [(start, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
+    return [
+        (start, "list--dim"),
+        (label, style),
+        (" " + after[1:] if len(after) > 1 else after, "list--dim"),
+    ]
 
 
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     before = text.format_duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
     pause = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
-    place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""
-    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {pause:>{_PAUSE_CELLS}}  {place}", "list--dim")]
+    place = (
+        fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " "
+        if geometry.margin > MARGIN
+        else ""
+    )
+    return [
+        (
+            f"{format_elapsed(row.since_start):>{_START_CELLS}} {pause:>{_PAUSE_CELLS}}  {place}",
+            "list--dim",
+        )
+    ]
 
 
 def format_elapsed(ns: int) -> str:
@@ -192,8 +226,11 @@ def _arrow_tail(row: LaneRow, rightwards: bool) -> str:
     return "├" if rightwards else "┤"
 
 
-def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tuple[str, bool]]:
-    """Return shaft, label, shaft and head in exactly `room` cells; True marks parts of the arrow."""
+def _arrow_cells(
+    label: str, room: int, row: LaneRow, *, rightwards: bool
+) -> list[tuple[str, bool]]:
+    """Return shaft, label, shaft and head in exactly `room` cells; True marks parts of the
+    arrow."""
     shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two cells of shaft, two spaces, the head
@@ -207,8 +244,8 @@ def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> li
 
 
 def _shorten_label(label: str, room: int) -> str:
-    """Return the visible text in at most `room` cells. The mark of a generation stays and the words before it are
-    shortened, unless they would get fewer than `_MIN_WORD_CELLS`.
+    """Return the visible text in at most `room` cells. The mark of a generation stays and the words
+    before it are shortened, unless they would get fewer than `_MIN_WORD_CELLS`.
     """
     label = make_visible(label)
     length = cell_len(label)

@@ -12,8 +12,11 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
-_ENTITY_ESCAPES = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
-"""Escapes of characters that Mermaid would interpret: entities, ends of statements, tags, comments, formulas."""
+_ENTITY_ESCAPES = str.maketrans(
+    {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"}
+)
+"""Escapes of characters that Mermaid would interpret: entities, ends of statements, tags, comments,
+formulas."""
 _WRAP_PREFIX = re.compile(r"(?<=wrap):")
 """`wrap:` and `nowrap:` at the beginning of a text are Mermaid keywords."""
 _MAX_DIAGRAM = 48_000
@@ -23,7 +26,8 @@ _MAX_LINE, _MAX_LINES = 48, 3
 
 
 def diagram_lines(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
-    """Yield the lines of the diagram; if not all `count` rows fit, a last note has the number of omitted rows."""
+    """Yield the lines of the diagram; if not all `count` rows fit, a last note has the number of
+    omitted rows."""
     yield "sequenceDiagram"
     rest = _MAX_DIAGRAM
     for number, lane in enumerate(lanes):
@@ -61,5 +65,9 @@ def _row_statement(row: LaneRow, lanes: int) -> str:
 
 
 def _escape_label(label: str) -> str:
-    lines = textwrap.wrap(flatten_line_ends(make_visible(label)), _MAX_LINE, max_lines=_MAX_LINES, placeholder="…")
-    return _WRAP_PREFIX.sub("#58;", "<br/>".join(line.translate(_ENTITY_ESCAPES) for line in lines), count=1)
+    lines = textwrap.wrap(
+        flatten_line_ends(make_visible(label)), _MAX_LINE, max_lines=_MAX_LINES, placeholder="…"
+    )
+    return _WRAP_PREFIX.sub(
+        "#58;", "<br/>".join(line.translate(_ENTITY_ESCAPES) for line in lines), count=1
+    )

@@ -1,4 +1,5 @@
-"""Elements of a swimlane: lanes, marks between the messages, and rows. All times are ns since the epoch."""
+"""Elements of a swimlane: lanes, marks between the messages, and rows. All times are ns since the
+epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class PartyRole(StrEnum):
     AGENT = "agent"
     """An upstream of the proxy."""
     AUTHOR = "author"
-    """An agent behind an agent: it took over within a task, without a call that the proxy recorded."""
+    """An agent behind an agent: it took over within a task, without a call that the proxy
+    recorded."""
 
 
 class PartyLane(msgspec.Struct, frozen=True):
@@ -52,7 +54,8 @@ class LaneMark(msgspec.Struct, frozen=True):
     exchange: int
     """Number of the exchange within the session; 0 if the mark is about no exchange."""
     seq: int
-    """Number of the frame below which the mark is placed (above which, for a TURN); -1 if it is placed by `at`."""
+    """Number of the frame below which the mark is placed (above which, for a TURN); -1 if it is
+    placed by `at`."""
     text: str
     severity: Severity | None = None
     """Severity of a FINDING."""

@@ -1,4 +1,5 @@
-"""Order of the rows: frames by time, with marks and pauses between them. Holds two integers per row and no objects.
+"""Order of the rows: frames by time, with marks and pauses between them. Holds two integers per row
+and no objects.
 
 An entry is the id of a frame, 0 for a pause, or -1-n for mark n.
 """
@@ -64,7 +65,11 @@ class RowOrder:
         self._marks_by_frame: dict[tuple[int, int], list[LaneMark]] = {}
         floating: list[LaneMark] = []
         for mark in marks:
-            of = self._marks_by_frame.setdefault((mark.exchange, mark.seq), []) if mark.seq >= 0 else floating
+            of = (
+                self._marks_by_frame.setdefault((mark.exchange, mark.seq), [])
+                if mark.seq >= 0
+                else floating
+            )
             of.append(mark)
         self._free_marks = deque(sorted(floating, key=lambda mark: mark.at))
         self._open_waits: dict[tuple[int, int], int] = {}
@@ -83,7 +88,11 @@ class RowOrder:
         """Add the next frame."""
         while self._free_marks and self._free_marks[0].at < frame.at:
             self._append_mark(self._free_marks.popleft())
-        here = self._marks_by_frame.pop((frame.exchange, frame.seq), ()) if self._marks_by_frame else ()
+        here = (
+            self._marks_by_frame.pop((frame.exchange, frame.seq), ())
+            if self._marks_by_frame
+            else ()
+        )
         if self.frames and frame.at - self._last_time >= IDLE:
             self._append_entry(PAUSE_ENTRY)
         if frame.turns is TurnEffect.SAYS and self._open_waits:
@@ -120,8 +129,13 @@ class RowOrder:
         return self.times[after] - self.times[index]
 
     def next_mark(self, index: int, by: int, whats: Sequence[LaneRowKind]) -> int | None:
-        """Return the nearest entry after (`by` 1) or before (-1) this entry whose kind is one of these."""
-        after = bisect_right(self._mark_indexes, index) if by > 0 else bisect_left(self._mark_indexes, index) - 1
+        """Return the nearest entry after (`by` 1) or before (-1) this entry whose kind is one of
+        these."""
+        after = (
+            bisect_right(self._mark_indexes, index)
+            if by > 0
+            else bisect_left(self._mark_indexes, index) - 1
+        )
         numbers = range(after, len(self._mark_indexes)) if by > 0 else range(after, -1, -1)
         return next((self._mark_indexes[n] for n in numbers if self.marks[n].what in whats), None)
 
@@ -147,12 +161,16 @@ class RowOrder:
             return  # repeated, on another stream or in the answer to a poll
         what = "authorisation" if frame.turns is TurnEffect.ASKS_AUTH else "input"
         self._open_waits[frame.task, frame.exchange] = len(self.marks)
-        self._append_mark(LaneMark(LaneRowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
+        self._append_mark(
+            LaneMark(LaneRowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}")
+        )
 
     def _end_waits(self, frame: FrameKey) -> None:
         for task, exchange in list(self._open_waits):
             if frame.task == task or frame.exchange == exchange:
                 number = self._open_waits.pop((task, exchange))
                 mark = self.marks[number]
-                words = mark.text.replace("waits", f"waited {text.format_duration(frame.at - mark.at)}", 1)
+                words = mark.text.replace(
+                    "waits", f"waited {text.format_duration(frame.at - mark.at)}", 1
+                )
                 self.marks[number] = replace(mark, text=words)

@@ -30,7 +30,10 @@ class Parties:
     """The lanes of a conversation, in order of first appearance, and the lanes of each exchange."""
 
     def __init__(
-        self, calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()
+        self,
+        calls: Sequence[ExchangeParties],
+        handoffs: Sequence[Handoff],
+        segments: Iterable[Segment] = (),
     ) -> None:
         self.lanes: list[PartyLane] = []
         self._lanes_by_exchange: dict[int, tuple[int, int]] = {}
@@ -38,16 +41,22 @@ class Parties:
         hosts = {_strip_port(call.client) for call in calls if call.exchange not in callers}
         for call in calls:
             host = _strip_port(call.client)
-            own = PartyLane(f"client {host}" if len(hosts) > 1 and host else "client", PartyRole.CLIENT)
+            own = PartyLane(
+                f"client {host}" if len(hosts) > 1 and host else "client", PartyRole.CLIENT
+            )
             agent = PartyLane(call.agent or "agent", PartyRole.AGENT)
             caller = callers.get(call.exchange)
             client = PartyLane(caller, PartyRole.AGENT) if caller else own
             if call.binding == Binding.WEBHOOK:  # the agent calls and its client receives
                 client, agent = self._webhook_sender(call, calls), own
-            self._lanes_by_exchange[call.exchange] = (self._lane_index(client), self._lane_index(agent))
+            self._lanes_by_exchange[call.exchange] = (
+                self._lane_index(client),
+                self._lane_index(agent),
+            )
         self._authors = _find_authors(handoffs, segments)
         self._author_lanes = {
-            name: self._lane_index(PartyLane(name, PartyRole.AUTHOR)) for name in _author_names(self._authors)
+            name: self._lane_index(PartyLane(name, PartyRole.AUTHOR))
+            for name in _author_names(self._authors)
         }
 
     def find_lanes(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
@@ -73,7 +82,9 @@ class Parties:
 
     @staticmethod
     def _webhook_sender(call: ExchangeParties, calls: Sequence[ExchangeParties]) -> PartyLane:
-        of_task = (c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK)
+        of_task = (
+            c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK
+        )
         return PartyLane(next(of_task, "agent"), PartyRole.AGENT)
 
     def _author_at(self, agent: str, at: int) -> str:
@@ -83,10 +94,17 @@ class Parties:
 
 
 def _find_callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
-    """Return the calling agent of each exchange that another agent's work caused (a `delegation`)."""
+    """Return the calling agent of each exchange that another agent's work caused (a
+    `delegation`)."""
     delegations = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
-    connections = {call.connection: delegations[call.exchange].agent for call in calls if call.exchange in delegations}
-    theirs = {(each.to_agent, each.to_task): each.agent for each in delegations.values() if each.to_task}
+    connections = {
+        call.connection: delegations[call.exchange].agent
+        for call in calls
+        if call.exchange in delegations
+    }
+    theirs = {
+        (each.to_agent, each.to_task): each.agent for each in delegations.values() if each.to_task
+    }
     clients = {call.connection for call in calls if (call.agent, call.task_id) not in theirs}
     callers: dict[int, str] = {}
     for call in calls:

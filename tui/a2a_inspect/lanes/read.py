@@ -39,7 +39,8 @@ _READ_AHEAD_ROWS = 64
 """Rows whose frames are read in one query."""
 
 _FRAMES_QUERY = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
-  WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
+  WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ?
+  ORDER BY f.at, f.id"""
 _EXCHANGES_QUERY = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding),
   (SELECT value FROM text WHERE id = e.agent) FROM exchange e
   WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
@@ -47,10 +48,11 @@ _NO_LIMIT = 1 << 62
 
 
 class LaneConversation:
-    """Everything that belongs to an exchange: its task, the tasks connected by hand-offs, and their exchanges.
+    """Everything that belongs to an exchange: its task, the tasks connected by hand-offs, and their
+    exchanges.
 
-    `until` omits everything after this time, ns; `only_keys` all exchanges except these. Callers that show many
-    conversations of a session pass its `links`.
+    `until` omits everything after this time, ns; `only_keys` all exchanges except these. Callers
+    that show many conversations of a session pass its `links`.
     """
 
     def __init__(
@@ -81,10 +83,16 @@ class LaneConversation:
         self.tasks, self.exchanges = _connected_tasks(recording, exchange, self._links)
         names = {row.task.task_id for row in self.tasks}
         self._handoffs = [
-            h for h in self._links.handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names
+            h
+            for h in self._links.handoffs
+            if h.exchange in self.exchanges or {h.task_id, h.to_task} & names
         ]
         if self._only_keys is not None:
-            self.exchanges = {number for number in self.exchanges if make_key(self.session, number) in self._only_keys}
+            self.exchanges = {
+                number
+                for number in self.exchanges
+                if make_key(self.session, number) in self._only_keys
+            }
         segments = list(self._read_segments())
         self._parties = Parties(list(self._read_exchange_parties()), self._handoffs, segments)
         self.order = RowOrder(self._visible_marks(self._make_marks(segments)))
@@ -107,7 +115,12 @@ class LaneConversation:
         names = [f"task {text.shorten_id(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
             row = self._recording.read_exchange(self.root)
-            names = [f"#{split_key(self.root)[1]} {make_visible(text.exchange_title(row.exchange)) if row else ''}"]
+            names = [
+                (
+                    f"#{split_key(self.root)[1]} "
+                    f"{make_visible(text.exchange_title(row.exchange)) if row else ''}"
+                )
+            ]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
@@ -117,8 +130,8 @@ class LaneConversation:
         return [self._read_row(index) for index in range(first, last)]
 
     def row_index(self, frame: int) -> int:
-        """Return the row of the frame with this id; without a frame, the first row of the exchange with which the
-        conversation was opened.
+        """Return the row of the frame with this id; without a frame, the first row of the exchange
+        with which the conversation was opened.
         """
         if not frame:
             query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
@@ -137,7 +150,9 @@ class LaneConversation:
             mark = order.marks[-1 - entry]
             lane = self._lane_of_mark(mark)
             where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
-            return LaneRow(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
+            return LaneRow(
+                mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity
+            )
         if entry not in self._cached_frames:
             self._read_ahead(index)
         row = self.read_frame(entry)
@@ -146,22 +161,32 @@ class LaneConversation:
         frame = row.frame
         source, target = self._parties.find_lanes(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._frame_label(row), self.session, frame.exchange, frame.seq)
-        return LaneRow(LaneRowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+        return LaneRow(
+            LaneRowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind
+        )
 
     def read_frame(self, number: int) -> FrameRow | None:
-        """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
+        """Return a frame by its id, without its payload. The frame of the last requested row is not
+        read again."""
         return self._cached_frames.get(number) or self._recording.read_frame(number, payload=False)
 
     def _read_ahead(self, index: int) -> None:
-        """Read the frames of this row and of the following rows. If one is damaged, each is read individually."""
-        numbers = [entry for entry in self.order.entries[index : index + _READ_AHEAD_ROWS] if entry > 0]
+        """Read the frames of this row and of the following rows. If one is damaged, each is read
+        individually."""
+        numbers = [
+            entry for entry in self.order.entries[index : index + _READ_AHEAD_ROWS] if entry > 0
+        ]
         self._cached_frames = {}
         with contextlib.suppress(RecordingError):
             self._cached_frames = {row.id: row for row in self._recording.frames_of(numbers)}
 
     def _lane_of_mark(self, mark: LaneMark) -> int:
         is_by_client = mark.what in (LaneRowKind.TURN, LaneRowKind.INTERRUPTION)
-        return self._parties.client_lane(mark.exchange) if is_by_client else self._parties.agent_lane(mark.exchange)
+        return (
+            self._parties.client_lane(mark.exchange)
+            if is_by_client
+            else self._parties.agent_lane(mark.exchange)
+        )
 
     def _frame_label(self, row: FrameRow) -> str:
         exchange = self.read_exchange(row.frame.exchange)
@@ -169,7 +194,11 @@ class LaneConversation:
         if exchange is None:
             return summary
         title = text.exchange_title(exchange)
-        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not summary.startswith(title)
+        names = (
+            row.frame.kind is FrameKind.REQUEST
+            and not row.frame.seq
+            and not summary.startswith(title)
+        )
         return f"{summary}  {make_visible(title)}" if names else summary
 
     def read_exchange(self, number: int) -> Exchange | None:
@@ -177,7 +206,9 @@ class LaneConversation:
         if number not in self._cached_exchanges:
             while len(self._cached_exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._cached_exchanges.pop(next(iter(self._cached_exchanges)))
-            self._cached_exchanges[number] = self._recording.read_exchange(make_key(self.session, number))
+            self._cached_exchanges[number] = self._recording.read_exchange(
+                make_key(self.session, number)
+            )
         found = self._cached_exchanges[number]
         return found.exchange if found is not None else None
 
@@ -187,7 +218,9 @@ class LaneConversation:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         clients: dict[int, str] = {}
         keys = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
-        for row_key, connection, binding, agent in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
+        for row_key, connection, binding, agent in self._recording.db.execute(
+            _EXCHANGES_QUERY, (keys,)
+        ):
             number = split_key(row_key)[1]
             if connection not in clients:
                 found = self._recording.read_connection(make_key(self.session, connection))
@@ -204,7 +237,14 @@ class LaneConversation:
         for number, at, exchange, seq, task, shape in self._recording.db.execute(
             _FRAMES_QUERY, (self.session, numbers, until)
         ):
-            yield FrameKey(number, self._session_start + at, exchange, seq, task, turns.get(shape, TurnEffect.NEITHER))
+            yield FrameKey(
+                number,
+                self._session_start + at,
+                exchange,
+                seq,
+                task,
+                turns.get(shape, TurnEffect.NEITHER),
+            )
 
     def _turn_effects(self) -> dict[int, TurnEffect]:
         """Return the effect of each frame shape that has one."""
@@ -218,7 +258,10 @@ class LaneConversation:
         ):
             if direction == Direction.TO_CLIENT and state in states:
                 found[number] = states[state]
-            elif direction == Direction.TO_AGENT and (kind, event) == (FrameKind.REQUEST, EventKind.MESSAGE):
+            elif direction == Direction.TO_AGENT and (kind, event) == (
+                FrameKind.REQUEST,
+                EventKind.MESSAGE,
+            ):
                 found[number] = TurnEffect.SAYS
         return found
 
@@ -246,12 +289,16 @@ class LaneConversation:
     def _make_marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
         for each in segments:
             if each.speaker == CLIENT and each.turn > 1:
-                yield LaneMark(LaneRowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
+                yield LaneMark(
+                    LaneRowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}"
+                )
         for number in self._segment_row_keys("interruption"):
             for row in self._recording.read_interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
-                yield LaneMark(LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
+                yield LaneMark(
+                    LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words
+                )
         for handoff in self._handoffs:
             yield LaneMark(
                 LaneRowKind.HANDOFF,
@@ -281,15 +328,30 @@ class LaneConversation:
             for row in self._recording.read_findings(exchange=of, limit=rest + 1):
                 found = row.finding
                 if not rest:
-                    words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
-                    yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, words, found.severity)
+                    words = (
+                        f"more than {_MAX_FINDINGS} findings: "
+                        f"those of #{number} and later are not all shown"
+                    )
+                    yield LaneMark(
+                        LaneRowKind.FINDING, found.at, number, found.seq, words, found.severity
+                    )
                     return
                 rest -= 1
-                yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
+                yield LaneMark(
+                    LaneRowKind.FINDING,
+                    found.at,
+                    number,
+                    found.seq,
+                    finding_words(found),
+                    found.severity,
+                )
 
 
-def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> tuple[list[TaskRow], set[int]]:
-    """Return the tasks and exchanges that belong together: of one task, or connected by hand-offs between agents."""
+def _connected_tasks(
+    recording: Recording, exchange: int, links: TaskLinks
+) -> tuple[list[TaskRow], set[int]]:
+    """Return the tasks and exchanges that belong together: of one task, or connected by hand-offs
+    between agents."""
     session, number = split_key(exchange)
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
@@ -307,11 +369,19 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
                         *row.task.exchanges,
                     }  # the task row has only the last 256
         connected = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
-        names = [name for h in connected for name in (h.task_id, h.to_task) if name and name not in tasks]
-        names = [name for name in names if any(row.session == session for row in recording.read_task(name))]
+        names = [
+            name for h in connected for name in (h.task_id, h.to_task) if name and name not in tasks
+        ]
+        names = [
+            name
+            for name in names
+            if any(row.session == session for row in recording.read_task(name))
+        ]
         new = {number for h in connected for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 
 
 def _is_handoff_connected(handoff: Handoff, tasks: set[str], exchanges: set[int]) -> bool:
-    return bool({handoff.task_id, handoff.to_task} & tasks) or bool({handoff.exchange, handoff.to_exchange} & exchanges)
+    return bool({handoff.task_id, handoff.to_task} & tasks) or bool(
+        {handoff.exchange, handoff.to_exchange} & exchanges
+    )

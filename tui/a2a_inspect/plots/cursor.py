@@ -35,7 +35,9 @@ class PlotCursor(msgspec.Struct, frozen=True):
     def zoom_in(self, scale: TimeScale) -> PlotCursor:
         """Zoom into the selection."""
         first, last = self.selected
-        return PlotCursor(zooms=(*self.zooms, (scale.find_start(first), scale.find_start(last + 1) - 1)))
+        return PlotCursor(
+            zooms=(*self.zooms, (scale.find_start(first), scale.find_start(last + 1) - 1))
+        )
 
     def zoom_out(self) -> PlotCursor:
         """Undo the last zoom."""

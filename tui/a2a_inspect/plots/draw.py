@@ -1,4 +1,5 @@
-"""Numbers as characters; with `plain` ASCII only, for terminals and pipes without other characters. Pure."""
+"""Numbers as characters; with `plain` ASCII only, for terminals and pipes without other characters.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ _BAR_CHARACTERS, _BAR_CHARACTERS_PLAIN = " ▏▎▍▌▋▊▉█", " #"
 
 
 def draw_columns(values: Sequence[int], height: int, *, plain: bool = False) -> list[str]:
-    """Return `height` lines with a column for each value, topmost line first. Any value above 0 is visible."""
+    """Return `height` lines with a column for each value, topmost line first. Any value above 0 is
+    visible."""
     signs = _COLUMN_CHARACTERS_PLAIN if plain else _COLUMN_CHARACTERS
     full = len(signs) - 1
     peak = max(values, default=0)
     levels = [_scaled_level(value, peak, height * full) for value in values]
     return [
-        "".join(signs[max(min(level - row * full, full), 0)] for level in levels) for row in range(height - 1, -1, -1)
+        "".join(signs[max(min(level - row * full, full), 0)] for level in levels)
+        for row in range(height - 1, -1, -1)
     ]
 
 
@@ -29,7 +32,8 @@ def draw_bar(value: int, peak: int, width: int, *, plain: bool = False) -> str:
 
 
 def draw_sparkline(values: Sequence[int], *, plain: bool = False) -> str:
-    """Return one line whose heights are logarithmic, so that one slow call among a thousand is visible."""
+    """Return one line whose heights are logarithmic, so that one slow call among a thousand is
+    visible."""
     logs = [round(1000 * math.log1p(value)) for value in values]
     return draw_columns(logs, 1, plain=plain)[0]
 

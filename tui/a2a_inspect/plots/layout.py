@@ -1,4 +1,5 @@
-"""A histogram over time and a table of latencies as lines of cells. Pure; styles are names of component classes."""
+"""A histogram over time and a table of latencies as lines of cells. Pure; styles are names of
+component classes."""
 
 from __future__ import annotations
 
@@ -29,8 +30,11 @@ _SCALE_LABELS = ((4, "1ms"), (13, "1s"), (19, "100s"))
 CallRow = tuple[CallKind, CallStatistics]
 
 
-def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], *, plain: bool) -> Iterator[StyledLine]:
-    """Yield frames and bytes over time, findings, the selection and times, in `size` cells and lines."""
+def plot_lines(
+    histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], *, plain: bool
+) -> Iterator[StyledLine]:
+    """Yield frames and bytes over time, findings, the selection and times, in `size` cells and
+    lines."""
     width, lines = size
     low = max((lines - 5) * 3 // 7, 1)
     high = max(lines - 5 - low, 1)
@@ -41,34 +45,51 @@ def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], 
     frames = [bucket.frames for bucket in histogram.buckets]
     data = [bucket.bytes for bucket in histogram.buckets]
     yield _title_line("FRAMES", f"at most {max(frames, default=0)} in {step}", width)
-    yield from (_column_line(line, wide, chosen, width) for line in draw_columns(frames, high, plain=plain))
+    yield from (
+        _column_line(line, wide, chosen, width) for line in draw_columns(frames, high, plain=plain)
+    )
     yield _title_line("BYTES", f"at most {text.format_size(max(data, default=0))} in {step}", width)
-    yield from (_column_line(line, wide, chosen, width) for line in draw_columns(data, low, plain=plain))
+    yield from (
+        _column_line(line, wide, chosen, width) for line in draw_columns(data, low, plain=plain)
+    )
     yield _severity_line(histogram.buckets, wide, width)
     yield _selection_line(chosen, cursor.at * wide, width, plain=plain)
     yield [(_time_axis(histogram, wide, width), "plot--dim")]
 
 
 def _title_line(name: str, remark: str, width: int) -> StyledLine:
-    return [(f"{name}  ", "plot--strong"), (fit_text(remark, max(width - len(name) - 2, 0)), "plot--dim")]
+    return [
+        (f"{name}  ", "plot--strong"),
+        (fit_text(remark, max(width - len(name) - 2, 0)), "plot--dim"),
+    ]
 
 
 def _column_line(columns: str, wide: int, selected: tuple[int, int], width: int) -> StyledLine:
     cells = "".join(sign * wide for sign in columns).ljust(width)
     first, last = selected
-    return [(cells[:first], "plot--bar"), (cells[first:last], "plot--chosen"), (cells[last:], "plot--bar")]
+    return [
+        (cells[:first], "plot--bar"),
+        (cells[first:last], "plot--chosen"),
+        (cells[last:], "plot--bar"),
+    ]
 
 
 def _severity_line(buckets: list[Bucket], wide: int, width: int) -> StyledLine:
     """Return the highest severity of each step."""
     line: StyledLine = []
     for bucket in buckets:
-        sign, style = _SEVERITY_SIGNS[bucket.highest_severity] if bucket.highest_severity is not None else (" ", "")
+        sign, style = (
+            _SEVERITY_SIGNS[bucket.highest_severity]
+            if bucket.highest_severity is not None
+            else (" ", "")
+        )
         line.append((sign.ljust(wide), style))
     return [*line, (" " * (width - wide * len(buckets)), "")]
 
 
-def _selection_line(selected: tuple[int, int], cursor: int, width: int, *, plain: bool) -> StyledLine:
+def _selection_line(
+    selected: tuple[int, int], cursor: int, width: int, *, plain: bool
+) -> StyledLine:
     first, last = selected
     across, point = ("-", "^") if plain else ("─", "▲")
     marks = across * (last - first)
@@ -97,7 +118,10 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
         for severity, count in bucket.findings.items():
             found[severity] = found.get(severity, 0) + count
     words = [
-        " to ".join(step_clock(histogram.scale.find_start(step), histogram.scale.step) for step in (first, last + 1)),
+        " to ".join(
+            step_clock(histogram.scale.find_start(step), histogram.scale.step)
+            for step in (first, last + 1)
+        ),
         text.format_count(sum(bucket.frames for bucket in buckets), "frame"),
         text.format_size(sum(bucket.bytes for bucket in buckets)),
         f"{text.format_count(sum(bucket.exchanges for bucket in buckets), 'exchange')} began",
@@ -107,9 +131,12 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
 
 
 def table_lines(totals: RecordingTotals, width: int, *, plain: bool) -> Iterator[StyledLine]:
-    """Yield a line for each kind of call: count, latencies, and distribution of durations on a scale of 1, 2, 5."""
+    """Yield a line for each kind of call: count, latencies, and distribution of durations on a
+    scale of 1, 2, 5."""
     layout = columns_for_width(_table_columns(plain), width)
-    title = COLUMN_GAP.join(fit_text(column.title, cells, right=column.right) for column, cells in layout)
+    title = COLUMN_GAP.join(
+        fit_text(column.title, cells, right=column.right) for column, cells in layout
+    )
     yield [(title, "plot--dim")]
     for row in totals.calls.items():
         cells = (fit_text(column.cell(row), cells, right=column.right) for column, cells in layout)
@@ -126,7 +153,11 @@ def _table_columns(plain: bool) -> list[ListColumn]:
         ListColumn("P50", 7, _rank_cell("took", "p50"), right=True),
         ListColumn("P95", 7, _rank_cell("took", "p95"), right=True),
         ListColumn("MAX", 7, _rank_cell("took", "max"), right=True, drop=1),
-        ListColumn(_scale_title(), len(_scale_title()), lambda row: draw_sparkline(row[1].bins, plain=plain)),
+        ListColumn(
+            _scale_title(),
+            len(_scale_title()),
+            lambda row: draw_sparkline(row[1].bins, plain=plain),
+        ),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Aggregates over time and over durations, computed by SQLite. No rows of the recording are fetched."""
+"""Aggregates over time and over durations, computed by SQLite. No rows of the recording are
+fetched."""
 
 from __future__ import annotations
 
@@ -31,15 +32,19 @@ _FRAMES_PER_STEP = """SELECT (s.started + f.at - {start}) / {step} AS n, count(*
   WHERE s.started + f.at >= {start} AND s.started + f.at < {end} AND {where} GROUP BY n"""
 _CALLS_PER_STEP = f"""SELECT (s.started + e.started - {{start}}) / {{step}} AS n, count(*)
   FROM exchange e JOIN session s ON s.id = e.id >> {SESSION_SHIFT}
-  WHERE s.started + e.started >= {{start}} AND s.started + e.started < {{end}} AND {{where}} GROUP BY n"""
-FINDING_MATCHES = f"""(x.session << {SESSION_SHIFT} | x.exchange) IN (SELECT e.id FROM exchange e WHERE {{where}})"""
+  WHERE s.started + e.started >= {{start}} AND s.started + e.started < {{end}} AND {{where}}
+  GROUP BY n"""
+FINDING_MATCHES = f"""(x.session << {SESSION_SHIFT} | x.exchange) IN (
+  SELECT e.id FROM exchange e WHERE {{where}})"""
 """SQL: `x` belongs to an exchange that matches."""
 _FINDINGS_PER_STEP = """SELECT (s.started + x.at - {start}) / {step} AS n, x.severity, count(*)
   FROM finding x JOIN session s ON s.id = x.session
   WHERE x.session IN ({own}) AND s.started + x.at >= {start} AND s.started + x.at < {end} AND [of]
   GROUP BY n, x.severity"""
 _BIN_CASES = " ".join(f"WHEN d < {limit} THEN {number}" for number, limit in enumerate(BIN_LIMITS))
-_CALLS_PER_BIN = f"""SELECT {KIND_COLUMNS}, CASE {_BIN_CASES} ELSE {len(BIN_LIMITS)} END AS bin, count(*) FROM (
+_CALLS_PER_BIN = f"""SELECT {KIND_COLUMNS},
+    CASE {_BIN_CASES} ELSE {len(BIN_LIMITS)} END AS bin, count(*)
+  FROM (
     SELECT e.operation, e.binding, e.dialect, max(e.closed - {ZERO}, 0) AS d
       FROM exchange e WHERE e.closed IS NOT NULL AND {{where}}) e
   GROUP BY e.operation, e.binding, e.dialect, bin"""
@@ -74,11 +79,16 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 def read_histogram(
-    parts: Sequence[SessionSelection], where: str, max_steps: int, within: tuple[int, int] | None = None
+    parts: Sequence[SessionSelection],
+    where: str,
+    max_steps: int,
+    within: tuple[int, int] | None = None,
 ) -> Histogram | None:
-    """Return the traffic over time in at most `max_steps` steps: matching frames, exchanges and their findings.
+    """Return the traffic over time in at most `max_steps` steps: matching frames, exchanges and
+    their findings.
 
-    `within` is the first and the last moment, ns; without it all matches are counted. Returns None without matches.
+    `within` is the first and the last moment, ns; without it all matches are counted. Returns None
+    without matches.
 
     Raises:
         RecordingError: a file cannot be read.
@@ -89,12 +99,18 @@ def read_histogram(
         return None
     over = fit_scale(*ends, max_steps)
     buckets = [Bucket() for _ in range(over.count)]
-    of = FINDING_MATCHES if where.strip() else "1"  # without a filter, findings about connections are counted too
+    of = (
+        FINDING_MATCHES if where.strip() else "1"
+    )  # without a filter, findings about connections are counted too
     for part in parts:
-        for number, frames, data in query_rows(part, _bind_scale(_FRAMES_PER_STEP, over), where, Rows.FRAMES):
+        for number, frames, data in query_rows(
+            part, _bind_scale(_FRAMES_PER_STEP, over), where, Rows.FRAMES
+        ):
             buckets[number].frames += frames
             buckets[number].bytes += data
-        for number, exchanges in query_rows(part, _bind_scale(_CALLS_PER_STEP, over), where, Rows.EXCHANGES):
+        for number, exchanges in query_rows(
+            part, _bind_scale(_CALLS_PER_STEP, over), where, Rows.EXCHANGES
+        ):
             buckets[number].exchanges += exchanges
         query = _bind_scale(_FINDINGS_PER_STEP, over).replace("[of]", of)
         for number, severity, count in query_rows(part, query, where, Rows.EXCHANGES):
@@ -103,8 +119,11 @@ def read_histogram(
     return Histogram(over, buckets)
 
 
-def read_distributions(parts: Sequence[SessionSelection], where: str = "") -> dict[CallKind, list[int]]:
-    """Return durations by kind of call: the number of calls in each bin of `scale.BIN_LIMITS`, and of longer calls."""
+def read_distributions(
+    parts: Sequence[SessionSelection], where: str = ""
+) -> dict[CallKind, list[int]]:
+    """Return durations by kind of call: the number of calls in each bin of `scale.BIN_LIMITS`, and
+    of longer calls."""
     found: dict[CallKind, list[int]] = {}
     for part in parts:
         for *kind, number, count in query_rows(part, _CALLS_PER_BIN, where, Rows.EXCHANGES):
@@ -119,13 +138,15 @@ def call_kind(values: list[Any]) -> CallKind:
 
 
 def query_rows(part: SessionSelection, query: str, where: str, rows: Rows) -> list[tuple[Any, ...]]:
-    """Return the rows of a query in which `{where}` stands for an expression and `{own}` for the counted sessions.
+    """Return the rows of a query in which `{where}` stands for an expression and `{own}` for the
+    counted sessions.
 
     Raises as `read_histogram`.
     """
     recording, sessions = part
     own = ", ".join(map(str, sorted(sessions)))
-    # The `+` keeps SQLite from using the session index, with which it would look up each frame individually.
+    # The `+` keeps SQLite from using the session index, with which it would look up each frame
+    # individually.
     of = f"+f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
     query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
     return recording.get_queryable().select_rows(query, where, rows)
@@ -135,7 +156,9 @@ def _time_range(parts: Sequence[SessionSelection], where: str) -> tuple[int, int
     spans: list[tuple[int, int]] = []
     for recording, sessions in parts:
         started = {row.id: row.facts.started for row in recording.read_sessions()}
-        for session, first, last in query_rows((recording, sessions), _TIME_RANGE, where, Rows.FRAMES):
+        for session, first, last in query_rows(
+            (recording, sessions), _TIME_RANGE, where, Rows.FRAMES
+        ):
             spans.append((started[session] + first, started[session] + last))
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 

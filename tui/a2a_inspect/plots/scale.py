@@ -10,15 +10,21 @@ _US, _MS, _S, _MIN, _HOUR = 1_000, 1_000_000, 1_000_000_000, 60_000_000_000, 3_6
 _DAY = 24 * _HOUR
 
 STEP_LENGTHS = (
-    *(digit * unit for unit in (_US, 10 * _US, 100 * _US, _MS, 10 * _MS, 100 * _MS) for digit in (1, 2, 5)),
+    *(
+        digit * unit
+        for unit in (_US, 10 * _US, 100 * _US, _MS, 10 * _MS, 100 * _MS)
+        for digit in (1, 2, 5)
+    ),
     *(_S, 2 * _S, 5 * _S, 10 * _S, 20 * _S, 30 * _S),
     *(_MIN, 2 * _MIN, 5 * _MIN, 10 * _MIN, 20 * _MIN, 30 * _MIN),
     *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY),
 )
-"""Lengths of one step, ns. At least a microsecond, the resolution of times in the filter language."""
+"""Lengths of one step, ns. At least a microsecond, the resolution of times in the filter
+language."""
 
 BIN_LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5))
-"""Upper limits of the bins of a distribution, ns, from 100 us to 500 s; the last bin has no limit."""
+"""Upper limits of the bins of a distribution, ns, from 100 us to 500 s; the last bin has no
+limit."""
 
 
 class TimeScale(msgspec.Struct, frozen=True):
@@ -41,11 +47,14 @@ class TimeScale(msgspec.Struct, frozen=True):
 
     def make_expression(self, first: int, last: int) -> str:
         """Return the filter expression for these steps, both included."""
-        return f"t:>={_format_utc(self.find_start(first))} t:<{_format_utc(self.find_start(last + 1))}"
+        return (
+            f"t:>={_format_utc(self.find_start(first))} t:<{_format_utc(self.find_start(last + 1))}"
+        )
 
 
 def fit_scale(first: int, last: int, max_steps: int) -> TimeScale:
-    """Return a scale of at most `max_steps` steps from `first` to `last`, both in ns and inclusive."""
+    """Return a scale of at most `max_steps` steps from `first` to `last`, both in ns and
+    inclusive."""
     for step in (*STEP_LENGTHS, *(7 * _DAY * 10**n for n in range(1, 9))):
         start = first // step * step
         count = (last - start) // step + 1

@@ -40,7 +40,9 @@ _CALL_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {KIND_COLUMNS}
   FROM (SELECT DISTINCT operation, binding, dialect FROM exchange) e"""
 _DURATIONS = f"""SELECT e.operation, e.binding, e.dialect, max(e.[end] - {ZERO}, 0)
   FROM exchange e WHERE e.[end] IS NOT NULL AND [which] AND {{where}}"""
-_ERROR_COUNTS = "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
+_ERROR_COUNTS = (
+    "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
+)
 _FINDING_COUNTS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
   FROM finding x WHERE x.session IN ({own}) AND [of] GROUP BY x.rule, x.severity"""
 _FRAME_COUNT = "SELECT count(*) FROM frame f WHERE {where}"
@@ -87,7 +89,8 @@ class RecordingTotals(msgspec.Struct):
     errors: list[tuple[str, int]]
     """Error text and number of occurrences, the most frequent first."""
     findings: list[tuple[str, Severity, int]]
-    """Rule, severity and number of findings, repetitions that are not listed included; the most severe first."""
+    """Rule, severity and number of findings, repetitions that are not listed included; the most
+    severe first."""
 
 
 def distinct_parts(several: MultiReader) -> list[SessionSelection]:
@@ -101,7 +104,8 @@ def whole_recording(recording: Recording) -> list[SessionSelection]:
 
 
 def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> RecordingTotals:
-    """Count all exchanges, or those that match an expression, with their findings and the matching frames.
+    """Count all exchanges, or those that match an expression, with their findings and the matching
+    frames.
 
     Raises:
         RecordingError: a file cannot be read.
@@ -112,12 +116,19 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
     errors: Counter[str] = Counter()
     findings: Counter[tuple[str, Severity]] = Counter()
     first, took = _Durations("first_event", "e.flags & 1"), _Durations("closed", "1")
-    of = FINDING_MATCHES if where.strip() else "1"  # without a filter, findings about connections are counted too
+    of = (
+        FINDING_MATCHES if where.strip() else "1"
+    )  # without a filter, findings about connections are counted too
     for part in parts:
         _count_calls(part, where, calls)
         first.add_part(part, where)
         took.add_part(part, where)
-        errors.update({unpack_text(error): n for error, n in query_rows(part, _ERROR_COUNTS, where, Rows.EXCHANGES)})
+        errors.update(
+            {
+                unpack_text(error): n
+                for error, n in query_rows(part, _ERROR_COUNTS, where, Rows.EXCHANGES)
+            }
+        )
         found = query_rows(part, _FINDING_COUNTS.replace("[of]", of), where, Rows.EXCHANGES)
         findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
         if not where.strip():
@@ -127,21 +138,31 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
         frames += next(iter(query_rows(part, _FRAME_COUNT, where, Rows.FRAMES)))[0]
     bins = read_distributions(parts, where)
     for kind, each in calls.items():
-        each.first, each.took, each.bins = first.compute_ranks(kind), took.compute_ranks(kind), bins.get(kind, [])
+        each.first, each.took, each.bins = (
+            first.compute_ranks(kind),
+            took.compute_ranks(kind),
+            bins.get(kind, []),
+        )
     return RecordingTotals(
         frames=frames,
         calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
         errors=sorted(errors.items(), key=lambda item: (-item[1], item[0])),
-        findings=sorted(((*what, n) for what, n in findings.items()), key=lambda each: (-each[1], -each[2], each[0])),
+        findings=sorted(
+            ((*what, n) for what, n in findings.items()),
+            key=lambda each: (-each[1], -each[2], each[0]),
+        ),
     )
 
 
 def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
-    """Count each task once, by the state in the session with its latest news; with an expression, only tasks touched by
-    a match.
+    """Count each task once, by the state in the session with its latest news; with an expression,
+    only tasks touched by a match.
     """
     states = several.task_states() if not where.strip() else _count_matching_tasks(several, where)
-    return [(state_name(state) or "unknown", n) for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))]
+    return [
+        (state_name(state) or "unknown", n)
+        for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))
+    ]
 
 
 def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
@@ -161,7 +182,9 @@ def _latest_task(rows: Iterable[TaskRow]) -> TaskRow:
 
 
 def _count_calls(part: SessionSelection, where: str, calls: dict[CallKind, CallStatistics]) -> None:
-    for *kind, outcome, count, events, to_agent, to_client in query_rows(part, _CALL_TOTALS, where, Rows.EXCHANGES):
+    for *kind, outcome, count, events, to_agent, to_client in query_rows(
+        part, _CALL_TOTALS, where, Rows.EXCHANGES
+    ):
         of = calls.setdefault(call_kind(kind), CallStatistics())
         of.outcomes[outcome] = of.outcomes.get(outcome, 0) + count
         of.events += events
@@ -179,9 +202,12 @@ class _Durations:
     def add_part(self, part: SessionSelection, where: str) -> None:
         """Add the durations of one file."""
         names = {
-            tuple(row[:3]): call_kind(row[3:]) for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))
+            tuple(row[:3]): call_kind(row[3:])
+            for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))
         }
-        for operation, binding, dialect, length in query_rows(part, self._query, where, Rows.EXCHANGES):
+        for operation, binding, dialect, length in query_rows(
+            part, self._query, where, Rows.EXCHANGES
+        ):
             kind = names[operation, binding, dialect]
             self._by_kind.setdefault(kind, array("q")).append(length)
 
@@ -195,4 +221,6 @@ def rank_durations(durations: Iterable[int]) -> DurationRanks | None:
     lengths = sorted(durations)
     if not lengths:
         return None
-    return DurationRanks(*(lengths[(len(lengths) * percent + 99) // 100 - 1] for percent in (50, 95, 99, 100)))
+    return DurationRanks(
+        *(lengths[(len(lengths) * percent + 99) // 100 - 1] for percent in (50, 95, 99, 100))
+    )

@@ -33,13 +33,24 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
         for number, bucket in enumerate(histogram.buckets)
     ]
     yield from table_lines(
-        (f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "BYTES", "BEGUN", "", "FINDINGS"), rows
+        (
+            f"EACH {text.format_duration(histogram.scale.step)}",
+            "FRAMES",
+            "BYTES",
+            "BEGUN",
+            "",
+            "FINDINGS",
+        ),
+        rows,
     )
 
 
 def findings_words(bucket: Bucket) -> str:
     """Return `2 error, 1 info`: the most severe first."""
-    return ", ".join(f"{bucket.findings[each]} {each.name.lower()}" for each in sorted(bucket.findings, reverse=True))
+    return ", ".join(
+        f"{bucket.findings[each]} {each.name.lower()}"
+        for each in sorted(bucket.findings, reverse=True)
+    )
 
 
 def step_clock(at: int, step: int) -> str:
@@ -62,7 +73,10 @@ def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
             "frames": bucket.frames,
             "bytes": bucket.bytes,
             "exchanges": bucket.exchanges,
-            "findings": {each.name.lower(): bucket.findings[each] for each in sorted(bucket.findings, reverse=True)},
+            "findings": {
+                each.name.lower(): bucket.findings[each]
+                for each in sorted(bucket.findings, reverse=True)
+            },
         }
         for number, bucket in enumerate(histogram.buckets)
     ]
@@ -73,7 +87,11 @@ def bins_object(bins: Sequence[int]) -> list[dict[str, int | None]]:
     """Return the non-empty bins of a distribution; `below_ns` is None for the last one."""
     edges = (0, *BIN_LIMITS)
     return [
-        {"from_ns": edges[number], "below_ns": BIN_LIMITS[number] if number < len(BIN_LIMITS) else None, "count": count}
+        {
+            "from_ns": edges[number],
+            "below_ns": BIN_LIMITS[number] if number < len(BIN_LIMITS) else None,
+            "count": count,
+        }
         for number, count in enumerate(bins)
         if count
     ]

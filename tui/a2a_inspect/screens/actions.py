@@ -46,7 +46,8 @@ class RowActions(MainController):
         return MarkedRow(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
 
     def _cursor_place(self) -> NotePlace | None:
-        """Return the place under the cursor. In the list it is the exchange there: the panes below may lag behind."""
+        """Return the place under the cursor. In the list it is the exchange there: the panes below
+        may lag behind."""
         row = self._focused_list().current_row
         if isinstance(row, FrameLine):
             return NotePlace(row.row.session, row.row.frame.exchange, row.row.frame.seq)
@@ -56,14 +57,18 @@ class RowActions(MainController):
         return NotePlace(*split_key(selected)) if selected else None
 
     def _is_read_only(self, subject: str) -> bool:
-        """Return whether nothing can be written from this screen, and say so if that is the case."""
+        """Return whether nothing can be written from this screen, and say so if that is the
+        case."""
         if self._source.files:
             self.screen.notify(
-                f"several recordings are open as one: open a single one for {subject}", severity="warning"
+                f"several recordings are open as one: open a single one for {subject}",
+                severity="warning",
             )
             return True
         if getattr(self.screen.app, "read_only", False):
-            self.screen.notify(f"this screen is read-only: {subject} cannot be written", severity="warning")
+            self.screen.notify(
+                f"this screen is read-only: {subject} cannot be written", severity="warning"
+            )
             return True
         return False
 
@@ -77,7 +82,8 @@ class RowActions(MainController):
         self._focused_list().refresh()
 
     def compare(self) -> None:
-        """Compare the two marked rows, the marked row with this one, or this call with the one like it before."""
+        """Compare the two marked rows, the marked row with this one, or this call with the one like
+        it before."""
         from a2a_inspect.screens.compare import compare_from
 
         compare_from(self.screen, self._source, self._marks.marked_rows(), self._row_under_cursor())
@@ -109,7 +115,9 @@ class RowActions(MainController):
         self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None
     ) -> None:
         try:
-            await asyncio.to_thread(write_note, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
+            await asyncio.to_thread(
+                write_note, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark
+            )
         except RecordingError as error:
             self.screen.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
 
@@ -124,7 +132,9 @@ class RowActions(MainController):
         from a2a_inspect.formats.copying.forms import make_forms
 
         none: dict[str, bytes | str] = {}
-        forms = await self._reader.run_query("copy", lambda recording: make_forms(recording, place), none)
+        forms = await self._reader.run_query(
+            "copy", lambda recording: make_forms(recording, place), none
+        )
         refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
         name = await self.screen.app.push_screen_wait(CopyMenu(_label(place), refused))
         form = forms.get(name or "")
@@ -133,14 +143,19 @@ class RowActions(MainController):
         if self.screen.app.is_web:
             self.screen.app.copy_to_clipboard(form.decode("utf-8", "replace"))
             self.screen.notify(
-                f"{name} of {_label(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
+                f"{name} of {_label(place)}, {text.format_size(len(form))}: passed to the browser",
+                markup=False,
             )
             return
         result = await asyncio.to_thread(
-            copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.screen.app.copy_to_clipboard
+            copy_to_clipboard,
+            form,
+            _SUFFIXES.get(name, f"{name}.txt"),
+            self.screen.app.copy_to_clipboard,
         )
         self.screen.notify(
-            f"{name} of {_label(place)}, {text.format_size(len(form))}: {make_visible(result)}", markup=False
+            f"{name} of {_label(place)}, {text.format_size(len(form))}: {make_visible(result)}",
+            markup=False,
         )
 
     # Exporting.
@@ -159,7 +174,8 @@ class RowActions(MainController):
 
     @run_in_background(group="export", exclusive=True)
     async def export(self) -> None:
-        """Let the user choose a set and a format, and write the set to a new file in the current folder."""
+        """Let the user choose a set and a format, and write the set to a new file in the current
+        folder."""
         place = self._cursor_place()
         if place is None or self._is_read_only("an export"):
             return
@@ -168,7 +184,9 @@ class RowActions(MainController):
         if choice is None:
             return
         name = choice[0]
-        form: str | None = choice[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
+        form: str | None = choice[1] or await self.screen.app.push_screen_wait(
+            FormatMenu(sets[name])
+        )
         if form is None:
             return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.marked_rows())) or [
@@ -182,8 +200,11 @@ class RowActions(MainController):
         except RecordingError as error:
             self.screen.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
 
-    def _export_to_file(self, folder: Path, name: str, form: str, keys: list[int], where: str) -> str:
-        """Write the file, in a thread and on a connection of its own, so that no list waits. Return a message."""
+    def _export_to_file(
+        self, folder: Path, name: str, form: str, keys: list[int], where: str
+    ) -> str:
+        """Write the file, in a thread and on a connection of its own, so that no list waits. Return
+        a message."""
         from a2a_inspect.formats.chosen import ExportSelection
         from a2a_inspect.formats.export import export_selection, unused_path
         from a2a_inspect.formats.registry import FORMATS

@@ -1,4 +1,5 @@
-"""Sends the call under the cursor again: asks for the agent, lets the user edit the request, and opens its screen."""
+"""Sends the call under the cursor again: asks for the agent, lets the user edit the request, and
+opens its screen."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ class CallSender(MainController):
     def _is_refused(self) -> bool:
         """Return whether nothing can be sent from this screen, and say so if that is the case."""
         if self._source.files:
-            self.show_message("several recordings are open as one: open a single one to send a call", is_error=True)
+            self.show_message(
+                "several recordings are open as one: open a single one to send a call",
+                is_error=True,
+            )
         elif getattr(self.screen.app, "read_only", False):
             self.show_message("this screen is read-only: no call is sent", is_error=True)
         else:
@@ -51,13 +55,17 @@ class CallSender(MainController):
         from a2a_inspect.screens.send_screen import SendScreen
 
         none: SendableCall | str = ""
-        call = await self._reader.run_query("send", lambda recording: read_sendable_call(recording, key), none)
+        call = await self._reader.run_query(
+            "send", lambda recording: read_sendable_call(recording, key), none
+        )
         if isinstance(call, str):
             self.show_message(call or "nothing to send yet", is_error=True)
             return
         agent, is_edited = call.agent, False
         while True:
-            menu = SendMenu(call.title, make_visible(agent), is_edited=is_edited, is_editable=bool(call.request))
+            menu = SendMenu(
+                call.title, make_visible(agent), is_edited=is_edited, is_editable=bool(call.request)
+            )
             choice = await self.screen.app.push_screen_wait(menu)
             if choice is None:
                 return
@@ -66,7 +74,9 @@ class CallSender(MainController):
                 named = await self.screen.app.push_screen_wait(AgentBox(agent, hint))
                 agent = named or agent
             elif choice == EDIT:
-                words = shell_line("a2a-proxy", "send", str(self._source.path), call.place, "-u", agent, "--edit")
+                words = shell_line(
+                    "a2a-proxy", "send", str(self._source.path), call.place, "-u", agent, "--edit"
+                )
                 is_edited = self._edit_request(key, call.request, words) or is_edited
             else:
                 break
@@ -88,7 +98,9 @@ class CallSender(MainController):
             with self.screen.app.suspend():
                 saved = click.edit(self._edited_requests.get(key, recorded), extension=".json")
         except SuspendNotSupported:
-            self.show_message(f"no editor can be opened here; in a terminal: {command}", is_error=True)
+            self.show_message(
+                f"no editor can be opened here; in a terminal: {command}", is_error=True
+            )
             return False
         except click.ClickException as wrong:
             self.show_message(f"the editor failed: {wrong.format_message()}", is_error=True)

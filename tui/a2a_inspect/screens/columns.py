@@ -22,7 +22,8 @@ class ListColumns(MainController):
         self._columns: tuple[UserColumn, ...] = ()
 
     def restore(self) -> None:
-        """Show the columns of the file of views. A wrong file is reported, and the list has its standard columns."""
+        """Show the columns of the file of views. A wrong file is reported, and the list has its
+        standard columns."""
         try:
             if names := read_columns(views_file()):
                 from a2a_inspect.data.list_columns import parse_columns

@@ -35,11 +35,17 @@ class Commands(MainController):
         super().__init__(parts)
         self._filter = list_filter
         self._commands: dict[str, _TypedCommand] = {
-            "explain": _TypedCommand(("", "the SQL query of the filter, and its plan"), self._explain, False),
-            "filter": _TypedCommand(("EXPR", "show only matching exchanges"), self._filter.use_expression, False),
+            "explain": _TypedCommand(
+                ("", "the SQL query of the filter, and its plan"), self._explain, False
+            ),
+            "filter": _TypedCommand(
+                ("EXPR", "show only matching exchanges"), self._filter.use_expression, False
+            ),
             "view": _TypedCommand(("NAME", "use a saved view"), self._use_view),
             "save": _TypedCommand(("NAME", "save the filter as a view"), self._save_view),
-            "go": _TypedCommand(("PLACE", "go to #12, or its frame #12.4; in session 2: #2:12"), self._go_to_place),
+            "go": _TypedCommand(
+                ("PLACE", "go to #12, or its frame #12.4; in session 2: #2:12"), self._go_to_place
+            ),
             "quit": _TypedCommand(("", "quit"), self._quit, False),
         }
 
@@ -69,7 +75,9 @@ class Commands(MainController):
         name, argument = typed
         command = self._commands.get(name)
         if command is None:
-            self.show_message(f'unknown command "{name}"{suggest_word(name, self._commands)}', is_error=True)
+            self.show_message(
+                f'unknown command "{name}"{suggest_word(name, self._commands)}', is_error=True
+            )
             return
         if command.is_argument_needed and not argument:
             self.show_message(f"usage: :{name} {command.help[0]}", is_error=True)
@@ -87,8 +95,12 @@ class Commands(MainController):
 
         node = self._filter.current.make_node()
         none: list[str] = []
-        lines = await self._reader.run_query("explain", lambda recording: explain_lines(recording, node), none)
-        self.screen.app.push_screen(TextPage("SQL query of the filter", [make_visible(line) for line in lines]))
+        lines = await self._reader.run_query(
+            "explain", lambda recording: explain_lines(recording, node), none
+        )
+        self.screen.app.push_screen(
+            TextPage("SQL query of the filter", [make_visible(line) for line in lines])
+        )
 
     def _use_view(self, name: str) -> None:
         views = read_views(views_file())
@@ -112,7 +124,9 @@ class Commands(MainController):
 
     @run_in_background("go", exclusive=True)
     async def _go_if_listed(self, exchange: int, seq: int) -> None:
-        row = await self._reader.run_query("exchanges", lambda recording: recording.read_exchange(exchange), None)
+        row = await self._reader.run_query(
+            "exchanges", lambda recording: recording.read_exchange(exchange), None
+        )
         if row is None or await self._filter.list_index(exchange) is None:
             self.show_message("no such exchange in the list", is_error=True)
         else:

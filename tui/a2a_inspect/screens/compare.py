@@ -1,4 +1,5 @@
-"""Comparisons that the main screen opens: of marked rows, of the row under the cursor, of another recording."""
+"""Comparisons that the main screen opens: of marked rows, of the row under the cursor, of another
+recording."""
 
 from __future__ import annotations
 
@@ -18,24 +19,34 @@ from a2a_proxy.recording.read.rows import split_key
 
 
 def compare_from(
-    screen: Screen[None], source: RecordingSource, marks: Sequence[MarkedRow], cursor: MarkedRow | None
+    screen: Screen[None],
+    source: RecordingSource,
+    marks: Sequence[MarkedRow],
+    cursor: MarkedRow | None,
 ) -> None:
-    """Open a difference: of the last two marks, of the only mark and the cursor, or of the exchange under the cursor
-    and the previous one of the same operation."""
+    """Open a difference: of the last two marks, of the only mark and the cursor, or of the exchange
+    under the cursor and the previous one of the same operation."""
     chosen = [mark for mark in marks if mark != cursor][-1:] if len(marks) < 2 else list(marks[-2:])
     if len(chosen) == 1 and cursor is not None:
         chosen.append(cursor)
 
     async def begin_comparison() -> None:
         try:
-            places = await source.run_query(lambda recording: _compared_places(recording, chosen, cursor), None)
+            places = await source.run_query(
+                lambda recording: _compared_places(recording, chosen, cursor), None
+            )
         except RecordingError as wrong:
             screen.notify(wrong.message, severity="error")
             return
         if places is None:
-            screen.notify("no earlier call of this operation: mark two calls with m", title="Nothing to compare")
+            screen.notify(
+                "no earlier call of this operation: mark two calls with m",
+                title="Nothing to compare",
+            )
         elif screen.is_current:
-            screen.app.push_screen(DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1])))
+            screen.app.push_screen(
+                DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1]))
+            )
 
     screen.run_worker(begin_comparison(), group="compare", exclusive=True)
 
@@ -50,7 +61,9 @@ def compare_with_another(screen: Screen[None], path: Path) -> None:
     screen.app.push_screen(ChooseRecording(path, "Compare with"), begin)
 
 
-def _compared_places(recording: Recording, marked: list[MarkedRow], cursor: MarkedRow | None) -> tuple[str, str] | None:
+def _compared_places(
+    recording: Recording, marked: list[MarkedRow], cursor: MarkedRow | None
+) -> tuple[str, str] | None:
     if len(marked) == 2:
         frames = all(mark.frame for mark in marked)
         first, second = (_place_of_mark(recording, mark, frames) for mark in marked)

@@ -1,8 +1,8 @@
 """Base of the controllers of the main screen.
 
-The screen owns one controller for each of its concerns. A controller is no widget: it has the screen, on which it runs
-workers, shows messages and pushes other screens. It does not import the module of the screen; other controllers
-are passed to its constructor.
+The screen owns one controller for each of its concerns. A controller is no widget: it has the
+screen, on which it runs workers, shows messages and pushes other screens. It does not import the
+module of the screen; other controllers are passed to its constructor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Controller:
 
     def show_message(self, message: str, *, is_error: bool = False) -> None:
         """Show a message that disappears by itself."""
-        self.screen.notify(make_visible(message), severity="error" if is_error else "information", markup=False)
+        self.screen.notify(
+            make_visible(message), severity="error" if is_error else "information", markup=False
+        )
 
 
 def run_in_background(
@@ -36,7 +38,8 @@ def run_in_background(
     [Callable[Concatenate[_Owner, _Parameters], Coroutine[None, None, None]]],
     Callable[Concatenate[_Owner, _Parameters], None],
 ]:
-    """Run a method of a controller as a worker of its screen, as `textual.work` does for a method of a widget.
+    """Run a method of a controller as a worker of its screen, as `textual.work` does for a method
+    of a widget.
 
     `exclusive` cancels the workers of the same group first.
     """
@@ -44,8 +47,12 @@ def run_in_background(
     def decorate(
         method: Callable[Concatenate[_Owner, _Parameters], Coroutine[None, None, None]],
     ) -> Callable[Concatenate[_Owner, _Parameters], None]:
-        def start(self: _Owner, /, *arguments: _Parameters.args, **options: _Parameters.kwargs) -> None:
-            work: Any = partial(method, self, *arguments, **options)  # of the union that run_worker takes
+        def start(
+            self: _Owner, /, *arguments: _Parameters.args, **options: _Parameters.kwargs
+        ) -> None:
+            work: Any = partial(
+                method, self, *arguments, **options
+            )  # of the union that run_worker takes
             self.screen.run_worker(work, name=method.__name__, group=group, exclusive=exclusive)
 
         update_wrapper(start, method)

@@ -1,5 +1,5 @@
-"""The differences of two sides, next to each other. A worker reads both sides on connections of its own, so that the
-screen below is not blocked."""
+"""The differences of two sides, next to each other. A worker reads both sides on connections of its
+own, so that the screen below is not blocked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,13 @@ class DiffScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Back", id="diff.close", tooltip="back to the recording"),
-        Binding("a", "everything", "All fields", id="diff.all", tooltip="show ids, times and the like, or hide them"),
+        Binding(
+            "a",
+            "everything",
+            "All fields",
+            id="diff.all",
+            tooltip="show ids, times and the like, or hide them",
+        ),
         Binding("s", "swap", "Swap sides", id="diff.swap", tooltip="swap left and right"),
     ]
 
@@ -97,7 +103,9 @@ class DiffScreen(Screen[None]):
     def _show_progress(self, done: int, total: int) -> None:
         self._title.text = f"{self._side_names()}  comparing: {100 * done // max(total, 1)} %"
 
-    def _show_blocks(self, difference: RunDifference | None, shown_blocks: list[DifferenceBlock]) -> None:
+    def _show_blocks(
+        self, difference: RunDifference | None, shown_blocks: list[DifferenceBlock]
+    ) -> None:
         self._difference = difference
         self._view.show_blocks(shown_blocks)
         self._update_title()
@@ -108,7 +116,9 @@ class DiffScreen(Screen[None]):
         self._title.text = self._side_names()
         fields = "all fields  " if self._show_all_fields else ""
         there = self._view.differences
-        self._title.remark = f"{fields}{self._view.position or '-'} of {there}" if there else fields.strip()
+        self._title.remark = (
+            f"{fields}{self._view.position or '-'} of {there}" if there else fields.strip()
+        )
 
     def _side_names(self) -> str:
         left, right = self._sides

@@ -1,6 +1,7 @@
 """The list of exchanges: the whole recording, or the exchanges that a filter finds.
 
-A filter is typed, or made from the task or context of an exchange, or limits the list to exchanges with findings.
+A filter is typed, or made from the task or context of an exchange, or limits the list to exchanges
+with findings.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ if TYPE_CHECKING:
     from a2a_inspect.data.list_columns import ColumnReader, UserColumn
 
 _PRELOAD_DELAY = 1.0
-"""Seconds until the first rows have been read. Then the modules of the filter language are loaded."""
+"""Seconds until the first rows have been read. Then the modules of the filter language are
+loaded."""
 
 
 class FilterController(MainController):
-    """The list of exchanges and its filter. Every change of the filter goes through `apply_filter`."""
+    """The list of exchanges and its filter. Every change of the filter goes through
+    `apply_filter`."""
 
-    def __init__(self, parts: MainParts, titles: PaneTitles, panes: Panes, selection: RowSelection) -> None:
+    def __init__(
+        self, parts: MainParts, titles: PaneTitles, panes: Panes, selection: RowSelection
+    ) -> None:
         super().__init__(parts)
         self._titles = titles
         self._panes = panes
@@ -53,12 +58,14 @@ class FilterController(MainController):
         self._filter_before_box = ListFilter()
         """The filter that was in force when the filter's box was opened."""
         self._column_reader: ColumnReader | None = None
-        """Reads the cells of the columns that the user chose; None: there are only standard columns."""
+        """Reads the cells of the columns that the user chose; None: there are only standard
+        columns."""
         self._edits_whole = False
         """Whether the box has all parts of the filter, not only the typed one."""
 
     def prepare_search(self) -> None:
-        """Import the filter language and open the recording for searches soon, before a filter is typed."""
+        """Import the filter language and open the recording for searches soon, before a filter is
+        typed."""
         self.screen.set_timer(_PRELOAD_DELAY, self.finder.start_preload)
 
     def close(self) -> None:
@@ -70,7 +77,8 @@ class FilterController(MainController):
         return None if self.search is None else self.search.keys[:]
 
     def apply_filter(self, list_filter: ListFilter) -> None:
-        """Put a filter in force; an empty one shows the whole recording. Raises QueryError if its text is wrong."""
+        """Put a filter in force; an empty one shows the whole recording. Raises QueryError if its
+        text is wrong."""
         if list_filter == self.current:
             return
         node = list_filter.make_node()
@@ -89,7 +97,9 @@ class FilterController(MainController):
                 self.go_to(self._exchange_to_find)
         breadcrumbs = self._widgets.breadcrumbs
         breadcrumbs.only = list_filter.make_expression()
-        breadcrumbs.set_class(list_filter != ListFilter(), "-narrowed")  # a class of the screen would restyle all of it
+        breadcrumbs.set_class(
+            list_filter != ListFilter(), "-narrowed"
+        )  # a class of the screen would restyle all of it
         self._titles.update_titles()
 
     def change_parts(self, **parts: Any) -> None:
@@ -110,7 +120,8 @@ class FilterController(MainController):
             self.show_message(f"invalid filter: {error.message}", is_error=True)
 
     def widen_filter(self) -> bool:
-        """Stop a search that runs, or else remove the narrowest part of the filter. Return False without a filter."""
+        """Stop a search that runs, or else remove the narrowest part of the filter. Return False
+        without a filter."""
         search = self.search
         if search is not None and not search.is_done:
             self.finder.cancel(search)
@@ -128,7 +139,9 @@ class FilterController(MainController):
         """Read the cells of these columns with each page from now on."""
         from a2a_inspect.data.list_columns import ColumnReader
 
-        self._column_reader = ColumnReader(columns) if any(not each.is_standard for each in columns) else None
+        self._column_reader = (
+            ColumnReader(columns) if any(not each.is_standard for each in columns) else None
+        )
 
     async def load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
         """Read one page of the list, with the cells of the columns that the user chose."""
@@ -138,17 +151,26 @@ class FilterController(MainController):
 
         def fill(recording: Recording) -> list[ExchangeLine]:
             cells = reader.read_cells(recording, rows)
-            return [msgspec.structs.replace(row, cells=own) for row, own in zip(rows, cells, strict=True)]
+            return [
+                msgspec.structs.replace(row, cells=own)
+                for row, own in zip(rows, cells, strict=True)
+            ]
 
         return await self._reader.run_query("exchanges", fill, list(rows))
 
     async def _load_rows(self, page: int) -> Sequence[ExchangeLine]:
         if self.search is None:
-            return await self._reader.answer_query("exchanges", self._reader.source.read_exchanges(page), [])
+            return await self._reader.answer_query(
+                "exchanges", self._reader.source.read_exchanges(page), []
+            )
         keys = list(self.search.keys[page * PAGE : (page + 1) * PAGE])
 
         def rows(recording: Recording) -> list[ExchangeLine]:
-            found = [row for key in keys if (row := recording.read_exchange(key, headers=False)) is not None]
+            found = [
+                row
+                for key in keys
+                if (row := recording.read_exchange(key, headers=False)) is not None
+            ]
             return exchange_lines(recording, found)
 
         return await self._reader.run_query("exchanges", rows, [])
@@ -156,7 +178,9 @@ class FilterController(MainController):
     async def list_index(self, exchange: int) -> int | None:
         """Return the index of an exchange in the list; None if the list does not have it."""
         if self.search is None:
-            return await self._reader.answer_query("exchanges", self._reader.source.exchange_index(exchange), 0)
+            return await self._reader.answer_query(
+                "exchanges", self._reader.source.exchange_index(exchange), 0
+            )
         return self.search.find_index(exchange) if self.search.is_match(exchange) else None
 
     def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
@@ -273,7 +297,9 @@ class FilterController(MainController):
         if not self.screen.has_class("-empty"):
             self._filter_before_box, self._edits_whole = self.current, True
             self._panes.place_filter_box(above=True)
-            self._widgets.filter_box.open(self.current.make_expression(), ONLY_PROMPT, is_above=True)
+            self._widgets.filter_box.open(
+                self.current.make_expression(), ONLY_PROMPT, is_above=True
+            )
 
     def apply_typed(self, text: str) -> None:
         """Filter by the expression in the box."""
@@ -307,7 +333,8 @@ class FilterController(MainController):
             self.match_search = None
 
     def find_typed(self, text: str) -> bool:
-        """Search for the typed expression without hiding an exchange. Return False if it is empty."""
+        """Search for the typed expression without hiding an exchange. Return False if it is
+        empty."""
         from a2a_proxy.recording.query.parser import parse_expression
 
         self.restore()

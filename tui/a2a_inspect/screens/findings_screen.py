@@ -20,11 +20,14 @@ class FindingsScreen(ModalScreen[FindingBranch | None]):
     DEFAULT_CSS = """
     FindingsScreen { align: center middle; }
     FindingsScreen > Vertical {
-        width: 96%; height: 90%; background: $background; border: round $primary; border-title-color: $text;
+        width: 96%; height: 90%;
+        background: $background; border: round $primary; border-title-color: $text;
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,r", "dismiss", "Close", id="findings.close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,r", "dismiss", "Close", id="findings.close")
+    ]
 
     def __init__(self, load_findings: LoadBranches, title: str) -> None:
         super().__init__()
@@ -34,7 +37,10 @@ class FindingsScreen(ModalScreen[FindingBranch | None]):
     def compose(self) -> ComposeResult:
         """Return the tree in a frame."""
         box = Vertical(self._tree)
-        box.border_title, box.border_subtitle = self._heading, "enter opens a rule, or goes to the place"
+        box.border_title, box.border_subtitle = (
+            self._heading,
+            "enter opens a rule, or goes to the place",
+        )
         yield box
 
     def on_mount(self) -> None:

@@ -1,13 +1,15 @@
-"""An application that handles keys one after another: a key waits until the effects of the previous one are complete.
+"""An application that handles keys one after another: a key waits until the effects of the previous
+one are complete.
 
-Textual sends a key to the widget that has the focus when the key arrives, and runs a binding with priority at once,
-before keys that are still queued. So a word typed right after `/` would reach the list, and Enter would overtake the
-word before it. Here a key waits in the application until the previous one has been handled, including changes of the
-focus.
+Textual sends a key to the widget that has the focus when the key arrives, and runs a binding with
+priority at once, before keys that are still queued. So a word typed right after `/` would reach the
+list, and Enter would overtake the word before it. Here a key waits in the application until the
+previous one has been handled, including changes of the focus.
 
-Handling takes long, because the screen is painted meanwhile. Quick keys, which only move a cursor or add a letter, do
-not wait for one another: they are queued to the same widget. The next key of another kind waits for all of them, and
-until the list has reported the row under its cursor, because the key acts on that row.
+Handling takes long, because the screen is painted meanwhile. Quick keys, which only move a cursor
+or add a letter, do not wait for one another: they are queued to the same widget. The next key of
+another kind waits for all of them, and until the list has reported the row under its cursor,
+because the key acts on that row.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ from a2a_inspect.widgets.long_view import LongView
 _CHECK_INTERVAL = 0.05
 """Seconds between two checks of a key whose widget may have been removed."""
 _MAX_WAIT = 10.0
-"""Seconds after which the next key is handled in any case: more than a busy machine needs to open a menu, less than
-a user waits for one."""
+"""Seconds after which the next key is handled in any case: more than a busy machine needs to open a
+menu, less than a user waits for one."""
 _AWAITED_WORKERS = frozenset({"note", "copy", "export", "explain", "complete"})
-"""Groups of workers that read something, then open a screen or change an input, which gets the next key."""
+"""Groups of workers that read something, then open a screen or change an input, which gets the next
+key."""
 
 
 class KeyPassed(Message):
-    """Bubbles up, as the key did, from the widget that had the focus, and arrives after the effects of the key."""
+    """Bubbles up, as the key did, from the widget that had the focus, and arrives after the effects
+    of the key."""
 
     def __init__(self, key_number: int, widget: Widget, *, again: bool) -> None:
         super().__init__()
@@ -68,7 +72,8 @@ class KeysInOrder(App[int]):
         """Workers that were running when the key arrived, so that the key did not start them."""
 
     def hold_keys(self, seconds: float) -> None:
-        """Hold all keys until `release_keys` is called or the time is over: there is nothing yet to use them on."""
+        """Hold all keys until `release_keys` is called or the time is over: there is nothing yet to
+        use them on."""
         self._is_held = True
         self.set_timer(seconds, self.release_keys)
 
@@ -134,22 +139,28 @@ class KeysInOrder(App[int]):
         """Handle the next key, or follow the messages that this one caused."""
         if message.key_number != self._key_number or self._key_widget is None:
             return
-        if message.again and message.widget.post_message(KeyPassed(self._key_number, message.widget, again=False)):
+        if message.again and message.widget.post_message(
+            KeyPassed(self._key_number, message.widget, again=False)
+        ):
             return
         self._has_key_passed = True
         if not self._is_key_pending(message.widget):
             await self._handle_next_keys()
 
     def _is_key_pending(self, widget: Widget) -> bool:
-        """Return whether effects of the key are incomplete, or the rows that it selected are not read yet."""
+        """Return whether effects of the key are incomplete, or the rows that it selected are not
+        read yet."""
         led_to = self.focused if widget.is_attached and widget.screen is self.screen else None
-        views = [each for each in {widget, led_to} if isinstance(each, LongView) and each.is_attached]
+        views = [
+            each for each in {widget, led_to} if isinstance(each, LongView) and each.is_attached
+        ]
         for view in views:
             view.report_cursor()
         return not all(view.is_settled for view in views) or self._has_awaited_worker(widget)
 
     def _has_awaited_worker(self, widget: Widget) -> bool:
-        """Return whether a worker that the key started is about to open a screen or to change an input."""
+        """Return whether a worker that the key started is about to open a screen or to change an
+        input."""
         return any(
             worker.group in _AWAITED_WORKERS
             and self.screen in worker.node.ancestors_with_self
@@ -159,7 +170,12 @@ class KeysInOrder(App[int]):
         )
 
     def _can_handle_next(self) -> bool:
-        return bool(self._waiting_keys) and self._key_widget is None and not self._is_held and bool(self.screen_stack)
+        return (
+            bool(self._waiting_keys)
+            and self._key_widget is None
+            and not self._is_held
+            and bool(self.screen_stack)
+        )
 
     async def _handle_next_keys(self) -> None:
         self._key_widget = None
@@ -173,7 +189,8 @@ class KeysInOrder(App[int]):
                 await self._handle_key(self._waiting_keys.popleft())
 
     async def _check_key(self) -> None:
-        """Handle the next key if the widget cannot report: its menu was closed, or a menu was opened over it."""
+        """Handle the next key if the widget cannot report: its menu was closed, or a menu was
+        opened over it."""
         at, self._is_check_scheduled = self._key_widget, False
         if at is None or not self.screen_stack:  # the application ends
             return

@@ -1,4 +1,5 @@
-"""The swimlane of the task of an exchange. Enter returns to the main screen, to the frame under the cursor."""
+"""The swimlane of the task of an exchange. Enter returns to the main screen, to the frame under the
+cursor."""
 
 from __future__ import annotations
 
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
 _CHECK_INTERVAL = 0.5
 """Seconds between two checks of a recording that may grow."""
 _PAUSE_FACTOR = 4
-"""Pause before the next read, in durations of the last one, so that following never takes a whole CPU."""
+"""Pause before the next read, in durations of the last one, so that following never takes a whole
+CPU."""
 _MARK_KINDS = tuple(
-    what for what in LaneRowKind if what not in (LaneRowKind.FRAME, LaneRowKind.PAUSE, LaneRowKind.TURN)
+    what
+    for what in LaneRowKind
+    if what not in (LaneRowKind.FRAME, LaneRowKind.PAUSE, LaneRowKind.TURN)
 )
 
 _Value = TypeVar("_Value")
@@ -113,7 +117,8 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             self._is_reading = False
 
     def _changed_conversation(self, recording: Recording) -> LaneConversation | None:
-        """Return the conversation, or None if the recording has not changed. Imports late what few screens need."""
+        """Return the conversation, or None if the recording has not changed. Imports late what few
+        screens need."""
         from a2a_inspect.lanes.read import LaneConversation
 
         version = (recording.data_version(), self._source.until)
@@ -143,7 +148,11 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         title = self._pane.title
         if conversation is not None:
             title.text = f"Swimlane › {conversation.title}"
-            title.remark = "following" if self._list.follow else text.format_count(conversation.order.frames, "frame")
+            title.remark = (
+                "following"
+                if self._list.follow
+                else text.format_count(conversation.order.frames, "frame")
+            )
         if self._error:
             title.remark = make_visible(self._error)
         if isinstance(row, LaneRow) and conversation is not None:
@@ -174,8 +183,19 @@ def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
     if row.what is LaneRowKind.PAUSE:
         return f"no traffic for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
-    way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is LaneRowKind.FRAME else lanes[row.source]
+    way = (
+        f"{lanes[row.source]} → {lanes[row.target]}"
+        if row.what is LaneRowKind.FRAME
+        else lanes[row.source]
+    )
     about = "  ".join(
-        each for each in (place, make_visible(way), text.format_time(row.at), format_elapsed(row.since_start)) if each
+        each
+        for each in (
+            place,
+            make_visible(way),
+            text.format_time(row.at),
+            format_elapsed(row.since_start),
+        )
+        if each
     )
     return f"{about}\n{make_visible(row.text)}"

@@ -1,8 +1,9 @@
-"""The main screen: a recording as lists of exchanges and frames, with the selected frame beside them.
+"""The main screen: a recording as lists of exchanges and frames, with the selected frame beside
+them.
 
-The screen creates the widgets and the controllers, passes messages of the widgets to the controllers, and defines the
-order in which a new snapshot of the recording updates them. The keys are in `keys.main_keys`. Pausing stops updates of
-the screen, not the recording.
+The screen creates the widgets and the controllers, passes messages of the widgets to the
+controllers, and defines the order in which a new snapshot of the recording updates them. The keys
+are in `keys.main_keys`. Pausing stops updates of the screen, not the recording.
 
 The controllers, each of which uses only earlier ones:
 - `reader`: queries of the source, and the poll
@@ -64,7 +65,8 @@ class MainScreen(Screen[None]):
 
     DEFAULT_CSS = LAYOUT_CSS
     AUTO_FOCUS = "#exchange-list"
-    """Not the tree, which is the first widget that can have the focus: each change of the focus restyles the screen."""
+    """Not the tree, which is the first widget that can have the focus: each change of the focus
+    restyles the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*MAIN_KEYS]
 
@@ -80,7 +82,12 @@ class MainScreen(Screen[None]):
         self.state = MainState()
         summary = SummaryLine(source.path)
         self.reader = RecordingReader(
-            self, source, self.state, summary, on_new=self.show_snapshot, on_empty=lambda: self.panes.show_notice()
+            self,
+            source,
+            self.state,
+            summary,
+            on_new=self.show_snapshot,
+            on_empty=lambda: self.panes.show_notice(),
         )
         marks = RowMarks()
         self.widgets = MainWidgets(
@@ -88,7 +95,10 @@ class MainScreen(Screen[None]):
             breadcrumbs=Breadcrumbs(),
             marks=marks,
             exchanges=ExchangeList(
-                lambda page: self.filter.load_exchanges(page), marks, source.files, id="exchange-list"
+                lambda page: self.filter.load_exchanges(page),
+                marks,
+                source.files,
+                id="exchange-list",
             ),
             frames=FrameList(self.reader.load_frames, marks, id="frame-list"),
             detail=Detail(source, id="detail"),
@@ -213,15 +223,19 @@ class MainScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Tab to the filter's box while a filter is typed."""
         is_turn = action == "call" and parameters[0] == "panes.turn"
-        return super().check_action(action, parameters) and not (is_turn and self.widgets.filter_box.is_open)
+        return super().check_action(action, parameters) and not (
+            is_turn and self.widgets.filter_box.is_open
+        )
 
     def action_call(self, name: str, argument: int | str | None = None) -> Any:
-        """Call a method of a controller by the name that the table of keys gives: `filter.open_box`."""
+        """Call a method of a controller by the name that the table of keys gives:
+        `filter.open_box`."""
         method = self.find_method(name)
         return method() if argument is None else method(argument)
 
     def find_method(self, name: str) -> Callable[..., Any]:
-        """Return the method of a controller that an action names. Raises AttributeError if there is no such method."""
+        """Return the method of a controller that an action names. Raises AttributeError if there is
+        no such method."""
         controller, _, method = name.partition(".")
         found: Callable[..., Any] = getattr(getattr(self, controller), method)
         return found

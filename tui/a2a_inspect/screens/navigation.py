@@ -1,4 +1,5 @@
-"""Navigation from frame to frame: the next of the exchange or the task, the next finding or error, the next match."""
+"""Navigation from frame to frame: the next of the exchange or the task, the next finding or error,
+the next match."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class Navigation(MainController):
     async def step_in_task(self, by: int) -> None:
         """Go to the next frame of the same task, in any exchange."""
         start = self._current_position(by)
-        place = await self._reader.run_query("task", lambda recording: next_frame_of_task(recording, start, by), None)
+        place = await self._reader.run_query(
+            "task", lambda recording: next_frame_of_task(recording, start, by), None
+        )
         if place is None or await self._filter.list_index(place[0]) is None:
             self.show_message("no more frames of this task")
         else:
@@ -80,7 +83,9 @@ class Navigation(MainController):
     async def next_error(self) -> None:
         """Go to the next error in the list: a finding, or the place where a call failed."""
         start, is_listed = self._current_position(1), self._list_test()
-        found = await self._reader.run_query("finding", lambda recording: next_error(recording, start, is_listed), None)
+        found = await self._reader.run_query(
+            "finding", lambda recording: next_error(recording, start, is_listed), None
+        )
         if found is None:
             self.show_message("no later error; E goes to the previous finding")
             return
@@ -123,7 +128,10 @@ class Navigation(MainController):
                 self.show_message("no match")
                 return
             key = following
-            place = await self._next_match_in_exchange(search, (key, _OUTSIDE_FRAMES[by]), by) or (key, -1)
+            place = await self._next_match_in_exchange(search, (key, _OUTSIDE_FRAMES[by]), by) or (
+                key,
+                -1,
+            )
         self._go_to_position(place)
 
     async def _next_match_in_exchange(
@@ -133,8 +141,11 @@ class Navigation(MainController):
             "match", lambda recording: next_match(recording, search.node, start, by), None
         )
 
-    async def _next_matching_exchange(self, search: ExchangeSearch, key: int, by: int) -> int | None:
-        """Return the next listed exchange that matches, the first one after the last. Waits for the search."""
+    async def _next_matching_exchange(
+        self, search: ExchangeSearch, key: int, by: int
+    ) -> int | None:
+        """Return the next listed exchange that matches, the first one after the last. Waits for the
+        search."""
         while not (search.is_done or search.searched_until > key):
             await asyncio.sleep(POLL_INTERVAL)
         start = search.find_index(key + 1) if by > 0 else search.find_index(key) - 1
@@ -142,7 +153,9 @@ class Navigation(MainController):
         for step in range(len(search.keys)):
             at = start + step * by
             if at in (-1, len(search.keys)):
-                self.show_message("continued from the beginning" if by > 0 else "continued from the end")
+                self.show_message(
+                    "continued from the beginning" if by > 0 else "continued from the end"
+                )
             found = search.keys[at % len(search.keys)]
             if listed is None or listed.is_match(found):
                 return found
@@ -151,7 +164,8 @@ class Navigation(MainController):
     # Positions.
 
     def _current_position(self, by: int) -> FramePosition:
-        """Return the position to start from: the frame under the cursor; in the list a place outside all frames."""
+        """Return the position to start from: the frame under the cursor; in the list a place
+        outside all frames."""
         pending, selected = self._state.pending_position, self._state.selected_exchange
         if pending is not None and pending == self._last_target:
             return pending  # the last move has not arrived yet

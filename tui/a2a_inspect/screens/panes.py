@@ -1,7 +1,9 @@
-"""The panes of the main screen: how they are laid out, which has the focus, the notice of an empty recording.
+"""The panes of the main screen: how they are laid out, which has the focus, the notice of an empty
+recording.
 
-The exchanges are above, the frames of the selected one below, the selected frame at their right, the tree at the left.
-A small terminal shows one pane at a time. `Panes` sets classes of the screen; `LAYOUT_CSS` lays the panes out by them.
+The exchanges are above, the frames of the selected one below, the selected frame at their right,
+the tree at the left. A small terminal shows one pane at a time. `Panes` sets classes of the screen;
+`LAYOUT_CSS` lays the panes out by them.
 """
 
 from __future__ import annotations
@@ -32,22 +34,30 @@ _MIN_WIDTH_WITH_TREE = 180
 
 LAYOUT_CSS = """
 MainScreen { background: $background; }
-MainScreen #notice { height: 1fr; content-align: center middle; text-align: center; color: $foreground 70%; }
+MainScreen #notice {
+    height: 1fr; content-align: center middle; text-align: center; color: $foreground 70%;
+}
 MainScreen #exchanges { height: 2fr; }
 MainScreen #lower { height: 3fr; }
 MainScreen #frames { width: 9fr; }
 MainScreen #frame { width: 10fr; border-left: vkey $surface; }
-MainScreen.-empty #exchange-list, MainScreen.-empty ListHead, MainScreen.-empty #lower { display: none; }
+MainScreen.-empty #exchange-list, MainScreen.-empty ListHead, MainScreen.-empty #lower {
+    display: none;
+}
 MainScreen.-empty #exchanges { height: 1fr; }
 MainScreen #notice { display: none; }
 MainScreen.-empty #notice { display: block; }
 MainScreen.-low Breadcrumbs { display: none; }
 MainScreen.-low Breadcrumbs.-narrowed { display: block; }
 MainScreen.-editing Breadcrumbs { display: none !important; }
-MainScreen #all, MainScreen #lists, MainScreen #lower { layout: horizontal; height: 1fr; width: 1fr; }
+MainScreen #all, MainScreen #lists, MainScreen #lower {
+    layout: horizontal; height: 1fr; width: 1fr;
+}
 MainScreen #lists { layout: vertical; }
 MainScreen #lower { height: 3fr; }
-MainScreen #tree { width: 22%; min-width: 40; max-width: 64; display: none; border-right: vkey $surface; }
+MainScreen #tree {
+    width: 22%; min-width: 40; max-width: 64; display: none; border-right: vkey $surface;
+}
 MainScreen.-layout-tree #tree { display: block; }
 MainScreen.-layout-columns #lists { layout: horizontal; }
 MainScreen.-layout-columns #exchanges { width: 2fr; height: 1fr; }
@@ -105,7 +115,8 @@ class Panes(MainController):
     # Classes.
 
     def switch_classes(self, classes: dict[str, bool]) -> None:
-        """Set or remove classes of the screen. Styles are computed once for all: each time takes as long as a paint."""
+        """Set or remove classes of the screen. Styles are computed once for all: each time takes as
+        long as a paint."""
         if any(self.screen.has_class(name) != is_set for name, is_set in classes.items()):
             for name, is_set in classes.items():
                 self.screen.set_class(is_set, name, update=False)
@@ -126,7 +137,9 @@ class Panes(MainController):
 
     def is_tree_shown(self) -> bool:
         """Whether the tree is visible."""
-        return self.screen.has_class("-at-tree") or (self.screen.has_class("-layout-tree") and not self.is_zoomed)
+        return self.screen.has_class("-at-tree") or (
+            self.screen.has_class("-layout-tree") and not self.is_zoomed
+        )
 
     def show_notice(self) -> None:
         """Show the notice if the recording is empty, or else the lists."""
@@ -134,7 +147,9 @@ class Panes(MainController):
         self._widgets.exchanges.placeholder = "" if self._state.has_answer else "  opening"
         self.switch_classes({"-empty": empty})
         if empty:
-            self.screen.query_one("#notice", Static).update(empty_notice(self._source, self._state.snapshot))
+            self.screen.query_one("#notice", Static).update(
+                empty_notice(self._source, self._state.snapshot)
+            )
             release_keys(self.screen)
         elif self.screen.focused is None:  # the notice hid the lists, which takes the focus away
             self.focus_pane(self.focused_pane())
@@ -162,11 +177,15 @@ class Panes(MainController):
 
     def focused_pane(self) -> str:
         """Return the name of the pane that has, or last had, the focus."""
-        return next((name for name in self._panes if self.screen.has_class(f"-at-{name}")), "exchanges")
+        return next(
+            (name for name in self._panes if self.screen.has_class(f"-at-{name}")), "exchanges"
+        )
 
     def focused_index(self) -> int:
         """Return the index of that pane in `PANES`; 0 for the tree."""
-        return next((at for at, name in enumerate(PANES) if self.screen.has_class(f"-at-{name}")), 0)
+        return next(
+            (at for at, name in enumerate(PANES) if self.screen.has_class(f"-at-{name}")), 0
+        )
 
     def note_focus(self, event: events.DescendantFocus) -> None:
         """Show the pane whose widget got the focus; a small terminal shows no other."""

@@ -78,12 +78,17 @@ class PlotLines(Widget):
         """Return one line."""
         line = self._lines[y] if y < len(self._lines) else []
         styles = {name: self.get_visual_style(name).rich_style for _, name in line if name}
-        segments = [Segment(words, styles.get(name, self.rich_style)) for words, name in line if words]
-        return Strip([Segment(" ", self.rich_style), *segments]).adjust_cell_length(self.size.width, self.rich_style)
+        segments = [
+            Segment(words, styles.get(name, self.rich_style)) for words, name in line if words
+        ]
+        return Strip([Segment(" ", self.rich_style), *segments]).adjust_cell_length(
+            self.size.width, self.rich_style
+        )
 
 
 class PlotScreen(Screen[str]):
-    """See the module. Returns the selected time as a filter expression, or an empty string if none was selected."""
+    """See the module. Returns the selected time as a filter expression, or an empty string if none
+    was selected."""
 
     DEFAULT_CSS = """
     PlotScreen { background: $background; }
@@ -118,18 +123,27 @@ class PlotScreen(Screen[str]):
         Binding("escape,q", "leave", "Back", id="plot.leave"),
     ]
 
-    FIRST_KEYS: ClassVar[tuple[str, ...]] = ("plot.earlier", "plot.later", "plot.zoom", "plot.choose", "plot.leave")
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
+        "plot.earlier",
+        "plot.later",
+        "plot.zoom",
+        "plot.choose",
+        "plot.leave",
+    )
 
     def __init__(self, source: RecordingSource, where: str = "") -> None:
         """`where` is a filter expression: only matching exchanges are shown."""
         super().__init__()
-        # A source of its own: its sums are slow, and queries of other screens must not wait for them.
+        # A source of its own: its sums are slow, and queries of other screens must not wait for
+        # them.
         self._source = RecordingSource(source.path, files=source.files, later=True)
         self._where = where
         self._plot = PlotLines(id="plot")
         self._table = PlotLines(id="plot-rows")
         self._step_text = Static(id="plot-said", markup=False)
-        self._pane = Pane(self._plot, self._step_text, VerticalScroll(self._table, id="plot-table"), id="plots")
+        self._pane = Pane(
+            self._plot, self._step_text, VerticalScroll(self._table, id="plot-table"), id="plots"
+        )
         self._cursor = PlotCursor()
         self._data: PlotData | None = None
         self._version = -1
@@ -185,7 +199,8 @@ class PlotScreen(Screen[str]):
         self._draw_plots(trouble)
 
     def _data_question(self, force: bool) -> Callable[[Recording], PlotData | None]:
-        """Return a query for the data; it returns None if the recording has not changed, unless `force` is set."""
+        """Return a query for the data; it returns None if the recording has not changed, unless
+        `force` is set."""
         most, within = max(self._plot_width, 1), self._cursor.visible_range
 
         def read(recording: Recording) -> PlotData | None:
@@ -194,7 +209,9 @@ class PlotScreen(Screen[str]):
                 return None
             self._version = version
             parts = whole_recording(recording)
-            return PlotData(read_histogram(parts, self._where, most, within), compute_totals(parts, self._where))
+            return PlotData(
+                read_histogram(parts, self._where, most, within), compute_totals(parts, self._where)
+            )
 
         return read
 
@@ -210,7 +227,8 @@ class PlotScreen(Screen[str]):
 
     @property
     def _plot_size(self) -> tuple[int, int]:
-        """Columns and lines of the plots: at most half of the screen, so that the table has room."""
+        """Columns and lines of the plots: at most half of the screen, so that the table has
+        room."""
         return self._plot_width, max(12, min(self.size.height // 2, 26))
 
     def _draw_plots(self, error: str = "") -> None:
@@ -226,9 +244,13 @@ class PlotScreen(Screen[str]):
         if not error:
             shift = "zoomed  " if self._cursor.zooms else ""
             title.remark = shift + text.format_count(data.histogram.frames, "frame")
-        self._plot.show_lines(list(plot_lines(data.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
+        self._plot.show_lines(
+            list(plot_lines(data.histogram, self._cursor, self._plot_size, plain=self._is_plain))
+        )
         self._step_text.update(make_visible(step_words(data.histogram, self._cursor)))
-        self._table.show_lines(list(table_lines(data.totals, self._plot_width, plain=self._is_plain)))
+        self._table.show_lines(
+            list(table_lines(data.totals, self._plot_width, plain=self._is_plain))
+        )
 
     def _set_cursor(self, cursor: PlotCursor) -> None:
         self._cursor = cursor

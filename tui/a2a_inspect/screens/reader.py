@@ -1,4 +1,5 @@
-"""Reading of the recording for the main screen: polls for what is new, and reports what cannot be read."""
+"""Reading of the recording for the main screen: polls for what is new, and reports what cannot be
+read."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def release_keys(screen: Screen[None]) -> None:
 
 
 class RecordingReader(Controller):
-    """Queries of the source. A failed query returns a default; the summary line shows why, until the query succeeds."""
+    """Queries of the source. A failed query returns a default; the summary line shows why, until
+    the query succeeds."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class RecordingReader(Controller):
         on_new: Callable[[], None],
         on_empty: Callable[[], None],
     ) -> None:
-        """`on_new` is called after each poll that found something new, `on_empty` if the first one found nothing."""
+        """`on_new` is called after each poll that found something new, `on_empty` if the first one
+        found nothing."""
         super().__init__(screen)
         self.source = source
         self._state = state
@@ -86,8 +89,11 @@ class RecordingReader(Controller):
         self._summary.trouble = next(iter(self._errors.values()), "")
         return value
 
-    async def run_query(self, topic: str, query: Callable[[Recording], _Value], default: _Value) -> _Value:
-        """Run a function on the recording in the thread of the source, and return its result or the default."""
+    async def run_query(
+        self, topic: str, query: Callable[[Recording], _Value], default: _Value
+    ) -> _Value:
+        """Run a function on the recording in the thread of the source, and return its result or the
+        default."""
         return await self.answer_query(topic, self.source.run_query(query, default), default)
 
     async def load_frames(self, exchange: int, page: int) -> Sequence[FrameLine]:
@@ -96,7 +102,9 @@ class RecordingReader(Controller):
 
     async def load_branches(self, branch: TreeBranch | None, after: int | None) -> TreePage:
         """Read children of a branch of the tree."""
-        return await self.run_query("tree", lambda recording: read_children(recording, branch, after), TreePage())
+        return await self.run_query(
+            "tree", lambda recording: read_children(recording, branch, after), TreePage()
+        )
 
     async def load_findings(self, branch: FindingBranch | None, after: int | None) -> FindingPage:
         """Read the findings of a rule, or the rules that have findings."""
@@ -105,7 +113,8 @@ class RecordingReader(Controller):
         )
 
     async def complete_expression(self, text: str, cursor: int) -> Completion:
-        """Return what can follow in a filter that is being typed, with counts from the recording."""
+        """Return what can follow in a filter that is being typed, with counts from the
+        recording."""
         from a2a_proxy.recording.query.complete import Completion, suggest_completions
 
         def count(recording: Recording) -> Completion:

@@ -1,6 +1,7 @@
 """The replay of a recording: the panes of the main screen, with a clock that keys move.
 
-It shows the recording as it was at the time of the clock, without later exchanges, frames, outcomes and findings.
+It shows the recording as it was at the time of the clock, without later exchanges, frames, outcomes
+and findings.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.protocol.text import make_visible
 
 _AVAILABLE_ACTIONS = frozenset({"back", "leave", "play", "step", "speed", "jump"})
-"""Actions of the screen that can be used in a replay; for the methods of controllers see `REPLAY_CALLS`."""
+"""Actions of the screen that can be used in a replay; for the methods of controllers see
+`REPLAY_CALLS`."""
 
 
 class ClockBar(Widget):
     """One line: play or pause, time, speed, position."""
 
-    DEFAULT_CSS = "ClockBar { height: 1; background: $accent 25%; color: $foreground; text-style: bold; }"
+    DEFAULT_CSS = (
+        "ClockBar { height: 1; background: $accent 25%; color: $foreground; text-style: bold; }"
+    )
 
     clock: reactive[ReplayClock] = reactive(ReplayClock(0, 0, 0))
     frames: reactive[tuple[int, int]] = reactive((0, 0))
@@ -63,7 +67,9 @@ class JumpTo(ModalScreen[int]):
     JumpTo Input { background: $panel; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel", id="jump.cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "give_up", "Cancel", id="jump.cancel")
+    ]
 
     def __init__(self, clock: ReplayClock) -> None:
         super().__init__()
@@ -91,19 +97,38 @@ class ReplayScreen(MainScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "Play", id="replay.play", tooltip="play, or pause"),
-        Binding("full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="next frame"),
-        Binding("comma", "step(-1)", "Previous", key_display=",", id="replay.before", tooltip="previous frame"),
+        Binding(
+            "full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="next frame"
+        ),
+        Binding(
+            "comma",
+            "step(-1)",
+            "Previous",
+            key_display=",",
+            id="replay.before",
+            tooltip="previous frame",
+        ),
         Binding("greater_than_sign", "speed(1)", "Faster", key_display=">", id="replay.faster"),
         Binding("less_than_sign", "speed(-1)", "Slower", key_display="<", id="replay.slower"),
         Binding("at", "jump", "Jump", key_display="@", id="replay.jump", tooltip="jump to a time"),
     ]
 
     FIRST_KEYS: ClassVar[tuple[str, ...]] = (
-        *("replay.play", "replay.next", "replay.before", "replay.jump", "replay.faster", "replay.slower"),
+        *(
+            "replay.play",
+            "replay.next",
+            "replay.before",
+            "replay.jump",
+            "replay.faster",
+            "replay.slower",
+        ),
     )
 
-    def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, start_time: int = 0) -> None:
-        """`keys`: of the exchanges to show, None for all. `start_time`: ns since the epoch, 0 for the beginning."""
+    def __init__(
+        self, source: RecordingSource, keys: Sequence[int] | None = None, start_time: int = 0
+    ) -> None:
+        """`keys`: of the exchanges to show, None for all. `start_time`: ns since the epoch, 0 for
+        the beginning."""
         self._replay_source = ReplaySource(source, keys)
         super().__init__(self._replay_source)
         self._start_time = start_time
@@ -128,14 +153,18 @@ class ReplayScreen(MainScreen):
 
     @work(group="start")
     async def _start_clock(self) -> None:
-        first, last = await self.reader.answer_query("clock", self._replay_source.time_range(), (0, 0))
+        first, last = await self.reader.answer_query(
+            "clock", self._replay_source.time_range(), (0, 0)
+        )
         total = await self.reader.answer_query("clock", self._replay_source.count_frames(), 0)
         self._clock_bar.frames = (0, total)
         self._set_clock(ReplayClock(first, last, first).jump_to(self._start_time or first))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Allow only actions that make sense at one point in time."""
-        is_available = parameters[0] in REPLAY_CALLS if action == "call" else action in _AVAILABLE_ACTIONS
+        is_available = (
+            parameters[0] in REPLAY_CALLS if action == "call" else action in _AVAILABLE_ACTIONS
+        )
         return super().check_action(action, parameters) if is_available else False
 
     def _set_clock(self, clock: ReplayClock) -> None:
@@ -172,7 +201,11 @@ class ReplayScreen(MainScreen):
         now = clock.compute_position(time.monotonic_ns())
         self._set_clock(clock.jump_to(now))
         self._set_clock(
-            clock.jump_to(await self.reader.answer_query("clock", self._replay_source.next_frame_time(now, by), now))
+            clock.jump_to(
+                await self.reader.answer_query(
+                    "clock", self._replay_source.next_frame_time(now, by), now
+                )
+            )
         )
 
     def action_jump(self) -> None:

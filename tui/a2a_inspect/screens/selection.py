@@ -43,7 +43,9 @@ class RowSelection(MainController):
     async def show_exchange(self, exchange: int) -> None:
         """Read an exchange, and show its frames."""
         state, widgets = self._state, self._widgets
-        stream = await self._reader.answer_query("stream", self._reader.source.read_stream(exchange), None)
+        stream = await self._reader.answer_query(
+            "stream", self._reader.source.read_stream(exchange), None
+        )
         if stream is None:
             widgets.frames.awaited_exchange = 0
             return
@@ -61,7 +63,9 @@ class RowSelection(MainController):
         self._titles.update_titles()
 
     async def _frame_index(self, position: FramePosition) -> int:
-        return await self._reader.run_query("frame", lambda recording: frame_index(recording, position), 0)
+        return await self._reader.run_query(
+            "frame", lambda recording: frame_index(recording, position), 0
+        )
 
     @run_in_background("frame", exclusive=True)
     async def _show_frame(self, number: int) -> None:

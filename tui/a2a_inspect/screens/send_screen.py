@@ -1,4 +1,5 @@
-"""A call that is sent again by a child command, `a2a-proxy send`: each message of its answer at its arrival."""
+"""A call that is sent again by a child command, `a2a-proxy send`: each message of its answer at its
+arrival."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ from a2a_proxy.recording.read.reader import Recording
 _REFRESH_SECONDS = 0.1
 _READ_SIZE = 65_536
 _MAX_LINES, _MAX_CHARACTERS = 20_000, 16_000_000
-"""Lines of the answer that are kept, and their characters together; the recording has all of them."""
+"""Lines of the answer that are kept, and their characters together; the recording has all of
+them."""
 _MESSAGE_MARK = "<-- "
 _EXIT_WORDS = {0: "answered", 1: "failed", 2: "not sent"}
 """Meaning of the exit codes of `a2a-proxy send`."""
@@ -54,8 +56,20 @@ class SendScreen(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", id="sent.close", tooltip="back to the recording; ends a call that runs"),
-        Binding("D", "compare", "Diff", id="sent.diff", tooltip="compare the answer with the recorded one"),
+        Binding(
+            "escape,q",
+            "close",
+            "Back",
+            id="sent.close",
+            tooltip="back to the recording; ends a call that runs",
+        ),
+        Binding(
+            "D",
+            "compare",
+            "Diff",
+            id="sent.diff",
+            tooltip="compare the answer with the recorded one",
+        ),
     ]
 
     def __init__(self, recording: Path, call: SendableCall, agent: str, request: str) -> None:
@@ -68,7 +82,9 @@ class SendScreen(Screen[None]):
         self._new_recording = file_layout.recordings_dir() / recording_name(time.time_ns())
         self._title = PaneTitle()
         self._view = TextView(id="answer")
-        self._input = Input(placeholder="a further message; an empty line ends the client's stream", compact=True)
+        self._input = Input(
+            placeholder="a further message; an empty line ends the client's stream", compact=True
+        )
         self._lines: deque[str] = deque()
         self._character_count = 0
         self._dropped_count = 0
@@ -100,9 +116,14 @@ class SendScreen(Screen[None]):
         """Run the command, and show its output."""
         try:
             with _request_file(self._request) as request:
-                command = make_send_command(self._recording, self._call, self._agent, self._new_recording, request)
+                command = make_send_command(
+                    self._recording, self._call, self._agent, self._new_recording, request
+                )
                 self._process = await asyncio.create_subprocess_exec(
-                    *command, stdin=PIPE if self._call.is_live else DEVNULL, stdout=PIPE, stderr=PIPE
+                    *command,
+                    stdin=PIPE if self._call.is_live else DEVNULL,
+                    stdout=PIPE,
+                    stderr=PIPE,
                 )
                 try:
                     await self._read_output(self._process)
@@ -149,10 +170,13 @@ class SendScreen(Screen[None]):
             self._add_line(each)
 
     def _add_line(self, line: str) -> None:
-        """Keep a line, and drop the oldest ones that are too many; the newest line is always kept."""
+        """Keep a line, and drop the oldest ones that are too many; the newest line is always
+        kept."""
         self._lines.append(make_visible(line))
         self._character_count += len(self._lines[-1])
-        while len(self._lines) > _MAX_LINES or (self._character_count > _MAX_CHARACTERS and len(self._lines) > 1):
+        while len(self._lines) > _MAX_LINES or (
+            self._character_count > _MAX_CHARACTERS and len(self._lines) > 1
+        ):
             self._character_count -= len(self._lines.popleft())
             self._dropped_count += 1
 
@@ -163,7 +187,9 @@ class SendScreen(Screen[None]):
         follows = self._view.is_vertical_scroll_end
         self._shown_count = count
         dropped = text.format_count(self._dropped_count, "earlier line")
-        note = [f"{dropped} not shown; the recording has all of them"] if self._dropped_count else []
+        note = (
+            [f"{dropped} not shown; the recording has all of them"] if self._dropped_count else []
+        )
         self._view.show_lines([*note, *self._lines], _paint_output, keep=True)
         if follows:
             self._view.scroll_end(animate=False)
@@ -199,7 +225,9 @@ class SendScreen(Screen[None]):
             self.notify("the call has not ended" if not self._has_ended else "nothing was recorded")
             return
         self.app.push_screen(
-            DiffScreen(DiffSide(self._recording, self._call.place), DiffSide(self._new_recording, place))
+            DiffScreen(
+                DiffSide(self._recording, self._call.place), DiffSide(self._new_recording, place)
+            )
         )
 
     def _sent_place(self) -> str:
@@ -220,7 +248,8 @@ def _paint_output(line: str) -> list[tuple[int, str]]:
 
 @contextlib.contextmanager
 def _request_file(request: str) -> Iterator[Path | None]:
-    """Yield a file with the request while the block runs, readable by the user only; None without a request."""
+    """Yield a file with the request while the block runs, readable by the user only; None without a
+    request."""
     if not request:
         yield None
         return
@@ -234,7 +263,8 @@ def _request_file(request: str) -> Iterator[Path | None]:
 
 
 async def _iter_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Yield lines of any length; the limit of `readline` would end the output at a large message."""
+    """Yield lines of any length; the limit of `readline` would end the output at a large
+    message."""
     parts: list[bytes] = []
     while data := await stream.read(_READ_SIZE):
         end, *beginnings = data.split(b"\n")

@@ -51,7 +51,8 @@ class MainState:
         """The frame to select as soon as its exchange is shown."""
 
     def take_pending(self) -> tuple[RecordingSnapshot, RecordingSnapshot] | None:
-        """Make the pending snapshot the shown one. Return the old and the new one, or None if none is pending."""
+        """Make the pending snapshot the shown one. Return the old and the new one, or None if none
+        is pending."""
         now = self.pending_snapshot
         if now is None:
             return None

@@ -1,7 +1,8 @@
-"""The themes: a dark one, a light one, and one of the sixteen colours of the terminal; the application that uses them.
+"""The themes: a dark one, a light one, and one of the sixteen colours of the terminal; the
+application that uses them.
 
-The contrast of every text of every screen is tested (WCAG 2.2, 1.4.3: 4.5 to 1), so colours are written in full where
-Textual would mix them.
+The contrast of every text of every screen is tested (WCAG 2.2, 1.4.3: 4.5 to 1), so colours are
+written in full where Textual would mix them.
 """
 
 from __future__ import annotations
@@ -140,13 +141,15 @@ _FEW_COLOURS = (None, "standard", "windows")
 
 
 def next_theme(name: str) -> str:
-    """Return the name of the next own theme; the first after the last, and after a theme of Textual."""
+    """Return the name of the next own theme; the first after the last, and after a theme of
+    Textual."""
     names = [theme.name for theme in OWN_THEMES]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
 class ThemeMemory:
-    """File with the name of the theme that was chosen last. Without a path nothing is remembered."""
+    """File with the name of the theme that was chosen last. Without a path nothing is
+    remembered."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -173,7 +176,8 @@ def theme_for_console(console: Console) -> str:
 
 
 class ThemedApp(KeysInOrder):
-    """Application with own themes. NO_COLOR disables all colours; words, marks and reversing then show a choice."""
+    """Application with own themes. NO_COLOR disables all colours; words, marks and reversing then
+    show a choice."""
 
     CSS = APP_CSS
 

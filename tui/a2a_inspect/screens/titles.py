@@ -1,4 +1,5 @@
-"""Texts of the main screen: the titles of its panes, its breadcrumbs, the notice of an empty screen."""
+"""Texts of the main screen: the titles of its panes, its breadcrumbs, the notice of an empty
+screen."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from a2a_proxy.recording.write.note_writer import NotePlace
 class PaneTitles(MainController):
     """Titles and remarks of the panes, and the breadcrumbs."""
 
-    def __init__(self, parts: MainParts, panes: Mapping[str, Pane], list_remark: Callable[[], str]) -> None:
+    def __init__(
+        self, parts: MainParts, panes: Mapping[str, Pane], list_remark: Callable[[], str]
+    ) -> None:
         """`list_remark` returns the remark of the list of exchanges."""
         super().__init__(parts)
         self._panes = panes
@@ -38,10 +41,18 @@ class PaneTitles(MainController):
         line = frames.current_row if isinstance(frames.current_row, FrameLine) else None
         if line is not None:
             titles["frame"] = f"{titles['frame']} {line.row.frame.seq}: {line.text}"
-        self._widgets.breadcrumbs.where = breadcrumb_path(stream, line, len(self._state.snapshot.sessions))
-        remarks = {"exchanges": self._list_remark(), "frames": list_remark(frames, 0), "frame": self._note_words()}
+        self._widgets.breadcrumbs.where = breadcrumb_path(
+            stream, line, len(self._state.snapshot.sessions)
+        )
+        remarks = {
+            "exchanges": self._list_remark(),
+            "frames": list_remark(frames, 0),
+            "frame": self._note_words(),
+        }
         if is_single:  # the pane of the frame, which has the note, is hidden
-            remarks["exchanges"] = "  ".join(filter(None, (self._note_words(frame=False), remarks["exchanges"])))
+            remarks["exchanges"] = "  ".join(
+                filter(None, (self._note_words(frame=False), remarks["exchanges"]))
+            )
         for name, pane in self._panes.items():
             pane.title.text, pane.title.remark = titles[name], remarks.get(name, "")
 
@@ -49,14 +60,24 @@ class PaneTitles(MainController):
         """Return the note of the selected frame, or else of its exchange."""
         session, exchange = split_key(self._state.selected_exchange)
         line, notes = self._widgets.frames.current_row, self._widgets.marks.notes
-        place = NotePlace(session, exchange, line.row.frame.seq) if frame and isinstance(line, FrameLine) else None
-        note = (notes.get(place) if place is not None else None) or notes.get(NotePlace(session, exchange))
+        place = (
+            NotePlace(session, exchange, line.row.frame.seq)
+            if frame and isinstance(line, FrameLine)
+            else None
+        )
+        note = (notes.get(place) if place is not None else None) or notes.get(
+            NotePlace(session, exchange)
+        )
         return note_words(note) if note is not None else ""
 
 
 def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
-    """Return how many rows were added above the cursor, that is, to sessions before the one under the cursor."""
-    lengths = {session.id: length for session, length in zip(earlier.sessions, earlier.lengths, strict=True)}
+    """Return how many rows were added above the cursor, that is, to sessions before the one under
+    the cursor."""
+    lengths = {
+        session.id: length
+        for session, length in zip(earlier.sessions, earlier.lengths, strict=True)
+    }
     new_rows = old_rows = 0
     for session, length in zip(now.sessions, now.lengths, strict=True):
         old = lengths.get(session.id, 0)
@@ -94,7 +115,9 @@ def empty_notice(source: RecordingSource, now: RecordingSnapshot) -> str:
         return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
     if now.sessions:
         facts = now.sessions[-1].facts
-        ways = "\n".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
+        ways = "\n".join(
+            f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)
+        )
         return visible_lines(f"No exchanges yet\n\nPoint a client at the proxy:\n{ways}")
     what = "is empty" if source.path.exists() else "does not exist yet"
     return visible_lines(

@@ -28,7 +28,11 @@ class TreeController(MainController):
 
     def reread_if_stale(self) -> None:
         """Read the open branches again if the tree is shown and the recording has grown."""
-        if self.is_stale and self._panes.is_tree_shown() and time.monotonic() > self._read_at + _READ_INTERVAL:
+        if (
+            self.is_stale
+            and self._panes.is_tree_shown()
+            and time.monotonic() > self._read_at + _READ_INTERVAL
+        ):
             self.is_stale, self._read_at = False, time.monotonic()
             self._widgets.tree.reread_open_branches()
 

@@ -28,7 +28,9 @@ class ViewsScreen(ModalScreen[str | None]):
         width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 0 1;
         background: $surface; border: round $primary; border-title-color: $text;
     }
-    ViewsScreen OptionList { height: auto; max-height: 16; border: none; background: $surface; padding: 0; }
+    ViewsScreen OptionList {
+        height: auto; max-height: 16; border: none; background: $surface; padding: 0;
+    }
     ViewsScreen Input { display: none; margin: 1 0 0 0; background: $panel; }
     ViewsScreen.-naming Input { display: block; }
     ViewsScreen Static { color: $foreground 70%; margin: 1 0 0 0; }
@@ -71,10 +73,16 @@ class ViewsScreen(ModalScreen[str | None]):
         width = max(map(len, self._views), default=0)
         self._list.clear_options()
         for name, expression in self._views.items():
-            words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
+            words = Content.assemble(
+                (f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression)
+            )
             self._list.add_option(Option(words, id=name))
         none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = f"s saves: {make_visible(self._expression)}" if self._expression else "s saves the filter"
+        saves = (
+            f"s saves: {make_visible(self._expression)}"
+            if self._expression
+            else "s saves the filter"
+        )
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0

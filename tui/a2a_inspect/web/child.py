@@ -1,4 +1,5 @@
-"""The process of one tab: `python -m a2a_inspect.web.child [--write] RECORDING`, connected to the server by pipes."""
+"""The process of one tab: `python -m a2a_inspect.web.child [--write] RECORDING`, connected to the
+server by pipes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from a2a_proxy.cli.errors import UserError, print_error
 
 
 class TabDriver(WebDriver):
-    """Textual's driver for a browser. The application ends when its input ends, also if the server was killed."""
+    """Textual's driver for a browser. The application ends when its input ends, also if the server
+    was killed."""
 
     def run_input_thread(self) -> None:
         """Read until the end of the input."""
@@ -25,7 +27,8 @@ class TabDriver(WebDriver):
         """Do nothing: a URL in a recording comes from a peer and is not trusted."""
 
     def deliver_binary(self, binary: BinaryIO | TextIO, **_how: Any) -> None:
-        """Do nothing: exports are written to files next to the recording, and the screen shows their path."""
+        """Do nothing: exports are written to files next to the recording, and the screen shows
+        their path."""
         binary.close()
 
 
@@ -33,7 +36,9 @@ def main(arguments: list[str]) -> int:
     """Show the recording; return the exit code."""
     *flags, recording = arguments
     try:
-        app = InspectApp(*open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
+        app = InspectApp(
+            *open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver
+        )
     except UserError as wrong:
         print_error("a2a-inspect", wrong.message, wrong.hint, wrong.details)
         return wrong.code

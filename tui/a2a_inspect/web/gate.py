@@ -1,9 +1,9 @@
 """Access control: only a page of this server, opened with the printed address, may send requests.
 
-Every page in the user's browser and every user of the machine can reach a server on the loopback address. So the
-address contains a secret. `Host` must name this server, or a foreign name was pointed here (DNS rebinding). `Origin`
-and `Sec-Fetch-Site` must name this server if a browser sends them; a websocket must have an `Origin`, because the
-same-origin policy does not cover it.
+Every page in the user's browser and every user of the machine can reach a server on the loopback
+address. So the address contains a secret. `Host` must name this server, or a foreign name was
+pointed here (DNS rebinding). `Origin` and `Sec-Fetch-Site` must name this server if a browser sends
+them; a websocket must have an `Origin`, because the same-origin policy does not cover it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _HOST_NAMES = ("127.0.0.1", "localhost")
 _OWN_SITE = ("none", "same-origin")
 """Accepted values of `Sec-Fetch-Site`.
 
-`none`: the user typed or pasted the address. Another port of this machine is `same-site` and is rejected.
+`none`: the user typed or pasted the address. Another port of this machine is `same-site` and is
+rejected.
 """
 
 
@@ -35,7 +36,8 @@ class RequestGate:
         """Accepted values of `Host`."""
 
     def refusal_reason(self, headers: Mapping[str, str], path: str, *, websocket: bool) -> str:
-        """Return the reason why a request is refused, as a sentence; empty if it is accepted. `path` is as sent."""
+        """Return the reason why a request is refused, as a sentence; empty if it is accepted.
+        `path` is as sent."""
         host = headers.get("Host", "").lower()
         if host not in self.hosts:
             return f"This server accepts only requests to {self.hosts[0]}."
@@ -47,7 +49,10 @@ class RequestGate:
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
             return "Requests from pages of another site are refused."
         if not hmac.compare_digest(_first_segment(path).encode(), self._token):
-            return "The address lacks the secret of this run: open the address that a2a-inspect printed."
+            return (
+                "The address lacks the secret of this run: open the address that a2a-inspect "
+                "printed."
+            )
         return ""
 
 

@@ -1,4 +1,5 @@
-"""The page of a tab and the headers of every response: no resources of other servers, no caching."""
+"""The page of a tab and the headers of every response: no resources of other servers, no
+caching."""
 
 from __future__ import annotations
 
@@ -27,9 +28,11 @@ _PAGE = """<!DOCTYPE html>
 </head>
 <body>
 <p class="word opening">Opening {title} …</p>
-<p class="word over">This tab has ended: it was quit, a2a-inspect has stopped, or too many tabs are open.
+<p class="word over">This tab has ended: it was quit, a2a-inspect has stopped, or too many tabs
+are open.
 <a href="">Open it again</a></p>
-<div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}" data-font-size="15"></div>
+<div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}"
+data-font-size="15"></div>
 </body>
 </html>
 """
@@ -75,7 +78,8 @@ def response_headers(host: str) -> dict[str, str]:
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",
-        "style-src": "'self' 'unsafe-inline'",  # the terminal writes its cell sizes into style elements
+        # the terminal writes its cell sizes into style elements
+        "style-src": "'self' 'unsafe-inline'",
         "font-src": "'self'",
         "img-src": "'self' data:",
         "connect-src": f"'self' ws://{host}",
@@ -96,7 +100,8 @@ def response_headers(host: str) -> dict[str, str]:
 
 
 def terminal_files() -> Path:
-    """Return the folder of textual-serve with the terminal's script, style and font. Nothing else of it is used.
+    """Return the folder of textual-serve with the terminal's script, style and font. Nothing else
+    of it is used.
 
     Raises:
         UserError: textual-serve is not installed.

@@ -1,4 +1,5 @@
-"""The HTTP server: a page, the terminal's files, and a websocket per tab. Every request passes the gate first."""
+"""The HTTP server: a page, the terminal's files, and a websocket per tab. Every request passes the
+gate first."""
 
 from __future__ import annotations
 
@@ -55,21 +56,29 @@ class WebServer:
 
     @web.middleware
     async def _check_request(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        websocket = "websocket" in request.headers.get("Upgrade", "").lower() or request.path.endswith("/ws")
+        websocket = "websocket" in request.headers.get(
+            "Upgrade", ""
+        ).lower() or request.path.endswith("/ws")
         why = self._gate.refusal_reason(request.headers, request.raw_path, websocket=websocket)
         return web.Response(status=403, text=f"{why}\n") if why else await handler(request)
 
     async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(
-            page.response_headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0])
+            page.response_headers(
+                request.host if request.host in self._gate.hosts else self._gate.hosts[0]
+            )
         )
 
     async def _serve_page(self, request: web.Request) -> web.Response:
-        return web.Response(text=page.page_html(self._title, request.host, self._token), content_type="text/html")
+        return web.Response(
+            text=page.page_html(self._title, request.host, self._token), content_type="text/html"
+        )
 
     def _file_handler(self, name: str) -> _Handler:
         async def answer(_request: web.Request) -> web.StreamResponse:
-            return web.FileResponse(self._files / name, headers={"Content-Type": page.FILE_TYPES[name]})
+            return web.FileResponse(
+                self._files / name, headers={"Content-Type": page.FILE_TYPES[name]}
+            )
 
         return answer
 
@@ -80,7 +89,10 @@ class WebServer:
         self._tabs.add(websocket)
         try:
             await websocket.prepare(request)
-            size = (_parse_cells(request.query.get("width"), 80), _parse_cells(request.query.get("height"), 24))
+            size = (
+                _parse_cells(request.query.get("width"), 80),
+                _parse_cells(request.query.get("height"), 24),
+            )
             await self._relay_tab(websocket, await Tab.start(self._tab_arguments, *size))
         finally:
             self._tabs.discard(websocket)
@@ -117,7 +129,11 @@ def _text_handler(text: str, kind: str) -> _Handler:
 
 
 def _parse_cells(value: str | None, default: int) -> int:
-    return clamp_cells(int(value)) if value and value.isascii() and value.isdigit() and len(value) < 6 else default
+    return (
+        clamp_cells(int(value))
+        if value and value.isascii() and value.isdigit() and len(value) < 6
+        else default
+    )
 
 
 def open_listener(port: int) -> socket.socket:
@@ -133,7 +149,9 @@ def open_listener(port: int) -> socket.socket:
     except OSError as wrong:
         listener.close()
         hint = "choose another port, or leave out --port"
-        raise UserError(f"port {port} cannot be used: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+        raise UserError(
+            f"port {port} cannot be used: {(wrong.strerror or str(wrong)).lower()}", hint
+        ) from wrong
     return listener
 
 
@@ -141,7 +159,8 @@ def serve_recording(recording: Path, port: int, *, write: bool) -> int:
     """Serve a recording until Ctrl-C; return the exit code.
 
     Raises:
-        UserError: a tab could not show the recording, the extra is not installed, or the port cannot be used.
+        UserError: a tab could not show the recording, the extra is not installed, or the port
+        cannot be used.
     """
     page.terminal_files()
     source, _keymap = open_source(recording)
@@ -155,7 +174,9 @@ def serve_recording(recording: Path, port: int, *, write: bool) -> int:
 async def _serve_until_signal(recording: Path, listener: socket.socket, *, write: bool) -> None:
     token = new_token()
     gate = RequestGate(token, listener.getsockname()[1])
-    server = WebServer(recording.name, tab_command(str(recording.absolute()), write=write), gate, token)
+    server = WebServer(
+        recording.name, tab_command(str(recording.absolute()), write=write), gate, token
+    )
     stop = asyncio.Event()
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -164,7 +185,9 @@ async def _serve_until_signal(recording: Path, listener: socket.socket, *, write
     try:
         await web.SockSite(runner, listener).start()
         print_line(f"{recording.name} is at http://{gate.hosts[0]}/{token}/", flush=True)
-        print_line("Anyone with this address can read the recording. Press Ctrl-C to stop.", flush=True)
+        print_line(
+            "Anyone with this address can read the recording. Press Ctrl-C to stop.", flush=True
+        )
         await stop.wait()
     finally:
         await runner.cleanup()

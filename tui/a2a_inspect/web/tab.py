@@ -1,7 +1,7 @@
 """One tab: an application process, and the bytes between it and the browser.
 
-In both directions a packet is one byte for its type (`D` terminal data, `M` JSON metadata), four bytes for its length,
-and the payload.
+In both directions a packet is one byte for its type (`D` terminal data, `M` JSON metadata), four
+bytes for its length, and the payload.
 """
 
 from __future__ import annotations
@@ -25,8 +25,17 @@ _DRIVER_GREETING = b"__GANGLION__\n"
 
 
 def tab_command(recording: str, *, write: bool) -> list[str]:
-    """Return the command of a tab. It runs without a shell and does not search the working directory."""
-    return [sys.executable, "-P", "-m", "a2a_inspect.web.child", *(["--write"] if write else []), "--", recording]
+    """Return the command of a tab. It runs without a shell and does not search the working
+    directory."""
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "a2a_inspect.web.child",
+        *(["--write"] if write else []),
+        "--",
+        recording,
+    ]
 
 
 def make_packet(kind: bytes, payload: bytes) -> bytes:
@@ -35,8 +44,8 @@ def make_packet(kind: bytes, payload: bytes) -> bytes:
 
 
 def packet_from_message(message: str) -> bytes:
-    """Return the packet for a message of the page; empty for an invalid message, because any client that knows the
-    address can send one.
+    """Return the packet for a message of the page; empty for an invalid message, because any client
+    that knows the address can send one.
     """
     try:
         words = msgspec.json.decode(message, type=list[Any])
@@ -48,7 +57,9 @@ def packet_from_message(message: str) -> bytes:
         case ["resize", {"width": int(width), "height": int(height)}]:
             return make_packet(
                 b"M",
-                msgspec.json.encode({"type": "resize", "width": clamp_cells(width), "height": clamp_cells(height)}),
+                msgspec.json.encode(
+                    {"type": "resize", "width": clamp_cells(width), "height": clamp_cells(height)}
+                ),
             )
         case ["focus" | "blur" as which]:
             return make_packet(b"M", msgspec.json.encode({"type": which}))
@@ -76,7 +87,9 @@ class Tab:
             "TEXTUAL_COLOR_SYSTEM": "truecolor",
             "TERM_PROGRAM": "textual",
         }
-        return cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
+        return cls(
+            await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment)
+        )
 
     async def feed(self, message: str) -> None:
         """Send a message of the page to the process; discard it after the process has ended."""
@@ -89,7 +102,8 @@ class Tab:
                 await writer.drain()
 
     async def relay_output(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the output of the process until it ends. Other requests of the process to the browser are ignored."""
+        """Send the output of the process until it ends. Other requests of the process to the
+        browser are ignored."""
         reader = self._process.stdout
         assert reader is not None
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):

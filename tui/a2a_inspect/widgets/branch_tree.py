@@ -73,19 +73,40 @@ class BranchTree(Tree[Branch | None], inherit_bindings=False):
 
     DEFAULT_CSS = """
     BranchTree {
-        height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
+        height: 1fr; background: $background; padding: 0;
+        scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
     }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "cursor_down", "Down", show=False, id="tree.down"),
         Binding("k,up", "cursor_up", "Up", show=False, id="tree.up"),
-        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show its children"),
         Binding(
-            "h,left", "close", "Close", id="tree.close", key_display="h", tooltip="close it, or go to the branch above"
+            "l,right,space",
+            "open",
+            "Open",
+            id="tree.open",
+            key_display="l",
+            tooltip="show its children",
         ),
-        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="show only this branch in the list"),
-        Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="tree.page-down"),
+        Binding(
+            "h,left",
+            "close",
+            "Close",
+            id="tree.close",
+            key_display="h",
+            tooltip="close it, or go to the branch above",
+        ),
+        Binding(
+            "enter",
+            "select_cursor",
+            "Only this",
+            id="tree.choose",
+            tooltip="show only this branch in the list",
+        ),
+        Binding(
+            "pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="tree.page-down"
+        ),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="tree.page-up"),
         Binding("home", "scroll_home", "First", show=False, id="tree.first"),
         Binding("G,end", "scroll_end", "Last", show=False, id="tree.last"),
@@ -109,9 +130,18 @@ class BranchTree(Tree[Branch | None], inherit_bindings=False):
         """Return the label, with as many of its words as fit, and a sign at the cursor's node."""
         label = super().render_label(node, base_style, style)
         if node.data is not None and node.data.words:
-            room = self.size.width - self._indent(node) - label.cell_len - len(_WORDS_GAP) - len(_CURSOR_SIGN)
+            room = (
+                self.size.width
+                - self._indent(node)
+                - label.cell_len
+                - len(_WORDS_GAP)
+                - len(_CURSOR_SIGN)
+            )
             if room >= _MIN_WORDS:
-                label.append(_WORDS_GAP + fit_text(node.data.words, room).rstrip(), base_style + Style(italic=True))
+                label.append(
+                    _WORDS_GAP + fit_text(node.data.words, room).rstrip(),
+                    base_style + Style(italic=True),
+                )
         return label.append(_CURSOR_SIGN, base_style + style) if node is self.cursor_node else label
 
     def _indent(self, node: _Node) -> int:
@@ -123,21 +153,24 @@ class BranchTree(Tree[Branch | None], inherit_bindings=False):
 
     @work(group="tree", exclusive=True)
     async def reread_open_branches(self) -> None:
-        """Read open branches again for new children and changed numbers. Closed branches are not read."""
+        """Read open branches again for new children and changed numbers. Closed branches are not
+        read."""
         waiting: list[_Node] = [self.root]
         while waiting:
             node = waiting.pop()
             page = await self._load_branches(node.data, None)
             self._merge_first_page(node, page)
-            waiting += [each for each in node.children if each.data is not None and each.is_expanded]
+            waiting += [
+                each for each in node.children if each.data is not None and each.is_expanded
+            ]
         if self.cursor_line < 0:
             self.cursor_line = 0
         if len(self.root.children) == 1 and not self.root.children[0].children:
             self.root.children[0].expand()
 
     def _merge_first_page(self, node: _Node, page: BranchPage) -> None:
-        """Merge a first page that was read again: update the labels, and append new children unless unread ones precede
-        them.
+        """Merge a first page that was read again: update the labels, and append new children unless
+        unread ones precede them.
         """
         nodes = {each.data.identity: each for each in node.children if each.data is not None}
         if not {each.identity for each in page.branches} & nodes.keys():
@@ -188,7 +221,9 @@ class BranchTree(Tree[Branch | None], inherit_bindings=False):
             self._read_rest_of(node.parent)
 
     def _read_rest_of(self, parent: _Node) -> None:
-        last = next((each.data for each in reversed(parent.children) if each.data is not None), None)
+        last = next(
+            (each.data for each in reversed(parent.children) if each.data is not None), None
+        )
         self._read_next_page(parent, last.page_cursor if last is not None else None)
 
     def action_open(self) -> None:

@@ -51,7 +51,9 @@ class Breadcrumbs(Widget):
         self.post_message(self.Clicked())
 
 
-def breadcrumb_path(stream: ExchangeStream | None, line: FrameLine | None, sessions: int) -> tuple[str, ...]:
+def breadcrumb_path(
+    stream: ExchangeStream | None, line: FrameLine | None, sessions: int
+) -> tuple[str, ...]:
     """Return the path from the session down to the frame."""
     if stream is None:
         return ()

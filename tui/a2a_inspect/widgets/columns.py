@@ -1,4 +1,5 @@
-"""Rows of a table as strips of cells: selection of the columns that fit, and truncation. Independent of recordings.
+"""Rows of a table as strips of cells: selection of the columns that fit, and truncation.
+Independent of recordings.
 
 Text of peers passes `make_visible` here, so no control character gets into a strip.
 """
@@ -27,7 +28,8 @@ class ListColumn(msgspec.Struct, frozen=True):
     """Share of the remaining width."""
     right: bool = False
     shorten: Callable[[str, int], str] | None = None
-    """Function that abbreviates a text to this number of cells, if it can, before the end is cut off."""
+    """Function that abbreviates a text to this number of cells, if it can, before the end is cut
+    off."""
     drop: int = 0
     """Columns with the highest number are dropped first if not all fit; 0 is never dropped."""
     style: Callable[[Any], str] | str = ""

@@ -1,7 +1,8 @@
-"""The selected frame in tabs: decoded, raw, headers of its exchange, findings, artifact, trace, facts.
+"""The selected frame in tabs: decoded, raw, headers of its exchange, findings, artifact, trace,
+facts.
 
-Shows the first 64 KiB of a large payload; `+` loads four times as much. Expensive content is read and decoded in
-threads, only for the visible tab, and cancelled when another frame is selected.
+Shows the first 64 KiB of a large payload; `+` loads four times as much. Expensive content is read
+and decoded in threads, only for the visible tab, and cancelled when another frame is selected.
 """
 
 from __future__ import annotations
@@ -63,13 +64,28 @@ class Detail(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "[", "screen.call('navigation.step_frame', -1)", "Previous", id="frame.previous", tooltip="previous frame"
+            "[",
+            "screen.call('navigation.step_frame', -1)",
+            "Previous",
+            id="frame.previous",
+            tooltip="previous frame",
         ),
-        Binding("]", "screen.call('navigation.step_frame', 1)", "Next", id="frame.next", tooltip="next frame"),
+        Binding(
+            "]",
+            "screen.call('navigation.step_frame', 1)",
+            "Next",
+            id="frame.next",
+            tooltip="next frame",
+        ),
         Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
         Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
         Binding(
-            "plus", "more", "More", show=False, id="frame.more", tooltip="load four times as much of a large payload"
+            "plus",
+            "more",
+            "More",
+            show=False,
+            id="frame.more",
+            tooltip="load four times as much of a large payload",
         ),
     ]
 
@@ -110,7 +126,8 @@ class Detail(Vertical):
         return self._views[self._tabs.chosen]
 
     def show_stream(self, stream: ExchangeStream | None, *, keep: bool) -> None:
-        """Show the current state of an exchange; with `keep` the same exchange as before, in a new state."""
+        """Show the current state of an exchange; with `keep` the same exchange as before, in a new
+        state."""
         self._stream = stream
         if not keep:
             self._frame = None
@@ -125,17 +142,22 @@ class Detail(Vertical):
         self._refresh_tab(keep=keep)
 
     async def show(self, frame: Frame, stream: ExchangeStream) -> None:
-        """Show one frame with its payload. Cancel the coroutine to show another: decoding happens in a thread."""
+        """Show one frame with its payload. Cancel the coroutine to show another: decoding happens
+        in a thread."""
         self._limit = FIRST_BYTES
         await self._show_frame(frame, stream, keep=False)
 
     async def _show_frame(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
-        lines = await asyncio.to_thread(_decode_payload_lines, frame, stream.row.exchange, self._limit)
+        lines = await asyncio.to_thread(
+            _decode_payload_lines, frame, stream.row.exchange, self._limit
+        )
         data = await asyncio.to_thread(wire_bytes, frame, self._limit)
         from a2a_proxy.protocol.schema import TRAILERS  # already imported by the reader thread
 
         self._frame, self._stream = frame, stream
-        self.decoded.show_lines(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
+        self.decoded.show_lines(
+            lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep
+        )
         self.raw.show_bytes(data, byte_range_words(frame, data), keep=keep)
         self._refresh_tab(keep=keep)
 
@@ -161,31 +183,45 @@ class Detail(Vertical):
         if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
             view.show_lines(["(reading …)"])
         if view is self.findings:
-            self.findings.show_lines(await self._read_finding_lines(stream, seq), paint_findings, keep=keep)
+            self.findings.show_lines(
+                await self._read_finding_lines(stream, seq), paint_findings, keep=keep
+            )
         elif view is self.artifact:
             self.artifact.show_lines(
-                await self._ask_lines(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
+                await self._ask_lines(lambda r: artifact_lines(r, at, seq, until)),
+                paint_artifact,
+                keep=keep,
             )
         elif view is self.trace:
             timing = await self._ask_lines(lambda r: timing_lines(r, at, seq, until))
             self.trace.show_lines(trace_lines(stream, frame, timing), paint_facts, keep=keep)
         elif view is self.facts:
             process = await self._ask_lines(lambda r: process_lines(r, at))
-            used = await asyncio.to_thread(extension_lines, frame, stream.row.exchange) if frame is not None else []
-            self.facts.show_lines([*fact_lines(stream, frame), *used, *process], paint_facts, keep=keep)
+            used = (
+                await asyncio.to_thread(extension_lines, frame, stream.row.exchange)
+                if frame is not None
+                else []
+            )
+            self.facts.show_lines(
+                [*fact_lines(stream, frame), *used, *process], paint_facts, keep=keep
+            )
 
     async def _read_finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
         until = self._source.until
         nothing: tuple[tuple[list[Finding], int], GapWords] = (([], 0), {})
 
         def read(recording: Recording) -> tuple[tuple[list[Finding], int], GapWords]:
-            return find_findings(recording, stream.row, seq, until), read_gaps(recording, stream.row, until)
+            return find_findings(recording, stream.row, seq, until), read_gaps(
+                recording, stream.row, until
+            )
 
         try:
             (found, total), gaps = await self._source.run_query(read, nothing)
         except RecordingError as trouble:
             return [make_visible(trouble.message)]
-        return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first call imports all rules
+        return await asyncio.to_thread(
+            finding_lines, found, seq, total, gaps
+        )  # the first call imports all rules
 
     async def _ask_lines(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:
@@ -209,7 +245,11 @@ class Detail(Vertical):
     @work(group="more", exclusive=True)
     async def action_more(self) -> None:
         """Load more of a large payload."""
-        if self._frame is not None and self._stream is not None and self._limit < len(self._frame.payload):
+        if (
+            self._frame is not None
+            and self._stream is not None
+            and self._limit < len(self._frame.payload)
+        ):
             self._limit *= _GROWTH_FACTOR
             await self._show_frame(self._frame, self._stream, keep=True)
 
@@ -226,7 +266,9 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
 
     if not frame.payload:
         return ["(no payload)"]
-    cut = [f"(first {text.format_size(len(frame.payload))} of {text.format_size(frame.size)})"] * frame.truncated
+    cut = [
+        f"(first {text.format_size(len(frame.payload))} of {text.format_size(frame.size)})"
+    ] * frame.truncated
     if len(frame.payload) > limit:
         return cut + _first_payload_lines(frame, exchange, limit)
     try:
@@ -241,7 +283,8 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
 
 
 def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
-    """Return the first bytes of a large payload: JSON as sent, indented, or the first lines of a decoded message."""
+    """Return the first bytes of a large payload: JSON as sent, indented, or the first lines of a
+    decoded message."""
     from a2a_inspect.data.payload_lines import decoded_lines, indent_json
     from a2a_proxy.protocol.schema import is_protobuf
 
@@ -261,7 +304,8 @@ def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[s
 
 
 def paint_json(line: str) -> list[tuple[int, str]]:
-    """Return where each name, string, number or word of one line of indented JSON begins, with its style.
+    """Return where each name, string, number or word of one line of indented JSON begins, with its
+    style.
 
     The text is never changed; a colour may be wrong for cut JSON.
     """
@@ -269,7 +313,12 @@ def paint_json(line: str) -> list[tuple[int, str]]:
     if found is None or not found[3]:
         begin = len(line) - len(line.lstrip(" "))
         return [(0, ""), *_paint_value(line, begin)]
-    return [(0, ""), (found.start(2), "text--name"), (found.end(2), ""), *_paint_value(line, found.end())]
+    return [
+        (0, ""),
+        (found.start(2), "text--name"),
+        (found.end(2), ""),
+        *_paint_value(line, found.end()),
+    ]
 
 
 def _paint_value(line: str, begin: int) -> list[tuple[int, str]]:

@@ -1,6 +1,7 @@
 """The lines of a difference: two columns if they fit, and a cursor that moves between differences.
 
-A worker creates the lines; only visible lines are rendered. The marks repeat the meaning of the colours.
+A worker creates the lines; only visible lines are rendered. The marks repeat the meaning of the
+colours.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ class DiffView(LongView):
     """The view of a difference."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("diff--left", "diff--right", "diff--head", "diff--title", "diff--note", "diff--ignored", "diff--cursor"),
+        *(
+            "diff--left",
+            "diff--right",
+            "diff--head",
+            "diff--title",
+            "diff--note",
+            "diff--ignored",
+            "diff--cursor",
+        ),
     }
 
     DEFAULT_CSS = """
@@ -108,9 +117,13 @@ class DiffView(LongView):
         """Go to another difference; after the last one to the first."""
         if self._anchors:
             self._position = (
-                (self._position + by) % len(self._anchors) if self._position >= 0 or by > 0 else len(self._anchors) - 1
+                (self._position + by) % len(self._anchors)
+                if self._position >= 0 or by > 0
+                else len(self._anchors) - 1
             )
-            self.scroll_to(y=max(self._anchors[self._position] - self.size.height // 3, 0), animate=False)
+            self.scroll_to(
+                y=max(self._anchors[self._position] - self.size.height // 3, 0), animate=False
+            )
             self.refresh()
             self.post_message(self.PositionChanged())
 
@@ -121,7 +134,9 @@ class DiffView(LongView):
             return Strip.blank(self.size.width, base)
         line = self._lines[index]
         here = self._position >= 0 and index == self._anchors[self._position]
-        segments = [Segment(_CURSOR if here else " ", self._named_style("diff--cursor") if here else base)]
+        segments = [
+            Segment(_CURSOR if here else " ", self._named_style("diff--cursor") if here else base)
+        ]
         segments += self._row_segments(line, self._blocks[line.block])
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
@@ -136,8 +151,13 @@ class DiffView(LongView):
         if line.middle:
             left = self._named_style("diff--left" if block.mark in _LEFT_MARKS else "")
             right = self._named_style("diff--right" if block.mark in _RIGHT_MARKS else "")
-            return [Segment(line.text[: line.middle], left), Segment(line.text[line.middle :], right)]
-        return [Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))]
+            return [
+                Segment(line.text[: line.middle], left),
+                Segment(line.text[line.middle :], right),
+            ]
+        return [
+            Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))
+        ]
 
     def _named_style(self, name: str) -> Style:
         return self.combine_styles(name) if name else self.combine_styles()

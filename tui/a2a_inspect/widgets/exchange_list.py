@@ -63,17 +63,26 @@ class ExchangeList(LazyList):
         return await self._load_page(page)
 
     def show_rows(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
-        """Show `total` rows of this snapshot; see `update_total`. With several sessions, rows show their session."""
+        """Show `total` rows of this snapshot; see `update_total`. With several sessions, rows show
+        their session."""
         self._session_count = len(now.sessions)
-        longest = f"#{self._session_count}:{now.highest}" if self._session_count > 1 else str(now.highest)
+        longest = (
+            f"#{self._session_count}:{now.highest}" if self._session_count > 1 else str(now.highest)
+        )
         self.widen_column("#", len(longest) + 2)
         self.update_total(total, rows_above=above)
 
     def show_columns(self, chosen: Sequence[UserColumn]) -> None:
         """Show other columns after the numbers; none: the standard ones."""
-        numbers = [column for column in self._columns if column.title in {each.title for each in self._first_columns}]
+        numbers = [
+            column
+            for column in self._columns
+            if column.title in {each.title for each in self._first_columns}
+        ]
         if chosen:
-            self.set_columns([*numbers, *(_user_column(index, column) for index, column in enumerate(chosen))])
+            self.set_columns(
+                [*numbers, *(_user_column(index, column) for index, column in enumerate(chosen))]
+            )
         else:
             self.set_columns([*numbers, *STANDARD_COLUMNS, STATES_AND_ERROR])
         self.reread_rows()
@@ -96,7 +105,14 @@ def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
         return files[file_of(row.exchange.connection, len(files))]
 
     return (
-        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE_CELLS), name, style="list--dim")]
+        [
+            ListColumn(
+                "FILE",
+                min(max(len("FILE"), *map(len, files)), _FILE_CELLS),
+                name,
+                style="list--dim",
+            )
+        ]
         if files
         else []
     )
@@ -156,11 +172,19 @@ def error_cell(row: ExchangeRow) -> str:
 
 
 STANDARD_COLUMNS = (
-    ListColumn("TIME", 12, lambda row: text.format_time(row.exchange.started), drop=1, style="list--dim"),
+    ListColumn(
+        "TIME", 12, lambda row: text.format_time(row.exchange.started), drop=1, style="list--dim"
+    ),
     ListColumn("OUTCOME", 7, lambda row: text.outcome_label(row.exchange), style=outcome_style),
-    ListColumn("OPERATION", 20, lambda row: text.exchange_title(row.exchange), grow=1, style="list--strong"),
-    ListColumn("BINDING", 12, lambda row: text.binding_and_dialect(row.exchange), drop=2, style="list--dim"),
-    ListColumn("TASK", 9, lambda row: text.shorten_id(row.exchange.task_id), drop=3, style="list--dim"),
+    ListColumn(
+        "OPERATION", 20, lambda row: text.exchange_title(row.exchange), grow=1, style="list--strong"
+    ),
+    ListColumn(
+        "BINDING", 12, lambda row: text.binding_and_dialect(row.exchange), drop=2, style="list--dim"
+    ),
+    ListColumn(
+        "TASK", 9, lambda row: text.shorten_id(row.exchange.task_id), drop=3, style="list--dim"
+    ),
     FINDINGS_COLUMN,
     ListColumn("EVENTS", 6, event_count, right=True),
     ListColumn("TOOK", 8, duration_cell, right=True),

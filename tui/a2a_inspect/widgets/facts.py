@@ -1,4 +1,5 @@
-"""Facts about a frame and its exchange as lines, for the Headers and the Facts tab. Free of control characters."""
+"""Facts about a frame and its exchange as lines, for the Headers and the Facts tab. Free of control
+characters."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ def header_lines(exchange: Exchange) -> list[str]:
     lines += _field_lines(exchange.request_headers)
     lines += ["", "RESPONSE"]
     lines += [f"status {status} (informational)" for status in exchange.informational]
-    lines += [f"status {exchange.status}" if exchange.status else "none yet" if not exchange.closed else "none"]
+    lines += [
+        f"status {exchange.status}"
+        if exchange.status
+        else "none yet"
+        if not exchange.closed
+        else "none"
+    ]
     lines += _field_lines(exchange.response_headers)
     if exchange.trailers:
         lines += ["", "TRAILERS", *_field_lines(exchange.trailers)]
@@ -58,19 +65,30 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 
 
 def extension_lines(frame: Frame, exchange: Exchange) -> list[str]:
-    """Return the known extensions in a frame, each with its place and content; nothing if there are none."""
+    """Return the known extensions in a frame, each with its place and content; nothing if there are
+    none."""
     from a2a_proxy.protocol.decoded import find_frame_extensions
 
     uses = find_frame_extensions(frame, exchange)
     return (
-        section_lines("Extensions", ((use.name, f"{use.place}  {use.words}".rstrip()) for use in uses)) if uses else []
+        section_lines(
+            "Extensions", ((use.name, f"{use.place}  {use.words}".rstrip()) for use in uses)
+        )
+        if uses
+        else []
     )
 
 
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """Return a title and its facts, without empty ones."""
-    shown_facts = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in shown_facts), ""]
+    shown_facts = [
+        (name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())
+    ]
+    return [
+        title.upper(),
+        *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in shown_facts),
+        "",
+    ]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
@@ -78,15 +96,33 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "number", f"{frame.seq} of the exchange, {sender}"
     yield (
         "kind",
-        frame.kind.name.lower() + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
+        frame.kind.name.lower()
+        + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
     )
     yield "first byte", format_moment(frame.began, exchange)
     yield "last byte", format_moment(frame.at, exchange)
-    if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
+    if (
+        frame.direction is Direction.TO_CLIENT
+        and exchange.request_ended
+        and not exchange.live_payload
+    ):
         after = frame.at - exchange.request_ended
-        yield "after the request", f"+{text.format_duration(after)}" if after >= 0 else f"no: {text.EARLY_ANSWER}"
-    yield "span", f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
-    kept_words = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
+        yield (
+            "after the request",
+            f"+{text.format_duration(after)}" if after >= 0 else f"no: {text.EARLY_ANSWER}",
+        )
+    yield (
+        "span",
+        (
+            f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with "
+            f"framing"
+        ),
+    )
+    kept_words = (
+        f", the first {text.format_count(len(frame.payload), 'byte')} kept"
+        if frame.truncated
+        else ""
+    )
     yield "payload", text.format_count(frame.size, "byte") + kept_words
     yield "sha-256", frame.sha256.hex()
     yield "decoded as", frame.schema
@@ -98,7 +134,10 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "artifact", frame.artifact_id
     yield "state", _state_name(frame.state)
     yield "generation", frame.generation
-    yield "marks", ", ".join(name for name in ("append", "last_chunk", "final") if getattr(frame, name))
+    yield (
+        "marks",
+        ", ".join(name for name in ("append", "last_chunk", "final") if getattr(frame, name)),
+    )
     yield "rpc id", frame.rpc_id
     yield "error code", frame.error_code
     yield "note", frame.note
@@ -112,7 +151,12 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
 
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
-    yield "outcome", ", ".join(word for word in (text.outcome_label(exchange), text.end_reason(exchange)) if word)
+    yield (
+        "outcome",
+        ", ".join(
+            word for word in (text.outcome_label(exchange), text.end_reason(exchange)) if word
+        ),
+    )
     yield "error", exchange.error
     yield "operation", text.exchange_title(exchange)
     yield "binding", text.binding_and_dialect(exchange)
@@ -126,15 +170,24 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "live payload", exchange.live_payload
     yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
-    yield "grpc status", f"{status} {GRPC_STATUS_NAMES[status]}" if 0 <= status < len(GRPC_STATUS_NAMES) else ""
+    yield (
+        "grpc status",
+        f"{status} {GRPC_STATUS_NAMES[status]}" if 0 <= status < len(GRPC_STATUS_NAMES) else "",
+    )
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
-    yield "bytes", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
+    yield (
+        "bytes",
+        f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client",
+    )
     yield "asks", generations.requested_generations(exchange)
     yield "task", exchange.task_id
     yield "generations", stream.generations
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
-    yield "host", describe_other_host(exchange, stream.connection) if stream.connection is not None else ""
+    yield (
+        "host",
+        describe_other_host(exchange, stream.connection) if stream.connection is not None else "",
+    )
     yield "traceparent", exchange.traceparent
     yield "forwarded as", exchange.sent_traceparent
     if stream.connection is not None and exchange.agent != stream.connection.upstream:
@@ -145,7 +198,8 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
 
 
 def _process_words(connection: Connection) -> str:
-    """Return `planner (pid 71), listens on 8001, 8002`, or an empty text if the process is unknown."""
+    """Return `planner (pid 71), listens on 8001, 8002`, or an empty text if the process is
+    unknown."""
     process = connection.client_process
     if process is None:
         return ""
@@ -159,11 +213,25 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "client's process", _process_words(connection)
     yield "listens", connection.listen
     yield from describe_tls(connection)
-    yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
+    yield (
+        "upstream",
+        " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word)),
+    )
     yield "opened", text.format_utc(connection.opened)
-    yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
-    yield "bytes", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
-    yield "not captured", text.format_count(connection.lost_bytes, "byte") if connection.lost_bytes else ""
+    yield (
+        "closed",
+        f"{text.format_utc(connection.closed)}, {connection.how}"
+        if connection.closed
+        else "still open",
+    )
+    yield (
+        "bytes",
+        f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client",
+    )
+    yield (
+        "not captured",
+        text.format_count(connection.lost_bytes, "byte") if connection.lost_bytes else "",
+    )
     yield "counters", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
@@ -173,7 +241,11 @@ def format_moment(at: int, exchange: Exchange) -> str:
 
 
 def _state_name(number: int) -> str:
-    return TaskState(number).label if number in TaskState._value2member_map_ and number else str(number or "")
+    return (
+        TaskState(number).label
+        if number in TaskState._value2member_map_ and number
+        else str(number or "")
+    )
 
 
 def paint_fields(line: str) -> list[tuple[int, str]]:
@@ -189,4 +261,8 @@ def paint_facts(line: str) -> list[tuple[int, str]]:
 
 def paint_artifact(line: str) -> list[tuple[int, str]]:
     """Paint a fact of an artifact, or an indented line of its content."""
-    return [(0, "")] if line.startswith("  ") and not line[:_NAME_CELLS].isspace() else paint_facts(line)
+    return (
+        [(0, "")]
+        if line.startswith("  ") and not line[:_NAME_CELLS].isspace()
+        else paint_facts(line)
+    )

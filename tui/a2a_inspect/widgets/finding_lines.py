@@ -12,11 +12,16 @@ _GAP_PREFIX = f"{_INDENT}≠ "
 
 
 def finding_lines(
-    findings: Sequence[Finding], seq: int | None, total: int = 0, gaps: Mapping[tuple[str, int], str] | None = None
+    findings: Sequence[Finding],
+    seq: int | None,
+    total: int = 0,
+    gaps: Mapping[tuple[str, int], str] | None = None,
 ) -> list[str]:
-    """Return the findings about the frame with number `seq`, then those about the rest of the exchange, of `total`.
+    """Return the findings about the frame with number `seq`, then those about the rest of the
+    exchange, of `total`.
 
-    `gaps` has the healing of generations that the exchange missed (`a2a_inspect.data.generation_gaps`).
+    `gaps` has the healing of generations that the exchange missed
+    (`a2a_inspect.data.generation_gaps`).
     """
     if not findings:
         return ["(no findings about this exchange)"]
@@ -24,7 +29,10 @@ def finding_lines(
     rest = [each for each in findings if each not in own]
     explained: set[str] = set()
     lines: list[str] = []
-    for title, some in (("ABOUT THIS FRAME", own), ("ABOUT THE EXCHANGE" if own else "FINDINGS", rest)):
+    for title, some in (
+        ("ABOUT THIS FRAME", own),
+        ("ABOUT THE EXCHANGE" if own else "FINDINGS", rest),
+    ):
         if some:
             lines.append(title)
             for each in some:

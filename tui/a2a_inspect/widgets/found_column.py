@@ -14,7 +14,9 @@ def finding_marks(line: ExchangeLine | FrameLine) -> str:
 
 def finding_style(line: ExchangeLine | FrameLine) -> str:
     """Return the style of the signs."""
-    return SEVERITIES[line.finding_counts.highest_severity] if line.finding_counts is not None else ""
+    return (
+        SEVERITIES[line.finding_counts.highest_severity] if line.finding_counts is not None else ""
+    )
 
 
 FINDINGS_COLUMN = ListColumn("FOUND", 5, finding_marks, style=finding_style)

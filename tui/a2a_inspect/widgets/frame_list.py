@@ -27,18 +27,29 @@ class FrameList(LazyList):
     """The frames of one exchange, both directions in one order."""
 
     def __init__(
-        self, load_page: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str
+        self,
+        load_page: Callable[[int, int], Awaitable[Sequence[FrameLine]]],
+        marks: RowMarks,
+        *,
+        id: str,
     ) -> None:
         super().__init__(
             [
-                ListColumn("FRAME", 6, self._number_cell, right=True, style=self._number_style, drop=1),
+                ListColumn(
+                    "FRAME", 6, self._number_cell, right=True, style=self._number_style, drop=1
+                ),
                 ListColumn("+SECONDS", 8, self._time_cell, right=True, style="list--dim"),
                 ListColumn("", 1, direction_arrow, style=direction_style),
                 FINDINGS_COLUMN,
                 ListColumn("KIND", 8, frame_kind, style=frame_kind_style, drop=2),
                 ListColumn("WHAT", 24, lambda line: line.text, grow=1, style=text_style),
                 ListColumn(
-                    "SIZE", 9, lambda line: text.format_size(line.row.frame.size), right=True, style="list--dim", drop=3
+                    "SIZE",
+                    9,
+                    lambda line: text.format_size(line.row.frame.size),
+                    right=True,
+                    style="list--dim",
+                    drop=3,
                 ),
             ],
             id=id,
@@ -56,7 +67,8 @@ class FrameList(LazyList):
         return super().is_settled and not self.awaited_exchange
 
     def show_stream(self, stream: ExchangeStream) -> None:
-        """Show another exchange, or a new state of the same one. A live exchange is followed from the start."""
+        """Show another exchange, or a new state of the same one. A live exchange is followed from
+        the start."""
         if self.stream is None or self.stream.row.key != stream.row.key:
             self.clear_rows(follow=not stream.row.exchange.closed)
         self.stream = stream
@@ -111,5 +123,6 @@ def frame_kind_style(line: FrameLine) -> str:
 
 
 def text_style(line: FrameLine) -> str:
-    """Return the style of the summary: errors are highlighted, frames without content are dimmed."""
+    """Return the style of the summary: errors are highlighted, frames without content are
+    dimmed."""
     return _STYLES.get(line.row.frame.kind, "")

@@ -42,14 +42,18 @@ class HexView(TextView):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable text search, because bytes are not text: `/` remains the key of the list."""
-        return super().check_action(action, parameters) if action not in ("seek", "sought") else False
+        return (
+            super().check_action(action, parameters) if action not in ("seek", "sought") else False
+        )
 
     def render_line(self, y: int) -> Strip:
         """Render one row: `00000010  7b 22 69 64 …  {"id…`."""
         base, row = self.combine_styles(), self.scroll_offset.y + y - self._caption_rows
         dim = self.combine_styles("text--dim")
         if row < 0:
-            return Strip([Segment(f" {self._caption}", dim)]).adjust_cell_length(self.size.width, base)
+            return Strip([Segment(f" {self._caption}", dim)]).adjust_cell_length(
+                self.size.width, base
+            )
         offset = row * self._per_row
         raw = self._frame_bytes.data[offset : offset + self._per_row]
         if not raw:
@@ -62,7 +66,8 @@ class HexView(TextView):
 
 
 def mark_payload_bounds(groups: str, frame_bytes: FrameBytes, offset: int, count: int) -> str:
-    """Return a row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
+    """Return a row's hexadecimal (two spaces before, one after) with brackets where the payload
+    begins and ends."""
     begins, ends = frame_bytes.find_bounds()
     if not begins:
         return groups

@@ -1,7 +1,7 @@
 """The last line of a screen: the keys available now. One widget for any number of keys.
 
-Textual's own footer mounts a widget for each key, again at each change of the focus: at start-up that took longer than
-all other painting, and later as long as three repaints.
+Textual's own footer mounts a widget for each key, again at each change of the focus: at start-up
+that took longer than all other painting, and later as long as three repaints.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ class KeyLine(Widget):
     A screen may name in `FIRST_KEYS` the ids of the actions that come first.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--words", "key-line--rule", "key-line--off"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "key-line--key",
+        "key-line--words",
+        "key-line--rule",
+        "key-line--off",
+    }
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; height: 1; background: $panel; color: $footer-foreground; }
@@ -91,11 +96,14 @@ class KeyLine(Widget):
         app, hints, palette = self.app, dict[str, KeyHint](), None
         first = {name: place for place, name in enumerate(getattr(self.screen, "FIRST_KEYS", ()))}
         active = sorted(
-            self.screen.active_bindings.items(), key=lambda found: first.get(found[1].binding.id or "", len(first))
+            self.screen.active_bindings.items(),
+            key=lambda found: first.get(found[1].binding.id or "", len(first)),
         )
         for key, (_, binding, enabled, _) in active:
             always = binding.id == _KEYS_ACTION
-            hint = KeyHint(binding.key, app.get_key_display(binding), binding.description, enabled, always)
+            hint = KeyHint(
+                binding.key, app.get_key_display(binding), binding.description, enabled, always
+            )
             if key == app.COMMAND_PALETTE_BINDING and app.ENABLE_COMMAND_PALETTE:
                 palette = hint
             elif binding.show:

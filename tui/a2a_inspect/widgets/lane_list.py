@@ -1,4 +1,5 @@
-"""The list of a swimlane's rows, painted by `lanes.layout`, with cursor and paging as in every list."""
+"""The list of a swimlane's rows, painted by `lanes.layout`, with cursor and paging as in every
+list."""
 
 from __future__ import annotations
 
@@ -19,18 +20,27 @@ class LaneList(LazyList):
     """The list of rows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "mark(1)", "Next mark", id="lanes.next-mark", tooltip="next finding, interruption or wait"),
+        Binding(
+            "e",
+            "mark(1)",
+            "Next mark",
+            id="lanes.next-mark",
+            tooltip="next finding, interruption or wait",
+        ),
         Binding("E", "mark(-1)", "Previous mark", show=False, id="lanes.previous-mark"),
     ]
 
     class MarkSearch(Message):
-        """Posted when the user wants the next mark after the cursor (`by` 1), or the previous one (-1)."""
+        """Posted when the user wants the next mark after the cursor (`by` 1), or the previous one
+        (-1)."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
-    def __init__(self, load_page: Callable[[int], Awaitable[Sequence[LaneRow]]], *, id: str) -> None:
+    def __init__(
+        self, load_page: Callable[[int], Awaitable[Sequence[LaneRow]]], *, id: str
+    ) -> None:
         super().__init__([], id=id)
         self._load_page = load_page
         self._lanes: tuple[PartyLane, ...] = ()
@@ -63,7 +73,9 @@ class LaneList(LazyList):
         """Return the cells of the row in each lane."""
         cells = paint_row(row, self._current_geometry)
         return [
-            Segment(words, self.combine_styles(*style, name) if name else self.combine_styles(*style))
+            Segment(
+                words, self.combine_styles(*style, name) if name else self.combine_styles(*style)
+            )
             for words, name in cells
         ]
 

@@ -1,7 +1,8 @@
-"""A list of any length: only visible pages are loaded, and only a few are kept. Cursor, follow, stale rows.
+"""A list of any length: only visible pages are loaded, and only a few are kept. Cursor, follow,
+stale rows.
 
-Subclasses define the columns and load the pages. A row that is not loaded yet is an empty line; a row that may have
-changed is shown unchanged until it has been read again.
+Subclasses define the columns and load the pages. A row that is not loaded yet is an empty line; a
+row that may have changed is shown unchanged until it has been read again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _REPORT_INTERVAL = 0.1
 
 
 class _ListPages:
-    """Cached rows by their index in the list, in pages: the next page to read, stale pages, and pages to drop.
+    """Cached rows by their index in the list, in pages: the next page to read, stale pages, and
+    pages to drop.
 
     A stale page is shown until it has been read again.
     """
@@ -57,14 +59,24 @@ class _ListPages:
 
     def mark_stale(self) -> None:
         """Mark all pages as stale."""
-        self._stale_pages.update(self._pages, () if self._page_being_read is None else (self._page_being_read,))
+        self._stale_pages.update(
+            self._pages, () if self._page_being_read is None else (self._page_being_read,)
+        )
 
     def next_to_read(self, visible: Iterable[int]) -> int | None:
         """Return the first of these pages that is missing or stale."""
-        return next((page for page in sorted(visible) if page not in self._pages or page in self._stale_pages), None)
+        return next(
+            (
+                page
+                for page in sorted(visible)
+                if page not in self._pages or page in self._stale_pages
+            ),
+            None,
+        )
 
     def begin_read(self, page: int) -> None:
-        """Note that the page is being read in its current state: later changes make it stale again."""
+        """Note that the page is being read in its current state: later changes make it stale
+        again."""
         self._stale_pages.discard(page)
         self._page_being_read = page
 
@@ -85,11 +97,31 @@ class LazyList(RowView):
         Binding("k,up", "move(-1)", "Up", show=False, id="list.up"),
         Binding("pagedown,ctrl+d,ctrl+f", "page(1)", "Page down", show=False, id="list.page-down"),
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="list.page-up"),
-        Binding("home", "first", "First", show=False, id="list.first", tooltip="first row; gg as well"),
-        Binding("g", "first_at_two", "First", show=False, id="list.first-at-two", tooltip="pressed twice: first row"),
-        Binding("G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"),
-        Binding("F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"),
-        Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="open the row"),
+        Binding(
+            "home", "first", "First", show=False, id="list.first", tooltip="first row; gg as well"
+        ),
+        Binding(
+            "g",
+            "first_at_two",
+            "First",
+            show=False,
+            id="list.first-at-two",
+            tooltip="pressed twice: first row",
+        ),
+        Binding(
+            "G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"
+        ),
+        Binding(
+            "F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"
+        ),
+        Binding(
+            "enter,l,right",
+            "open",
+            "Open",
+            key_display="enter",
+            id="list.open",
+            tooltip="open the row",
+        ),
     ]
 
     cursor: reactive[int] = reactive(0, repaint=False)
@@ -150,8 +182,8 @@ class LazyList(RowView):
     def clear_rows(self, *, follow: bool) -> None:
         """Forget everything, because the list has new content.
 
-        The scroll bar stays until the number of rows is known: otherwise it would disappear and come back at once, each
-        time with a new layout of the whole screen.
+        The scroll bar stays until the number of rows is known: otherwise it would disappear and
+        come back at once, each time with a new layout of the whole screen.
         """
         self._epoch += 1
         self.has_user_moved = False
@@ -196,7 +228,8 @@ class LazyList(RowView):
         self.post_message(self.Changed())
 
     def column_titles(self) -> Strip:
-        """Return the titles of the columns, for a line above the list; empty before the first content."""
+        """Return the titles of the columns, for a line above the list; empty before the first
+        content."""
         return (
             self.column_title_strip()
             if self._has_total
@@ -278,8 +311,11 @@ class LazyList(RowView):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the current cursor position has been reported. The loading of a row is reported later."""
-        return self._report_timer is None and not (self._is_loading and self.total and self.current_row is None)
+        """Whether the current cursor position has been reported. The loading of a row is reported
+        later."""
+        return self._report_timer is None and not (
+            self._is_loading and self.total and self.current_row is None
+        )
 
     def report_cursor(self) -> None:
         """Report the cursor at once if the report was delayed."""
@@ -313,7 +349,8 @@ class LazyList(RowView):
             self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
     def select_row(self, index: int) -> None:
-        """Move the cursor to a row. Following continues only if it was on and the row is the last one."""
+        """Move the cursor to a row. Following continues only if it was on and the row is the last
+        one."""
         self._first_press = 0.0
         if index < self.total - 1:
             self.follow = False

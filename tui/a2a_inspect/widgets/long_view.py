@@ -1,5 +1,5 @@
-"""Base of views of many lines: they grow without a new layout of the screen, cache their styles while painting, and
-detect keys that are pressed twice.
+"""Base of views of many lines: they grow without a new layout of the screen, cache their styles
+while painting, and detect keys that are pressed twice.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _DOUBLE_PRESS_SECONDS = 1.0
 
 
 class LongView(ScrollView, can_focus=True):
-    """The base class. Subclasses call `set_row_count` instead of setting `virtual_size`, and paint with
-    `combine_styles`."""
+    """The base class. Subclasses call `set_row_count` instead of setting `virtual_size`, and paint
+    with `combine_styles`."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -39,8 +39,9 @@ class LongView(ScrollView, can_focus=True):
     def set_row_count(self, rows: int, width: int = 0) -> None:
         """Set the number of rows; `width` if it differs from that of the last layout.
 
-        Setting Textual's `virtual_size` would lay the whole screen out again, which takes longer than painting it. Only
-        the scroll bar changes here; Textual handles its appearance and disappearance.
+        Setting Textual's `virtual_size` would lay the whole screen out again, which takes longer
+        than painting it. Only the scroll bar changes here; Textual handles its appearance and
+        disappearance.
         """
         size = Size(width or self.size.width, rows)
         if size != self.virtual_size:
@@ -49,19 +50,23 @@ class LongView(ScrollView, can_focus=True):
         self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Render some lines. The styles are computed once for all of them, because they are the expensive part.
+        """Render some lines. The styles are computed once for all of them, because they are the
+        expensive part.
 
-        A view may be painted before it has its size: if Textual's layout is queried between showing a view and the
-        next layout, that layout finds no change.
+        A view may be painted before it has its size: if Textual's layout is queried between showing
+        a view and the next layout, that layout finds no change.
         """
         if self._known_size != self.outer_size:
             self._known_size = self.outer_size
-            self.post_message(events.Resize(self.outer_size, self.virtual_size, self.container_size))
+            self.post_message(
+                events.Resize(self.outer_size, self.virtual_size, self.container_size)
+            )
         self._styles.clear()
         return super().render_lines(crop)
 
     def combine_styles(self, *names: str) -> Style:
-        """Return the combined style of these component classes; without names the style of the view."""
+        """Return the combined style of these component classes; without names the style of the
+        view."""
         if (style := self._styles.get(names)) is None:
             style = self._styles[names] = component_style(self, *names)
         return style
@@ -81,7 +86,9 @@ class LongView(ScrollView, can_focus=True):
 
     def run_on_second_press(self, action: Callable[[], None]) -> None:
         """Run the action if the key is pressed twice, as in `gg`."""
-        now = getattr(self.app, "typed_at", 0.0) or monotonic()  # time of the key press: it may have been queued
+        now = (
+            getattr(self.app, "typed_at", 0.0) or monotonic()
+        )  # time of the key press: it may have been queued
         if now - self._first_press < _DOUBLE_PRESS_SECONDS:
             self._first_press = 0.0
             action()

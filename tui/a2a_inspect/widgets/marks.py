@@ -1,4 +1,5 @@
-"""Marks on exchanges and frames for comparing, copying or exporting them, kept until the program ends."""
+"""Marks on exchanges and frames for comparing, copying or exporting them, kept until the program
+ends."""
 
 from __future__ import annotations
 

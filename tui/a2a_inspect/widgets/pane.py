@@ -28,7 +28,9 @@ class PaneTitle(Widget):
         width = self.size.width
         remark = fit_text(self.remark, min(cell_len(self.remark), max(width - 12, 0)))
         left = fit_text(mark + self.text, max(width - cell_len(remark) - 2, 0))
-        return Strip([Segment(f"{left} {remark} ", self.rich_style)]).adjust_cell_length(width, self.rich_style)
+        return Strip([Segment(f"{left} {remark} ", self.rich_style)]).adjust_cell_length(
+            width, self.rich_style
+        )
 
 
 class ListHead(Widget):
@@ -48,7 +50,10 @@ class ListHead(Widget):
 class Pane(Vertical):
     """A title and a content."""
 
-    DEFAULT_CSS = "Pane.-focused > PaneTitle { background: $primary 35%; color: $foreground; text-style: bold; }"
+    DEFAULT_CSS = (
+        "Pane.-focused > PaneTitle { background: $primary 35%; color: $foreground; text-style: "
+        "bold; }"
+    )
 
     def __init__(self, *content: Widget, id: str) -> None:
         super().__init__(id=id)

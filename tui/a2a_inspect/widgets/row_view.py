@@ -1,4 +1,5 @@
-"""Rows of a list as lines of cells: column titles, the columns that fit, and the mark of the cursor's row."""
+"""Rows of a list as lines of cells: column titles, the columns that fit, and the mark of the
+cursor's row."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ class RowView(LongView):
         wider = [c.width < width and c.title == title for c in self._columns]
         if any(wider):
             pairs = zip(self._columns, wider, strict=True)
-            self._columns = [replace(column, width=width) if yes else column for column, yes in pairs]
+            self._columns = [
+                replace(column, width=width) if yes else column for column, yes in pairs
+            ]
             self.fit_columns()
 
     def fit_columns(self) -> None:
@@ -69,15 +72,20 @@ class RowView(LongView):
     def column_title_strip(self) -> Strip:
         """Return the titles of the columns, for a line above the rows."""
         style = self.combine_styles("list--head")
-        cells = COLUMN_GAP.join(fit_text(column.title, width, right=column.right) for column, width in self._layout)
+        cells = COLUMN_GAP.join(
+            fit_text(column.title, width, right=column.right) for column, width in self._layout
+        )
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
     def row_strip(self, row: Any, *, is_cursor: bool) -> Strip:
-        """Return one row, with the cursor's mark if `is_cursor`; a row that is not loaded has no cells."""
+        """Return one row, with the cursor's mark if `is_cursor`; a row that is not loaded has no
+        cells."""
         under = ("list--cursor",) if is_cursor else ()
         mark = Segment(_CURSOR if is_cursor else " ", self.combine_styles(*under, "list--mark"))
         cells = [] if row is None else self.row_segments(row, under)
-        return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.combine_styles(*under))
+        return Strip([mark, *cells]).adjust_cell_length(
+            self.size.width, self.combine_styles(*under)
+        )
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of a row in `style`."""

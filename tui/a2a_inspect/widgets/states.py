@@ -24,10 +24,11 @@ _AFTER_STATES = re.compile(r"  |, ")
 
 
 def abbreviate_states(text: str, width: int) -> str:
-    """Return `submitted > working > completed`, followed by other words, in at most `width` cells if possible.
+    """Return `submitted > working > completed`, followed by other words, in at most `width` cells
+    if possible.
 
-    First the earlier states are abbreviated, then all of them; then the states between the first and the last are left
-    out: `subm>…>compl`. A result that is still too long loses its end.
+    First the earlier states are abbreviated, then all of them; then the states between the first
+    and the last are left out: `subm>…>compl`. A result that is still too long loses its end.
     """
     if cell_len(text) <= width:
         return text

@@ -1,4 +1,5 @@
-"""The first line of the screen: the recording, whether it grows, its contents, and whether the capture is complete."""
+"""The first line of the screen: the recording, whether it grows, its contents, and whether the
+capture is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from a2a_proxy.protocol.text import make_visible
 
 
 class SummaryLine(Widget):
-    """The line. If it does not fit, parts at the right are left out, but never the loss of captured bytes."""
+    """The line. If it does not fit, parts at the right are left out, but never the loss of captured
+    bytes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"summary--name", "summary--loss", "summary--mode"}
 
@@ -63,7 +65,10 @@ class SummaryLine(Widget):
         words = [(mode, "summary--mode")]
         complete, whole = completeness_words(now)
         counts = [text.format_count(now.findings, "finding")] if now.findings else []
-        counts += [text.format_count(now.exchanges, "exchange"), text.format_count(now.frames, "frame")]
+        counts += [
+            text.format_count(now.exchanges, "exchange"),
+            text.format_count(now.frames, "frame"),
+        ]
         words += [(complete, "" if whole else "summary--loss")] if complete else []
         words += [(count, "") for count in counts]
         if len(now.sessions) != 1:
@@ -78,7 +83,11 @@ def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
     """Return whether the capture is complete, in words, and whether nothing is known to be missing.
 
     There are no words while it is recorded, because what was not decoded is stored at its end."""
-    missing = [session.missing_text for session in now.sessions if session.complete and session.missing_text]
+    missing = [
+        session.missing_text
+        for session in now.sessions
+        if session.complete and session.missing_text
+    ]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
     if now.lag:
@@ -89,4 +98,6 @@ def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
 def _route_words(now: RecordingSnapshot) -> str:
     """Return the addresses of the last session."""
     facts = now.sessions[-1].facts
-    return make_visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))
+    return make_visible(
+        ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
+    )

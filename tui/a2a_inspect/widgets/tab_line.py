@@ -19,17 +19,25 @@ _ALL_TABS = range(len(TABS))
 def tab_titles(selected: int, width: int) -> list[str]:
     """Return ` 1 Decoded  [2 Raw]  3 Headers `: the selected tab in brackets.
 
-    In a narrow line the spaces around the names go first, then the names are abbreviated, and then only the numbers of
-    the other tabs are left.
+    In a narrow line the spaces around the names go first, then the names are abbreviated, and then
+    only the numbers of the other tabs are left.
     """
-    wide = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
+    wide = [
+        f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} "
+        for tab in _ALL_TABS
+    ]
     forms = (wide, *(_narrow_titles(selected, names) for names in (TABS, _SHORT)))
-    numbers = [f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
+    numbers = [
+        f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} " for tab in _ALL_TABS
+    ]
     return next((titles for titles in forms if sum(map(len, titles)) <= width), numbers)
 
 
 def _narrow_titles(selected: int, names: tuple[str, ...]) -> list[str]:
-    return [f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} {names[tab]} " for tab in _ALL_TABS]
+    return [
+        f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} {names[tab]} "
+        for tab in _ALL_TABS
+    ]
 
 
 class TabLine(Widget):
@@ -54,7 +62,10 @@ class TabLine(Widget):
         """Render all tabs."""
         base, selected = self.rich_style, self.get_visual_style("tab--chosen").rich_style
         titles = tab_titles(self.chosen, self.size.width)
-        parts = [Segment(word, selected if tab == self.chosen else base) for tab, word in enumerate(titles)]
+        parts = [
+            Segment(word, selected if tab == self.chosen else base)
+            for tab, word in enumerate(titles)
+        ]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:

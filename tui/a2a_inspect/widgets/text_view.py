@@ -1,6 +1,7 @@
 """Lines of text of any number and length, wrapped to the width. Only visible rows are rendered.
 
-The lines must have no control characters (`make_visible`); a `Paint` function sets the styles of a line.
+The lines must have no control characters (`make_visible`); a `Paint` function sets the styles of a
+line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from a2a_inspect.widgets.long_view import LongView
 from a2a_proxy.protocol.text import make_visible
 
 Paint = Callable[[str], list[tuple[int, str]]]
-"""Function from a line to the start of each style, ascending: `[(0, ""), (2, "text--name"), ...]`."""
+"""Function from a line to the start of each style, ascending:
+`[(0, ""), (2, "text--name"), ...]`."""
 
 TextPosition = tuple[int, int]
 """Line and first character."""
@@ -45,8 +47,11 @@ class TextSearch:
         """Return start and end of each match in the line; empty if the text is empty."""
         return [found.span() for found in self._pattern.finditer(line)] if self.text else []
 
-    def next_position(self, lines: Sequence[str], start: TextPosition, by: int) -> TextPosition | None:
-        """Return the next match after this position (`by` 1) or before it (-1), wrapping around; None if none."""
+    def next_position(
+        self, lines: Sequence[str], start: TextPosition, by: int
+    ) -> TextPosition | None:
+        """Return the next match after this position (`by` 1) or before it (-1), wrapping around;
+        None if none."""
         line, column = start
         here = [begin for begin, _ in self.match_spans(lines[line])] if line < len(lines) else []
         for begin in here[::by]:
@@ -93,14 +98,34 @@ class TextView(LongView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", "Down", show=False, id="text.down"),
         Binding("k,up", "scroll_up", "Up", show=False, id="text.up"),
-        Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="text.page-down"),
+        Binding(
+            "pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="text.page-down"
+        ),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="text.page-up"),
-        Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
-        Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
+        Binding(
+            "home",
+            "scroll_home",
+            "First",
+            show=False,
+            id="text.first",
+            tooltip="first line; gg as well",
+        ),
+        Binding(
+            "g",
+            "first_at_two",
+            "First",
+            show=False,
+            id="text.first-at-two",
+            tooltip="pressed twice: first line",
+        ),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
-        Binding("slash", "seek", "Search", key_display="/", id="text.seek", tooltip="search this text"),
+        Binding(
+            "slash", "seek", "Search", key_display="/", id="text.seek", tooltip="search this text"
+        ),
         Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="next match"),
-        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="previous match"),
+        Binding(
+            "N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="previous match"
+        ),
     ]
 
     def __init__(self, *, id: str) -> None:
@@ -118,7 +143,9 @@ class TextView(LongView):
         """The displayed lines, unwrapped."""
         return self._lines
 
-    def show_lines(self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False) -> None:
+    def show_lines(
+        self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False
+    ) -> None:
         """Show other lines from their beginning; with `keep` the same lines in a new state."""
         self._lines, self._paint = lines, paint
         self._wrap_lines()
@@ -151,7 +178,9 @@ class TextView(LongView):
                 )
                 also = ("text--here" if here else "text--found",) if found else ()
                 names = (name, *also) if name else also
-                segments.append(Segment(line[left:right], self.combine_styles(*names) if names else base))
+                segments.append(
+                    Segment(line[left:right], self.combine_styles(*names) if names else base)
+                )
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def action_first_at_two(self) -> None:
@@ -159,8 +188,13 @@ class TextView(LongView):
         self.run_on_second_press(lambda: self.scroll_home(animate=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether search keys apply: without a search in this view they belong to the screen."""
-        return bool(self._search.text) if action == "sought" else super().check_action(action, parameters)
+        """Return whether search keys apply: without a search in this view they belong to the
+        screen."""
+        return (
+            bool(self._search.text)
+            if action == "sought"
+            else super().check_action(action, parameters)
+        )
 
     def action_seek(self) -> None:
         """Open the search input, and go to the first match from here."""
@@ -194,7 +228,11 @@ class TextView(LongView):
 
     def _wrap_lines(self) -> None:
         width = max(self.size.width - 2, 8)
-        self._wrapped_rows = [row for number, line in enumerate(self._lines) for row in _wrap_line(number, line, width)]
+        self._wrapped_rows = [
+            row
+            for number, line in enumerate(self._lines)
+            for row in _wrap_line(number, line, width)
+        ]
         self.set_row_count(len(self._wrapped_rows))
 
 
@@ -227,14 +265,17 @@ def _row_end(line: str, first: int, width: int) -> int:
 
 
 def _break_after_word(line: str, first: int, last: int) -> int:
-    """Return where to break a row that could extend to `last`: after a word, if one ends in the second half."""
+    """Return where to break a row that could extend to `last`: after a word, if one ends in the
+    second half."""
     if last == len(line):
         return last
     space = line.rfind(" ", (first + last) // 2, last)
     return space + 1 if space >= 0 else last
 
 
-def split_at_spans(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
+def split_at_spans(
+    begin: int, end: int, spans: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, bool]]:
     """Split a piece of a line into the parts inside the spans and the parts between them."""
     pieces: list[tuple[int, int, bool]] = []
     if begin >= end:

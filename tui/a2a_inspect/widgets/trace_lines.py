@@ -1,4 +1,5 @@
-"""The Trace tab: ids that connect an exchange to others (trace, task, context, message), and its latencies."""
+"""The Trace tab: ids that connect an exchange to others (trace, task, context, message), and its
+latencies."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ def _id_facts(exchange: Exchange, frame: Frame | None) -> Iterator[Fact]:
 def _latency_facts(exchange: Exchange) -> Iterator[Fact]:
     zero = text.latency_origin(exchange)
     since = "after the request" if zero != exchange.started else "after its first byte"
-    yield "request", _latency_words(exchange.request_ended, exchange.started, "from its first to its last byte")
+    yield (
+        "request",
+        _latency_words(exchange.request_ended, exchange.started, "from its first to its last byte"),
+    )
     yield "response head", _latency_words(exchange.response_started, zero, since)
     yield "first event", _latency_words(exchange.first_event, zero, since)
     yield "last event", _latency_words(exchange.last_event, zero, since)

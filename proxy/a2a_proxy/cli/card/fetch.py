@@ -22,7 +22,8 @@ _SAVE_HINT = "fetch the card with your own client and check the file: curl ... |
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response that keeps the client's address: its connection is released before a short body is read."""
+    """A response that keeps the client's address: its connection is released before a short body is
+    read."""
 
     client = ""
     """The client's host; empty before the request is sent."""
@@ -44,7 +45,11 @@ async def fetch_card(address: str) -> list[CardResponse]:
     """
     url = _parse_url(address)
     paths = (url.path,) if url.path not in ("", "/") else WELL_KNOWN_PATHS
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": USER_AGENT}
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": USER_AGENT,
+    }
     responses: list[CardResponse] = []
     with route_errors():
         connector = aiohttp.TCPConnector(ssl=create_client_context())
@@ -57,7 +62,9 @@ async def fetch_card(address: str) -> list[CardResponse]:
     ) as http:
         for path in paths:
             responses.append(
-                await _fetch_url(http, url if path == url.path else url.with_path(path).with_query(url.query))
+                await _fetch_url(
+                    http, url if path == url.path else url.with_path(path).with_query(url.query)
+                )
             )
             if responses[-1].is_object:
                 return responses
@@ -65,12 +72,17 @@ async def fetch_card(address: str) -> list[CardResponse]:
 
 
 def printable_url(url: URL | str) -> str:
-    """Return the URL without user information, query and fragment, which may hold secrets; an ellipsis replaces the
-    query. Text that is not a URL is returned up to its `?`, without the part before an `@`.
+    """Return the URL without user information, query and fragment, which may hold secrets; an
+    ellipsis replaces the query. Text that is not a URL is returned up to its `?`, without the part
+    before an `@`.
     """
     try:
         parsed = URL(url) if isinstance(url, str) else url
-        plain = str(parsed.with_user(None).with_query(None).with_fragment(None)) if parsed.absolute else ""
+        plain = (
+            str(parsed.with_user(None).with_query(None).with_fragment(None))
+            if parsed.absolute
+            else ""
+        )
     except ValueError:
         parsed, plain = None, ""
     if parsed is None or not plain:
@@ -85,7 +97,9 @@ def explain_connection_error(error: Exception) -> str:
         return f"no answer within {FETCH_SECONDS:.0f} s"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         wrong = error.certificate_error
-        words = wrong.verify_message if isinstance(wrong, ssl.SSLCertVerificationError) else str(wrong)
+        words = (
+            wrong.verify_message if isinstance(wrong, ssl.SSLCertVerificationError) else str(wrong)
+        )
         return f"its certificate is not accepted: {words.lower().rstrip('.')}"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "its name cannot be resolved"
@@ -95,7 +109,9 @@ def explain_connection_error(error: Exception) -> str:
         inner = error.os_error
         refused = isinstance(inner, ConnectionRefusedError)
         return "connection refused" if refused else (inner.strerror or str(inner)).lower()
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionResetError):
+    if isinstance(
+        error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionResetError
+    ):
         return "it closed the connection before the end of its answer"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.http_exceptions.HttpProcessingError):
         return "its answer is not valid HTTP"
@@ -118,7 +134,10 @@ def _parse_url(address: str) -> URL:
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise UserError(f"cannot fetch {printable_url(address)}: not an http or https URL", "write https://HOST[:PORT]")
+        raise UserError(
+            f"cannot fetch {printable_url(address)}: not an http or https URL",
+            "write https://HOST[:PORT]",
+        )
     return url
 
 
@@ -139,8 +158,12 @@ async def _fetch_url(http: aiohttp.ClientSession, url: URL) -> CardResponse:
             hint = "to trust another CA: export SSL_CERT_FILE=FILE"
         elif isinstance(wrong, aiohttp.ClientConnectorSSLError):
             hint = f"if it speaks plain HTTP: {printable_url(url.with_scheme('http'))}"
-        raise UserError(f"cannot fetch {printable_url(url)}: {explain_connection_error(wrong)}", hint) from wrong
-    raise UserError(f"cannot fetch {printable_url(first)}: more than {_MAX_REDIRECTS} redirects", _SAVE_HINT)
+        raise UserError(
+            f"cannot fetch {printable_url(url)}: {explain_connection_error(wrong)}", hint
+        ) from wrong
+    raise UserError(
+        f"cannot fetch {printable_url(first)}: more than {_MAX_REDIRECTS} redirects", _SAVE_HINT
+    )
 
 
 async def _read_response(response: aiohttp.ClientResponse, url: URL) -> CardResponse:
@@ -152,7 +175,9 @@ async def _read_response(response: aiohttp.ClientResponse, url: URL) -> CardResp
         )
     client = response.client if isinstance(response, _Response) else ""
     headers = tuple(response.raw_headers)
-    return CardResponse(printable_url(url), url.path, response.status, response.reason or "", headers, body, client)
+    return CardResponse(
+        printable_url(url), url.path, response.status, response.reason or "", headers, body, client
+    )
 
 
 def _follow_redirect(url: URL, target: str) -> URL:
@@ -180,7 +205,8 @@ def _explain_responses(responses: list[CardResponse]) -> UserError:
     if found is None:
         listed = " and ".join(each.url for each in responses)
         return UserError(
-            f"no agent card: 404 from {listed}", "name the card's path too: a2a-inspect card https://HOST/PATH"
+            f"no agent card: 404 from {listed}",
+            "name the card's path too: a2a-inspect card https://HOST/PATH",
         )
     if found.status in (401, 403):
         return UserError(f"{found.url} requires authentication (status {found.status})", _SAVE_HINT)
@@ -189,4 +215,6 @@ def _explain_responses(responses: list[CardResponse]) -> UserError:
             f"no agent card: status {found.status} from {found.url}",
             "check the URL, or name the card's path too: a2a-inspect card https://HOST/PATH",
         )
-    return UserError(f"{found.url} {describe_text(found.body)}", "check the URL: a card is one JSON object")
+    return UserError(
+        f"{found.url} {describe_text(found.body)}", "check the URL: a card is one JSON object"
+    )

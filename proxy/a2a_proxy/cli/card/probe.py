@@ -1,4 +1,5 @@
-"""Probe the interfaces that a card declares: one GetTask of a random id to each, without credentials."""
+"""Probe the interfaces that a card declares: one GetTask of a random id to each, without
+credentials."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ import grpc.aio
 import msgspec
 from yarl import URL
 
-from a2a_proxy.cli.card.fetch import FETCH_SECONDS, USER_AGENT, explain_connection_error, printable_url, read_bounded
+from a2a_proxy.cli.card.fetch import (
+    FETCH_SECONDS,
+    USER_AGENT,
+    explain_connection_error,
+    printable_url,
+    read_bounded,
+)
 from a2a_proxy.drive.call import CallError
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.target import CallTarget
@@ -78,13 +85,15 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 
 async def probe_interfaces(card: Json) -> list[ProbeResult]:
-    """Return the result of each interface of the card, in the order of the card; an interface that is declared in the
-    forms of 0.3 and of 1.0 is probed once. Never raises because of an answer.
+    """Return the result of each interface of the card, in the order of the card; an interface that
+    is declared in the forms of 0.3 and of 1.0 is probed once. Never raises because of an answer.
     """
     distinct: dict[tuple[str, ...], tuple[OfferedInterface, Dialect]] = {}
     for offer in read_interfaces(card):
         dialect = _dialect_of(offer, card)
-        distinct.setdefault((offer.binding, offer.url.rstrip("/"), str(dialect), offer.tenant), (offer, dialect))
+        distinct.setdefault(
+            (offer.binding, offer.url.rstrip("/"), str(dialect), offer.tenant), (offer, dialect)
+        )
     offers = list(distinct.values())
     answers = await asyncio.gather(*(_probe_interface(*each) for each in offers[:MAX_PROBES]))
     skipped = (Verdict.SKIPPED, f"not probed: only the first {MAX_PROBES} interfaces are")
@@ -97,7 +106,9 @@ def _dialect_of(offer: OfferedInterface, card: Json) -> Dialect:
     if offer.path.startswith("supportedInterfaces"):
         found = dialect_of_version(offer.version)
         return Dialect.V1_0 if found is Dialect.UNKNOWN else found
-    version = card_facts({name: value for name, value in card.items() if name != "supportedInterfaces"}).version
+    version = card_facts(
+        {name: value for name, value in card.items() if name != "supportedInterfaces"}
+    ).version
     found = dialect_of_version(version)
     return Dialect.V0_3 if found is Dialect.UNKNOWN else found
 
@@ -121,16 +132,28 @@ async def _probe_interface(offer: OfferedInterface, dialect: Dialect) -> tuple[V
     return verdict, f"{words}; expected {_EXPECTED}" if verdict is Verdict.ODD else words
 
 
-async def _call_http(url: str, binding: Binding, dialect: Dialect, request: DriveRequest) -> tuple[Verdict, str]:
+async def _call_http(
+    url: str, binding: Binding, dialect: Dialect, request: DriveRequest
+) -> tuple[Verdict, str]:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
     connector = aiohttp.TCPConnector(ssl=create_client_context())
     timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
     try:
-        target = URL(f"{url.rstrip('/')}{request.target}", encoded=True) if binding is Binding.REST else URL(url)
+        target = (
+            URL(f"{url.rstrip('/')}{request.target}", encoded=True)
+            if binding is Binding.REST
+            else URL(url)
+        )
         async with (
-            aiohttp.ClientSession(connector=connector, timeout=timeout, headers={"User-Agent": USER_AGENT}) as http,
+            aiohttp.ClientSession(
+                connector=connector, timeout=timeout, headers={"User-Agent": USER_AGENT}
+            ) as http,
             http.request(
-                request.method, target, data=request.payload or None, headers=headers, allow_redirects=False
+                request.method,
+                target,
+                data=request.payload or None,
+                headers=headers,
+                allow_redirects=False,
             ) as response,
         ):
             body = await read_bounded(response, _MAX_ANSWER_BYTES)
@@ -144,7 +167,9 @@ async def _call_http(url: str, binding: Binding, dialect: Dialect, request: Driv
     return _judge_body(binding, dialect, response.status, response.content_type, body)
 
 
-def _judge_body(binding: Binding, dialect: Dialect, status: int, media_type: str, body: bytes) -> tuple[Verdict, str]:
+def _judge_body(
+    binding: Binding, dialect: Dialect, status: int, media_type: str, body: bytes
+) -> tuple[Verdict, str]:
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -164,7 +189,9 @@ def _judge_rpc(value: Json, dialect: Dialect) -> tuple[Verdict, str]:
     code, message = error.get("code"), error.get("message")
     number = code if isinstance(code, int) else 0
     reason = rpc_reason(number, error.get("data"), dialect)
-    return _verdict_of_reason(reason), error_line(reason, number, message if isinstance(message, str) else "")
+    return _verdict_of_reason(reason), error_line(
+        reason, number, message if isinstance(message, str) else ""
+    )
 
 
 def _judge_rest(value: Json, status: int) -> tuple[Verdict, str]:
@@ -172,7 +199,8 @@ def _judge_rest(value: Json, status: int) -> tuple[Verdict, str]:
         return Verdict.ODD, f"returns status {status} for a task that cannot exist"
     reason, message = parse_rest_error(value)
     line = error_line(reason, status, message)
-    # Before 1.0 the body of an error has no fixed form; of the usual ones only the message names the task.
+    # Before 1.0 the body of an error has no fixed form; of the usual ones only the message names
+    # the task.
     if status == 404 and (reason in (_EXPECTED, "NOT_FOUND") or "task" in message.lower()):
         return Verdict.ANSWERS, line
     if status == 404 and not reason:
@@ -195,7 +223,9 @@ async def _call_grpc(address: CardAddress, request: DriveRequest) -> tuple[Verdi
         ("grpc.max_receive_message_length", _MAX_ANSWER_BYTES),
     )
     metadata = [
-        (name.lower().decode(), value.decode()) for name, value in request.headers if name.lower() == b"a2a-version"
+        (name.lower().decode(), value.decode())
+        for name, value in request.headers
+        if name.lower() == b"a2a-version"
     ]
     channel = (
         grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options)
@@ -222,7 +252,10 @@ def _judge_grpc(error: grpc.aio.AioRpcError, *, tls: bool) -> tuple[Verdict, str
         return Verdict.FAILS, explain_connection_error(TimeoutError())
     if code is grpc.StatusCode.UNAVAILABLE:
         causes = (words for part, words in _GRPC_CAUSES.items() if part in details.lower())
-        return Verdict.FAILS, f"{next(causes, to_one_line(details))} ({'with' if tls else 'without'} TLS)"
+        return (
+            Verdict.FAILS,
+            f"{next(causes, to_one_line(details))} ({'with' if tls else 'without'} TLS)",
+        )
     outcome = _outcome_of(error)
     if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
         return Verdict.ANSWERS, f"requires authentication ({outcome.error_text})"
@@ -236,8 +269,15 @@ def _judge_grpc(error: grpc.aio.AioRpcError, *, tls: bool) -> tuple[Verdict, str
 def _outcome_of(error: grpc.aio.AioRpcError) -> GrpcOutcome:
     """Return the status, message and ErrorInfo of a failed call."""
     number, _ = error.code().value
-    headers = [(b"grpc-status", str(number).encode()), (b"grpc-message", quote(error.details() or "").encode())]
+    headers = [
+        (b"grpc-status", str(number).encode()),
+        (b"grpc-message", quote(error.details() or "").encode()),
+    ]
     trailers: Any = error.trailing_metadata()
     # gRPC has decoded the value; after a NUL byte it is read as it is.
-    headers += [(b"grpc-status-details-bin", b"\0" + value) for name, value in trailers if name == _DETAILS_FIELD]
+    headers += [
+        (b"grpc-status-details-bin", b"\0" + value)
+        for name, value in trailers
+        if name == _DETAILS_FIELD
+    ]
     return GrpcOutcome(tuple(headers))

@@ -14,7 +14,8 @@ class CardResponse(msgspec.Struct, frozen=True):
     """A response to a request for a card."""
 
     url: str
-    """The URL that answered, as it may be printed: without user information and without the query's values."""
+    """The URL that answered, as it may be printed: without user information and without the query's
+    values."""
     path: str
     status: int
     reason: str

@@ -1,6 +1,7 @@
 """`a2a-proxy run`: a command and all its processes, with their A2A traffic through a forward proxy.
 
-Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
+it.
 
 - `bypass`: connections of the command's processes that do not go through the proxy
 - `client_processes`: the processes behind the proxy's client connections

@@ -1,6 +1,7 @@
 """Connections of the command's processes that do not go through the proxy.
 
-The tables of the system are read ten times a second, so connections that end sooner may be missed: counts are minima.
+The tables of the system are read ten times a second, so connections that end sooner may be missed:
+counts are minima.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from a2a_proxy.relay.route import format_address
 _INTERVAL_SECONDS = 0.1
 _PROCESS_SECONDS = 0.5
 _MAX_LOAD = 0.05
-"""Share of one processor that the watch takes at most: on a machine with many sockets it looks less often."""
+"""Share of one processor that the watch takes at most: on a machine with many sockets it looks less
+often."""
 _ENDED = "Z"
 """State of a process that has ended, and whose parent does not know it yet."""
 _MAX_TARGETS = 100
@@ -50,7 +52,8 @@ class _Target(msgspec.Struct):
 
 
 class BypassWatch:
-    """Watches the processes of the command: the descendants of this process, except those that record."""
+    """Watches the processes of the command: the descendants of this process, except those that
+    record."""
 
     def __init__(
         self,
@@ -60,8 +63,9 @@ class BypassWatch:
         root: int | None = None,
         proc: Path = PROC,
     ) -> None:
-        """Create the watch. `guard` is the process id of the command's parent, which is a child of this process;
-        connections to `proxy_ports` go through the proxy. `root` stands for this process."""
+        """Create the watch. `guard` is the process id of the command's parent, which is a child of
+        this process; connections to `proxy_ports` go through the proxy. `root` stands for this
+        process."""
         self._guard = guard
         self._proxy_ports = frozenset(proxy_ports)
         self._show_line = show_line
@@ -86,7 +90,11 @@ class BypassWatch:
         self._thread.join()
         for (pid, remote), target in self._targets.items():
             if len(target.ports) > 1:
-                self._show_line(f"{_describe(target.name, pid, remote)}, at least {len(target.ports)} connections", "")
+                self._show_line(
+                    f"{_describe(target.name, pid, remote)}, at least {len(target.ports)} "
+                    f"connections",
+                    "",
+                )
 
     def _watch(self) -> None:
         pause = _INTERVAL_SECONDS
@@ -97,7 +105,8 @@ class BypassWatch:
             pause = max(_INTERVAL_SECONDS, (time.thread_time() - began) / _MAX_LOAD)
 
     def look(self) -> None:
-        """Read the tables once, and report new targets. Without new connections, processes are read less often."""
+        """Read the tables once, and report new targets. Without new connections, processes are read
+        less often."""
         sockets = read_sockets(self._proc)
         connections = {
             (each.local, each.remote)
@@ -109,7 +118,9 @@ class BypassWatch:
             return
         self._next_read = time.monotonic() + _PROCESS_SECONDS
         processes = self._read_processes()
-        owners = {inode: each for each in processes for inode in socket_inodes(each.pid, self._proc)}
+        owners = {
+            inode: each for each in processes for inode in socket_inodes(each.pid, self._proc)
+        }
         of_command = [(owners[each.inode], each) for each in sockets if each.inode in owners]
         self._listening |= {each.local[1] for _, each in of_command if each.listening}
         for process, each in of_command:
@@ -118,10 +129,13 @@ class BypassWatch:
 
     def list_processes(self) -> list[str]:
         """Return the processes of the command that run now, as `worker (pid 72)`."""
-        return [f"{read_name(each.pid, self._proc)} (pid {each.pid})" for each in self._read_processes()]
+        return [
+            f"{read_name(each.pid, self._proc)} (pid {each.pid})" for each in self._read_processes()
+        ]
 
     def _read_processes(self) -> list[Process]:
-        """Return the command's processes that run. Those that outlive the guard are children of this process."""
+        """Return the command's processes that run. Those that outlive the guard are children of
+        this process."""
         helpers: set[int] = set()
         found = []
         for each in read_descendants(self._root, self._proc)[1:]:

@@ -1,6 +1,7 @@
 """The processes behind the proxy's client connections.
 
-The relay looks a client up before it reads the first byte, so that the answer is in the connection's first record.
+The relay looks a client up before it reads the first byte, so that the answer is in the
+connection's first record.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class ClientProcesses:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="client-processes")
 
     async def learn(self, client: str, listener: str) -> None:
-        """Look up the process of the client at `client`, connected to `listener` (both `host:port`). Never raises."""
+        """Look up the process of the client at `client`, connected to `listener` (both
+        `host:port`). Never raises."""
         self._found.pop(client, None)  # the port may have belonged to another client
         work = asyncio.get_running_loop().run_in_executor(self._thread, self.find, client, listener)
         done, _ = await asyncio.wait((work,), timeout=_SECONDS)
@@ -66,7 +68,9 @@ class ClientProcesses:
             inode = find_inode(here, there)
         if not inode:
             sockets = read_sockets(self._proc)
-            inode = next((each.inode for each in sockets if (each.local, each.remote) == (here, there)), 0)
+            inode = next(
+                (each.inode for each in sockets if (each.local, each.remote) == (here, there)), 0
+            )
             read = partial(list, sockets)
         if not inode:
             return None
@@ -75,7 +79,9 @@ class ClientProcesses:
             if inode in (inodes := socket_inodes(pid, self._proc)):
                 return self._describe(pid, listening_ports(read(), inodes))
         for process in reversed(read_descendants(os.getpid(), self._proc)):
-            if process.pid not in known and inode in (inodes := socket_inodes(process.pid, self._proc)):
+            if process.pid not in known and inode in (
+                inodes := socket_inodes(process.pid, self._proc)
+            ):
                 return self._describe(process.pid, listening_ports(read(), inodes))
         return None
 

@@ -13,7 +13,14 @@ from a2a_proxy.relay.route import RouteError
 from a2a_proxy.relay.stdio_agent import agent_environment
 from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
-_FOUND_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+_FOUND_VARIABLES = (
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+)
 JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
 _EXCEPTION_VARIABLES = ("NO_PROXY", "no_proxy")
 
@@ -37,7 +44,8 @@ class JavaOptions(msgspec.Struct, frozen=True):
     password: str = ""
 
     def list_options(self, proxy: str) -> list[str]:
-        """Return the options for a proxy (`host:port`). Without exceptions, JVMs use it for this machine too."""
+        """Return the options for a proxy (`host:port`). Without exceptions, JVMs use it for this
+        machine too."""
         host, _, port = proxy.rpartition(":")
         options = []
         for scheme in ("http", "https"):
@@ -45,7 +53,10 @@ class JavaOptions(msgspec.Struct, frozen=True):
         options.append("-Dhttp.nonProxyHosts=")
         if self.truststore:
             options.append(f"-Djavax.net.ssl.trustStore={_quote(self.truststore)}")
-            options += ["-Djavax.net.ssl.trustStoreType=PKCS12", f"-Djavax.net.ssl.trustStorePassword={self.password}"]
+            options += [
+                "-Djavax.net.ssl.trustStoreType=PKCS12",
+                f"-Djavax.net.ssl.trustStorePassword={self.password}",
+            ]
         return options
 
 
@@ -59,8 +70,11 @@ def started_environment() -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, value in agent_environment().items()}
 
 
-def command_environment(environment: Mapping[str, str], proxy: str, java: JavaOptions | None = None) -> dict[str, str]:
-    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`), with `java` of JVMs too."""
+def command_environment(
+    environment: Mapping[str, str], proxy: str, java: JavaOptions | None = None
+) -> dict[str, str]:
+    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`), with
+    `java` of JVMs too."""
     changed = {**environment, **proxy_variables(proxy)}
     if java is not None:
         options = environment.get(JAVA_OPTIONS, ""), *java.list_options(proxy)
@@ -69,7 +83,8 @@ def command_environment(environment: Mapping[str, str], proxy: str, java: JavaOp
 
 
 def find_proxy(environment: Mapping[str, str]) -> FoundProxy | None:
-    """Return the proxy that `environment` names, with the exceptions of `NO_PROXY`, or None if it names none."""
+    """Return the proxy that `environment` names, with the exceptions of `NO_PROXY`, or None if it
+    names none."""
     name = next((name for name in _FOUND_VARIABLES if environment.get(name)), None)
     if name is None:
         return None
@@ -82,17 +97,22 @@ def find_proxy(environment: Mapping[str, str]) -> FoundProxy | None:
     except RouteError as wrong:
         return FoundProxy(text, None, (wrong.message.removeprefix("--upstream-proxy: "),))
     exceptions, problems = [], []
-    for word in next((environment[name] for name in _EXCEPTION_VARIABLES if environment.get(name)), "").split(","):
+    for word in next(
+        (environment[name] for name in _EXCEPTION_VARIABLES if environment.get(name)), ""
+    ).split(","):
         if word.strip():
             try:
                 exceptions += _parse_exception(word.strip())
             except (RouteError, ValueError):
                 problems.append(f"the exception {word.strip()} of NO_PROXY is not known")
-    return FoundProxy(text, msgspec.structs.replace(proxy, exceptions=tuple(exceptions)), tuple(problems))
+    return FoundProxy(
+        text, msgspec.structs.replace(proxy, exceptions=tuple(exceptions)), tuple(problems)
+    )
 
 
 def _parse_exception(word: str) -> list[HostPattern]:
-    """Return the patterns of `example.com`, which stands for its subdomains too, or of the network `10.0.0.0/8`.
+    """Return the patterns of `example.com`, which stands for its subdomains too, or of the network
+    `10.0.0.0/8`.
 
     Raises RouteError or ValueError.
     """

@@ -25,7 +25,16 @@ _GO_MARK = b"\xff Go buildinf:"
 """Mark in each program that the Go compiler has made."""
 _INTERPRETERS = ("python", "node", "deno", "bun", "java", "ruby", "sh", "bash", "dash")
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
-_OPTIONS_WITH_VALUE = ("-X", "-W", "-r", "--require", "--import", "-cp", "-classpath", "--class-path")
+_OPTIONS_WITH_VALUE = (
+    "-X",
+    "-W",
+    "-r",
+    "--require",
+    "--import",
+    "-cp",
+    "-classpath",
+    "--class-path",
+)
 _SCRIPT_ENDINGS = ("py", "pyz", "js", "mjs", "cjs", "ts", "jar", "java", "rb", "sh")
 _MODULE_FILES = ("__main__", "main", "index", "app", "server", "cli")
 """Names of files that say less about a program than the name of their folder."""
@@ -35,7 +44,8 @@ Address = tuple[str, int]
 
 
 class TcpSocket(msgspec.Struct, frozen=True):
-    """One TCP socket of a process that listens, connects, or is connected in at least one direction."""
+    """One TCP socket of a process that listens, connects, or is connected in at least one
+    direction."""
 
     local: Address
     remote: Address
@@ -59,14 +69,21 @@ def read_sockets(proc: Path = PROC) -> list[TcpSocket]:
         with suppress(OSError, ValueError):
             for line in (proc / table).read_text().splitlines()[1:]:
                 _, local, remote, state, _, _, _, _, _, inode, *_ = line.split()
-                if state != _CLOSED and int(inode):  # a socket without an inode has no process any more
+                if state != _CLOSED and int(
+                    inode
+                ):  # a socket without an inode has no process any more
                     listening = state == _LISTENING
-                    found.append(TcpSocket(_parse_address(local), _parse_address(remote), int(inode), listening))
+                    found.append(
+                        TcpSocket(
+                            _parse_address(local), _parse_address(remote), int(inode), listening
+                        )
+                    )
     return found
 
 
 def _parse_address(text: str) -> Address:
-    """Return the address of `0100007F:1F90`, whose 32-bit words are in the byte order of the machine."""
+    """Return the address of `0100007F:1F90`, whose 32-bit words are in the byte order of the
+    machine."""
     digits, _, port = text.partition(":")
     words = (int(digits[at : at + 8], 16) for at in range(0, len(digits), 8))
     packed = b"".join(struct.pack("=I", word) for word in words)
@@ -77,7 +94,8 @@ def _parse_address(text: str) -> Address:
 
 
 def parse_peer(text: str) -> Address:
-    """Return the address of `host:port` or `[host]:port`, in the form of `read_sockets`. Raises ValueError."""
+    """Return the address of `host:port` or `[host]:port`, in the form of `read_sockets`. Raises
+    ValueError."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]").partition("%")[0]
     with suppress(OSError):
@@ -115,7 +133,8 @@ def _read_processes(proc: Path) -> Iterator[Process]:
 
 
 def socket_inodes(pid: int, proc: Path = PROC) -> set[int]:
-    """Return the inodes of the sockets that a process has open; empty if this user may not see them."""
+    """Return the inodes of the sockets that a process has open; empty if this user may not see
+    them."""
     found = set()
     folder = proc / str(pid) / "fd"
     with suppress(OSError):
@@ -129,23 +148,28 @@ def socket_inodes(pid: int, proc: Path = PROC) -> set[int]:
 
 def listening_ports(sockets: Iterable[TcpSocket], inodes: set[int]) -> tuple[int, ...]:
     """Return the ports of the listening sockets with these inodes, in ascending order."""
-    return tuple(sorted({each.local[1] for each in sockets if each.listening and each.inode in inodes}))
+    return tuple(
+        sorted({each.local[1] for each in sockets if each.listening and each.inode in inodes})
+    )
 
 
 def read_name(pid: int, proc: Path = PROC) -> str:
-    """Return the name of a process: of its script or module if it is an interpreter, else of its program. An unknown
-    name is `?`."""
+    """Return the name of a process: of its script or module if it is an interpreter, else of its
+    program. An unknown name is `?`."""
     words = _command_line(pid, proc)
     if not words or not words[0]:
         with suppress(OSError):
             return (proc / str(pid) / "comm").read_text(errors="replace").strip() or "?"
         return "?"
     program = words[0].rpartition("/")[2].lstrip("-")
-    return (_script_name(words[1:]) if program.rstrip("0123456789.") in _INTERPRETERS else "") or program
+    return (
+        _script_name(words[1:]) if program.rstrip("0123456789.") in _INTERPRETERS else ""
+    ) or program
 
 
 def is_helper(pid: int, proxy: int, proc: Path = PROC) -> bool:
-    """Return whether a child of the process `proxy` is the recorder or a follower of the recording, or will be."""
+    """Return whether a child of the process `proxy` is the recorder or a follower of the recording,
+    or will be."""
     words = _command_line(pid, proc)
     if words[1:3] == ["-P", "-m"]:
         return words[3].startswith("a2a_proxy.")
@@ -154,13 +178,16 @@ def is_helper(pid: int, proxy: int, proc: Path = PROC) -> bool:
 
 def _command_line(pid: int, proc: Path) -> list[str]:
     try:
-        return (proc / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
+        return (
+            (proc / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
+        )
     except OSError:
         return []
 
 
 def _script_name(words: list[str]) -> str:
-    """Return the name of the script or module in an interpreter's arguments, or an empty text if there is none."""
+    """Return the name of the script or module in an interpreter's arguments, or an empty text if
+    there is none."""
     arguments = iter(words)
     for word in arguments:
         if word in _CODE_OPTIONS:
@@ -185,7 +212,8 @@ def _shorten_name(parts: list[str]) -> str:
 
 
 def _read_environment(pid: int, proc: Path) -> dict[str, str]:
-    """Return the variables with which a process was started; empty if this user may not see them."""
+    """Return the variables with which a process was started; empty if this user may not see
+    them."""
     try:
         entries = (proc / str(pid) / "environ").read_bytes().decode("utf-8", "replace").split("\0")
     except OSError:
@@ -194,8 +222,8 @@ def _read_environment(pid: int, proc: Path) -> dict[str, str]:
 
 
 def proxy_ignorance(pid: int, remote_host: str, proc: Path = PROC) -> str:
-    """Return why the program of a process may ignore proxy variables for this host, or an empty text if no reason is
-    known."""
+    """Return why the program of a process may ignore proxy variables for this host, or an empty
+    text if no reason is known."""
     program = ""
     with suppress(OSError):
         program = os.readlink(proc / str(pid) / "exe").rpartition("/")[2]

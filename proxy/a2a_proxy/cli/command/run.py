@@ -1,4 +1,5 @@
-"""One run of `a2a-proxy run`: listen, start the command, relay its traffic and signals, end as it ended."""
+"""One run of `a2a-proxy run`: listen, start the command, relay its traffic and signals, end as it
+ended."""
 
 from __future__ import annotations
 
@@ -41,9 +42,11 @@ _END_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 """Signals that end the proxy while the command does not run."""
 
 
-def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bool = False) -> NoReturn:
-    """Run the command with its traffic through the proxy, and end as it did, or with 1 if `fail_on` requires it. With
-    `java` JVMs use the proxy too.
+def run_command(
+    command: tuple[str, ...], arguments: ProxyArguments, *, java: bool = False
+) -> NoReturn:
+    """Run the command with its traffic through the proxy, and end as it did, or with 1 if `fail_on`
+    requires it. With `java` JVMs use the proxy too.
 
     Raises:
         UserError: the command cannot be started, or its traffic cannot be recorded.
@@ -71,22 +74,33 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
         _show_proxy(found, console)
-    exit_like(run_loop(CommandRun(config, launcher, {**environment, **trust}, console, java_options).run()))
+    exit_like(
+        run_loop(
+            CommandRun(config, launcher, {**environment, **trust}, console, java_options).run()
+        )
+    )
 
 
 def _trust_as_command(config: ProxyConfig) -> ProxyConfig:
-    """Return the config with which the proxy trusts the authorities that the environment names for the command."""
+    """Return the config with which the proxy trusts the authorities that the environment names for
+    the command."""
     from a2a_proxy.certificates.trust import find_trusted_files
 
     trust = msgspec.structs.replace(config.editing.trust, of_clients=find_trusted_files(os.environ))
-    return msgspec.structs.replace(config, editing=msgspec.structs.replace(config.editing, trust=trust))
+    return msgspec.structs.replace(
+        config, editing=msgspec.structs.replace(config.editing, trust=trust)
+    )
 
 
 def _make_java_options(trust: Mapping[str, str]) -> JavaOptions:
     """Return the options of JVMs, which trust what the variables `trust` name. Raises UserError."""
     if not trust or "-Djavax.net.ssl.trustStore=" in os.environ.get(JAVA_OPTIONS, ""):
         return JavaOptions()
-    from a2a_proxy.certificates.trust import BUNDLE_VARIABLES, TRUSTSTORE_PASSWORD, make_java_truststore
+    from a2a_proxy.certificates.trust import (
+        BUNDLE_VARIABLES,
+        TRUSTSTORE_PASSWORD,
+        make_java_truststore,
+    )
 
     bundle = next((trust[name] for name in BUNDLE_VARIABLES if name in trust), "")
     if not bundle:
@@ -95,14 +109,17 @@ def _make_java_options(trust: Mapping[str, str]) -> JavaOptions:
         with state_directory_errors():
             path = make_java_truststore(Path(bundle).read_bytes(), file_layout.authority_dir())
     except ImportError:
-        raise UserError("--java needs cryptography 45", "install it: pip install -U cryptography") from None
+        raise UserError(
+            "--java needs cryptography 45", "install it: pip install -U cryptography"
+        ) from None
     return JavaOptions(str(path), TRUSTSTORE_PASSWORD)
 
 
 def _show_proxy(found: FoundProxy, console: Console) -> None:
     if found.proxy is None:
         console.show_note(
-            f"{found.text} is not used, and agents are reached directly: {'; '.join(found.problems)}",
+            f"{found.text} is not used, and agents are reached directly: "
+            f"{'; '.join(found.problems)}",
             "name an HTTP proxy: --upstream-proxy http://HOST:PORT",
         )
         return
@@ -136,7 +153,8 @@ class CommandRun:
         """Signal that arrived before the command was started."""
 
     async def run(self) -> int:
-        """Return the end of the command as `Launcher.poll` does; 1 if the recording has a failing finding."""
+        """Return the end of the command as `Launcher.poll` does; 1 if the recording has a failing
+        finding."""
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._relay_signals, name="signals", daemon=True).start()
         try:
@@ -167,7 +185,8 @@ class CommandRun:
         await asyncio.to_thread(watch.stop)
         if remaining := watch.list_processes():
             self._console.show_note(
-                f"the command has ended, and {', '.join(remaining)} still run: their requests cannot pass any more",
+                f"the command has ended, and {', '.join(remaining)} still run: their requests "
+                f"cannot pass any more",
                 "keep the command running as long as its processes, for example with: wait",
             )
 

@@ -28,8 +28,8 @@ _SECONDS = 1.0
 
 
 def find_inode(local: Address, remote: Address) -> int:
-    """Return the inode of the connected socket with these addresses, or 0 if there is none, or if the kernel has no
-    such look-up. Raises OSError: the system has no netlink."""
+    """Return the inode of the connected socket with these addresses, or 0 if there is none, or if
+    the kernel has no such look-up. Raises OSError: the system has no netlink."""
     family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
     here, there = (socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (local, remote))
     identity = _SOCKET_ID.pack(local[1], remote[1], here, there)
@@ -40,7 +40,8 @@ def find_inode(local: Address, remote: Address) -> int:
 
 
 def read_listeners() -> list[TcpSocket]:
-    """Return the listening sockets, whose addresses are unknown except for the port. Raises OSError as `find_inode`."""
+    """Return the listening sockets, whose addresses are unknown except for the port. Raises OSError
+    as `find_inode`."""
     return [
         TcpSocket(("", ports[0]), ("", 0), inode, listening=True)
         for family in (socket.AF_INET, socket.AF_INET6)
@@ -48,12 +49,21 @@ def read_listeners() -> list[TcpSocket]:
     ]
 
 
-def _ask(family: int, states: int, identity: bytes, flags: int) -> Iterator[tuple[int, tuple[int, int], int]]:
-    """Yield state, local and remote port, and inode of each socket in the kernel's reply. Raises OSError."""
-    body = _REQUEST_BODY.pack(family, socket.IPPROTO_TCP, 0, 0, states) + identity + _NO_INTERFACE_NO_COOKIE
+def _ask(
+    family: int, states: int, identity: bytes, flags: int
+) -> Iterator[tuple[int, tuple[int, int], int]]:
+    """Yield state, local and remote port, and inode of each socket in the kernel's reply. Raises
+    OSError."""
+    body = (
+        _REQUEST_BODY.pack(family, socket.IPPROTO_TCP, 0, 0, states)
+        + identity
+        + _NO_INTERFACE_NO_COOKIE
+    )
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
         netlink.settimeout(_SECONDS)
-        netlink.send(_HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, flags, 0, 0) + body)
+        netlink.send(
+            _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, flags, 0, 0) + body
+        )
         while True:
             data = netlink.recv(_REPLY_BYTES)
             while len(data) >= _HEADER.size:

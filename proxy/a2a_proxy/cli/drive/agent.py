@@ -1,4 +1,5 @@
-"""The live agent: whether it accepts connections, the interfaces of its card, and the start of a stdio agent."""
+"""The live agent: whether it accepts connections, the interfaces of its card, and the start of a
+stdio agent."""
 
 from __future__ import annotations
 
@@ -61,10 +62,13 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
+        connector=aiohttp.TCPConnector(ssl=context),
+        timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS),
     ) as http:
         for path in WELL_KNOWN_PATHS:
-            card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")
+            card = await _fetch_card(
+                http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}"
+            )
             if card is not None:
                 _add_card_interfaces(agent, main_upstream, card)
                 return agent
@@ -78,9 +82,15 @@ async def _check_connection(upstream: Upstream) -> None:
         async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(upstream.host, upstream.port)
     except TimeoutError:
-        raise UserError(f"cannot reach {upstream.text}: no answer", "check the host and the port") from None
+        raise UserError(
+            f"cannot reach {upstream.text}: no answer", "check the host and the port"
+        ) from None
     except OSError as wrong:
-        why = "connection refused" if isinstance(wrong, ConnectionRefusedError) else (wrong.strerror or str(wrong))
+        why = (
+            "connection refused"
+            if isinstance(wrong, ConnectionRefusedError)
+            else (wrong.strerror or str(wrong))
+        )
         hint = f"start the agent, or name its port: --upstream {upstream.host}:PORT"
         raise UserError(f"cannot reach {upstream.text}: {why.lower()}", hint) from wrong
     writer.close()
@@ -96,7 +106,8 @@ async def _fetch_card(http: aiohttp.ClientSession, url: str) -> CardFacts | None
 
 
 def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: CardFacts) -> None:
-    """Add the card's interfaces, the first of each binding; URLs on other hosts are noted, not used."""
+    """Add the card's interfaces, the first of each binding; URLs on other hosts are noted, not
+    used."""
     elsewhere: list[str] = []
     for interface in card.interfaces:
         binding = BINDINGS.get(interface.binding.lower())
@@ -111,10 +122,16 @@ def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: Car
         elif binding is Binding.GRPC:
             agent.grpc = agent.grpc or _upstream_at(place, main_upstream)
         elif binding not in agent.interfaces:
-            agent.interfaces[binding] = _upstream_index(agent, place, main_upstream), urlsplit(interface.url).path
+            agent.interfaces[binding] = (
+                _upstream_index(agent, place, main_upstream),
+                urlsplit(interface.url).path,
+            )
     if elsewhere:
         told = make_visible(", ".join(dict.fromkeys(elsewhere)))
-        agent.notes.append(f"the card of {main_upstream.text} lists URLs on other hosts, which are not used: {told}")
+        agent.notes.append(
+            f"the card of {main_upstream.text} lists URLs on other hosts, which are not used: "
+            f"{told}"
+        )
 
 
 def _upstream_index(agent: AgentAddress, url: CardAddress, main_upstream: Upstream) -> int:
@@ -134,7 +151,9 @@ def _upstream_at(url: CardAddress, main_upstream: Upstream) -> Upstream:
 
 
 def _is_same_host(url: CardAddress, main_upstream: Upstream) -> bool:
-    return url.host == main_upstream.host.lower() or (is_local(url.host) and is_local(main_upstream.host.lower()))
+    return url.host == main_upstream.host.lower() or (
+        is_local(url.host) and is_local(main_upstream.host.lower())
+    )
 
 
 def offered_dialects(agent: AgentAddress, binding: Binding) -> list[str]:
@@ -146,9 +165,12 @@ def connect_stdio_agent(command: tuple[str, ...], record: Path) -> StdioTranspor
     """Return the transport to the agent. Raises UserError if the command does not exist."""
     if shutil.which(command[0]) is None:
         raise UserError(
-            f"command not found: {command[0]}", "check the spelling and the PATH; no shell reads the command"
+            f"command not found: {command[0]}",
+            "check the spelling and the PATH; no shell reads the command",
         )
-    return StdioTransport((sys.executable, "-c", _PROXY_CODE, "stdio", "--record", str(record), "--", *command))
+    return StdioTransport(
+        (sys.executable, "-c", _PROXY_CODE, "stdio", "--record", str(record), "--", *command)
+    )
 
 
 async def wait_until_recorded(record: Path, pid: int) -> None:
@@ -163,7 +185,11 @@ def _is_recorded(record: Path, pid: int) -> bool:
         return False
     try:
         with Recording(record) as recording:
-            own = [session for session in recording.read_sessions() if session.facts.pid == pid and session.how]
+            own = [
+                session
+                for session in recording.read_sessions()
+                if session.facts.pid == pid and session.how
+            ]
             return bool(own) and own[-1].facts.uuid not in file_layout.sessions_with_journal()
     except RecordingError:  # it is being created
         return False

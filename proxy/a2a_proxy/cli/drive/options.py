@@ -23,7 +23,8 @@ from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.replay.core.match_rules import MatchName, check_expressions, parse_ignored
 
 HEADERS_VARIABLE = "A2A_PROXY_DRIVE_HEADERS"
-"""Environment variable with headers, one per line, for credentials that must not appear in a list of processes."""
+"""Environment variable with headers, one per line, for credentials that must not appear in a list
+of processes."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -61,12 +62,15 @@ def parse_speed(word: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf") or (named is None and value == 0):
-        raise UserError(f"--speed: {word!r} is not a speed", "write instant, recorded, or a number: --speed 10")
+        raise UserError(
+            f"--speed: {word!r} is not a speed", "write instant, recorded, or a number: --speed 10"
+        )
     return value
 
 
 def parse_headers(words: tuple[str, ...]) -> Headers:
-    """Parse headers written as `Name: value`; headers of the environment are first. Raises UserError."""
+    """Parse headers written as `Name: value`; headers of the environment are first. Raises
+    UserError."""
     made = []
     for word in (*filter(None, os.environ.get(HEADERS_VARIABLE, "").split("\n")), *words):
         name, colon, value = word.partition(":")
@@ -81,7 +85,8 @@ def parse_headers(words: tuple[str, ...]) -> Headers:
 
 
 def parse_credentials(words: tuple[str, ...]) -> Credentials:
-    """Parse headers; one named like a label provides the credential that the label replaces. Raises UserError."""
+    """Parse headers; one named like a label provides the credential that the label replaces. Raises
+    UserError."""
     given = parse_headers(words)
     secrets = {name: value for name, value in given if is_label(name)}
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
@@ -94,8 +99,8 @@ def parse_compare_policy(
     normalize: tuple[str, ...] = (),
     match_on: tuple[str, ...] = (),
 ) -> ComparePolicy:
-    """Return the comparison policy of the options. Raises UserError if they contradict each other, or a path or
-    expression is invalid.
+    """Return the comparison policy of the options. Raises UserError if they contradict each other,
+    or a path or expression is invalid.
     """
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
@@ -124,7 +129,9 @@ def drive_command_options(
     **typed: Any,
 ) -> DriveCommandOptions:
     """Return the options of a drive. Raises UserError."""
-    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy drive {typed['recording']}")
+    _check_target(
+        typed["upstream"], typed["command"], binding, f"a2a-proxy drive {typed['recording']}"
+    )
     _check_timeout(timeout)
     rules = typed.pop("normalize", ()), typed.pop("match_on", ())
     return DriveCommandOptions(
@@ -171,9 +178,17 @@ def send_options(
     **typed: Any,
 ) -> SendOptions:
     """Return the options of `send`. Raises UserError."""
-    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy send {typed['recording']} {typed['place']}")
+    _check_target(
+        typed["upstream"],
+        typed["command"],
+        binding,
+        f"a2a-proxy send {typed['recording']} {typed['place']}",
+    )
     _check_timeout(timeout)
-    own = {name: typed.pop(name) for name in ("place", "request", "edit", "as_recorded", "force", "diff")}
+    own = {
+        name: typed.pop(name)
+        for name in ("place", "request", "edit", "as_recorded", "force", "diff")
+    }
     drive = DriveCommandOptions(
         credentials=parse_credentials(header),
         compare_policy=ComparePolicy(ignore=(("request",), ("findings",))),
@@ -203,14 +218,18 @@ def _parse_assignment(words: str) -> Assignment:
     return Assignment(steps[1:] if steps[0] == "$" else steps, value, text)
 
 
-def _parse_target(binding: str | None, dialect: str | None, command: tuple[str, ...]) -> RequestedTarget:
+def _parse_target(
+    binding: str | None, dialect: str | None, command: tuple[str, ...]
+) -> RequestedTarget:
     return RequestedTarget(_parse_binding(binding, command), Dialect(dialect) if dialect else None)
 
 
 def _check_timeout(timeout: float) -> None:
     """Raises UserError."""
     if not 0 < timeout < 86_400:
-        raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
+        raise UserError(
+            f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30"
+        )
 
 
 def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
@@ -221,7 +240,8 @@ def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None
 
 
 def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, call: str) -> None:
-    """Check that there is exactly one agent; `call` is the beginning of the command line. Raises UserError."""
+    """Check that there is exactly one agent; `call` is the beginning of the command line. Raises
+    UserError."""
     if command and upstream:
         raise UserError("--upstream and a command name two agents", "choose one of them")
     if binding == "stdio" and not command:

@@ -43,7 +43,10 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
     for note in report.notes:
         yield f"note: {make_visible(note)}"
     for each in report.left:
-        yield f"not driven: {each.place} {make_visible(text.exchange_title(each.row.exchange))}: {each.reason}"
+        yield (
+            f"not driven: {each.place} {make_visible(text.exchange_title(each.row.exchange))}: "
+            f"{each.reason}"
+        )
     for remark in report.remarks:
         yield f"{remark.place} {make_visible(remark.operation)}: {make_visible(remark.text)}"
     if report.incomplete:
@@ -52,12 +55,18 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
         yield line.text
     if report.kept:
         yield ""
-        yield f"show both side by side: {shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
+        yield (
+            f"show both side by side: "
+            f"{shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
+        )
 
 
 def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """Yield JSON lines: as `a2a-inspect diff --json`, then the calls not driven and the remarks."""
-    sides = ({"recording": report.recorded, "place": ""}, {"recording": report.kept, "agent": report.live, "place": ""})
+    sides = (
+        {"recording": report.recorded, "place": ""},
+        {"recording": report.kept, "agent": report.live, "place": ""},
+    )
     for each in difference_objects(*sides, report.difference, everything=False):
         yield json.dumps(each)
     for note in report.notes:
@@ -79,15 +88,25 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
             told = list(_failure_lines(match, report))
             case.add_failure(str(match.change), told[0], told)
     if any(row.counts for row in report.difference.tasks):
-        words = [line.text for line in layout_rows(difference_blocks(RunDifference([], report.difference.tasks)), 0)]
-        suite.add_case("a2a.drive", "the course of the tasks").add_failure("changed", words[-1], words)
+        words = [
+            line.text
+            for line in layout_rows(
+                difference_blocks(RunDifference([], report.difference.tasks)), 0
+            )
+        ]
+        suite.add_case("a2a.drive", "the course of the tasks").add_failure(
+            "changed", words[-1], words
+        )
     for each in report.left:
-        suite.add_case("a2a.drive", f"{each.place} {text.exchange_title(each.row.exchange)}").add_skipped(each.reason)
+        suite.add_case(
+            "a2a.drive", f"{each.place} {text.exchange_title(each.row.exchange)}"
+        ).add_skipped(each.reason)
     return junit_document("a2a-proxy drive", [suite])
 
 
 def _live_duration(match: CallPair) -> int | None:
-    """Return the time that the live agent took for a call, in ns, or None if it did not end the call."""
+    """Return the time that the live agent took for a call, in ns, or None if it did not end the
+    call."""
     call = match.right.exchange if match.right is not None else None
     return call.closed - call.started if call is not None and call.closed else None
 
@@ -96,7 +115,10 @@ def _case_name(match: CallPair) -> str:
     row = match.left or match.right
     assert row is not None
     side = "" if match.left is not None else " (only the live agent had it)"
-    return f"{exchange_place(row)} {text.exchange_title(row.exchange)} {text.binding_and_dialect(row.exchange)}{side}"
+    return (
+        f"{exchange_place(row)} {text.exchange_title(row.exchange)} "
+        f"{text.binding_and_dialect(row.exchange)}{side}"
+    )
 
 
 def _failure_lines(match: CallPair, report: DriveReport) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""The `drive` command: read the recording, reach the agent, drive it through a proxy, compare, report."""
+"""The `drive` command: read the recording, reach the agent, drive it through a proxy, compare,
+report."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def run_drive(options: DriveCommandOptions) -> int:
     """
     refuse_overwriting(options)
     with open_drive_recording(options.recording) as recording:
-        rows = recording.find_exchanges(options.where) if options.where else recording.read_exchanges()
+        rows = (
+            recording.find_exchanges(options.where) if options.where else recording.read_exchanges()
+        )
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options, recording.path)
         with recording_file(options) as file:
@@ -95,7 +98,8 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions, path: str) -> Non
 
 
 def check_pipe(plan: DrivePlan, options: DriveCommandOptions, words: tuple[str, ...]) -> None:
-    """Raises UserError if a call needs the pipe of a stdio agent; `words` are the command line without its options."""
+    """Raises UserError if a call needs the pipe of a stdio agent; `words` are the command line
+    without its options."""
     piped = None if options.command else _first_stdio_call(plan, options.target)
     if piped is not None:
         title = f"{piped.place} {piped.exchange.operation or piped.exchange.method}"
@@ -108,7 +112,9 @@ def check_pipe(plan: DrivePlan, options: DriveCommandOptions, words: tuple[str, 
 
 def _first_stdio_call(plan: DrivePlan, target: RequestedTarget) -> PlannedCall | None:
     """Return the first call that needs the pipe of a stdio agent, or None."""
-    return next((step for step in plan.steps if target.target_of(step).binding is Binding.STDIO), None)
+    return next(
+        (step for step in plan.steps if target.target_of(step).binding is Binding.STDIO), None
+    )
 
 
 DriveFactory = Callable[[DrivePlan, dict[Binding, CallTransport], DriveOptions], Drive]
@@ -148,7 +154,9 @@ async def _drive_network_agent(
     arguments = ProxyArguments(
         listen=("127.0.0.1:0",) * len(reached.upstreams),
         upstream=tuple(each.text for each in reached.upstreams),
-        upstream_grpc=(reached.grpc.text,) * len(reached.upstreams) if reached.grpc is not None else (),
+        upstream_grpc=(reached.grpc.text,) * len(reached.upstreams)
+        if reached.grpc is not None
+        else (),
         record=file,
         quiet=True,
         redact=(
@@ -161,7 +169,9 @@ async def _drive_network_agent(
     drives: list[Drive] = []
 
     async def work(addresses: list[str]) -> None:
-        drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses), make_drive))
+        drives.append(
+            await _run_calls(plan, options, _open_transports(plan, reached, addresses), make_drive)
+        )
 
     proxy = ProxyRun(proxy_config(arguments), work, WarningConsole())
     proxy.command = _redact_command(proxy.command, options)
@@ -172,9 +182,13 @@ async def _drive_network_agent(
 
 
 def _redact_command(words: tuple[str, ...], options: DriveCommandOptions) -> tuple[str, ...]:
-    """Return the command line without the values of headers, whatever their names, and other secrets."""
+    """Return the command line without the values of headers, whatever their names, and other
+    secrets."""
     hidden, credentials = list(words), options.credentials
-    given = [data.decode() for data in (*(value for _, value in credentials.headers), *credentials.secrets.values())]
+    given = [
+        data.decode()
+        for data in (*(value for _, value in credentials.headers), *credentials.secrets.values())
+    ]
     for value in (*given, *options.hidden_values):
         hidden = [word.replace(value, "redacted") if value else word for word in hidden]
     return tuple(hidden)
@@ -195,11 +209,16 @@ def _make_stopped_error() -> UserError:
 
 
 async def _run_calls(
-    plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport], make_drive: DriveFactory
+    plan: DrivePlan,
+    options: DriveCommandOptions,
+    wires: dict[Binding, CallTransport],
+    make_drive: DriveFactory,
 ) -> Drive:
     """Send all calls and close their transports."""
     credentials = options.credentials.for_plan(plan.steps)
-    drive = make_drive(plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials))
+    drive = make_drive(
+        plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials)
+    )
     try:
         await drive.run()
     finally:
@@ -208,29 +227,48 @@ async def _run_calls(
     return drive
 
 
-def _open_transports(plan: DrivePlan, agent: AgentAddress, addresses: list[str]) -> dict[Binding, CallTransport]:
+def _open_transports(
+    plan: DrivePlan, agent: AgentAddress, addresses: list[str]
+) -> dict[Binding, CallTransport]:
     authorities = [upstream.authority for upstream in agent.upstreams]
     default = DriveRoute(addresses[0], authorities[0])
     binding_routes = {
-        binding: DriveRoute(addresses[at], authorities[at], path) for binding, (at, path) in agent.interfaces.items()
+        binding: DriveRoute(addresses[at], authorities[at], path)
+        for binding, (at, path) in agent.interfaces.items()
     }
     if agent.grpc is not None:
         binding_routes[Binding.GRPC] = DriveRoute(addresses[0], agent.grpc.authority)
     routes = DriveRoutes(default, binding_routes, plan.paths)
     http, grpc = HttpTransport(routes), GrpcTransport(routes)
-    return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
+    return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {
+        Binding.GRPC: grpc
+    }
 
 
 def _note_dialects(plan: DrivePlan, target: RequestedTarget, agent: AgentAddress) -> None:
     """Note dialects and bindings of the calls that the live agent's card does not offer."""
-    spoken = {(speech.binding, speech.dialect) for speech in map(target.target_of, plan.steps) if speech.operation}
+    spoken = {
+        (speech.binding, speech.dialect)
+        for speech in map(target.target_of, plan.steps)
+        if speech.operation
+    }
     for binding, dialect in sorted(spoken):
         dialects = offered_dialects(agent, binding)
-        if dialects and str(dialect) not in dialects and not (str(dialect) == "1.1" and "1.0" in dialects):
+        if (
+            dialects
+            and str(dialect) not in dialects
+            and not (str(dialect) == "1.1" and "1.0" in dialects)
+        ):
             offers = ", ".join(dialects)
             hint = f"to use it: --dialect {dialects[-1]}"
-            agent.notes.append(f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}")
-        missing = binding not in agent.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
+            agent.notes.append(
+                f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}"
+            )
+        missing = binding not in agent.versions and binding in (
+            Binding.JSONRPC,
+            Binding.REST,
+            Binding.GRPC,
+        )
         if missing and agent.versions:
             offers = ", ".join(sorted(map(str, agent.versions)))
             hint = f"to use it: --binding {min(map(str, agent.versions))}"
@@ -238,24 +276,39 @@ def _note_dialects(plan: DrivePlan, target: RequestedTarget, agent: AgentAddress
 
 
 def compare_drive(
-    recording: Recording, plan: DrivePlan, result: DriveResult, options: DriveCommandOptions, file: Path
+    recording: Recording,
+    plan: DrivePlan,
+    result: DriveResult,
+    options: DriveCommandOptions,
+    file: Path,
 ) -> DriveReport:
-    """Return the report with the differences between the recorded calls and the live ones. Raises UserError."""
+    """Return the report with the differences between the recorded calls and the live ones. Raises
+    UserError."""
     with open_drive_recording(file) as live:
         session = find_live_session(live, result.pid)
-        left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
+        left = take_run(
+            recording, (step.row for step in plan.steps if step.number not in result.drive.skipped)
+        )
         difference = compare_runs(left, take_run(live, live.read_exchanges(session.id)))
-        difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
-        without_credentials = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
+        difference = add_skipped(
+            difference, [plan.steps[number].row for number in sorted(result.drive.skipped)]
+        )
+        without_credentials = frozenset(
+            step.row.key for step in plan.steps if _withheld_headers(step, options)
+        )
         given_headers = options.credentials.replaced_names(plan.steps)
         difference = apply_policy(
             difference,
             msgspec.structs.replace(
-                options.compare_policy, calls_without_credentials=without_credentials, given_headers=given_headers
+                options.compare_policy,
+                calls_without_credentials=without_credentials,
+                given_headers=given_headers,
             ),
         )
         if matchers := options.compare_policy.matchers:
-            matches = [apply_matchers(each, recording, live, matchers) for each in difference.matches]
+            matches = [
+                apply_matchers(each, recording, live, matchers) for each in difference.matches
+            ]
             difference = RunDifference(matches, difference.tasks, difference.cut)
     return DriveReport(
         str(options.recording),
@@ -278,24 +331,35 @@ def find_live_session(live: Recording, pid: int) -> SessionRow:
 
 
 def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
-    """Yield notes on credentials that could not be sent, because the recording holds only their labels."""
+    """Yield notes on credentials that could not be sent, because the recording holds only their
+    labels."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
         labels = {
-            name: label for name, label in header_labels(step) if label.encode() not in options.credentials.secrets
+            name: label
+            for name, label in header_labels(step)
+            if label.encode() not in options.credentials.secrets
         }
         for name in _withheld_headers(step, options):
             names.setdefault(name.lower(), []).append(labels[name.lower()])
     for name, each in names.items():
         calls = "1 call was" if len(each) == 1 else f"{len(each)} calls were"
         kinds = list(dict.fromkeys(each))
-        what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
+        what = (
+            "a label, not the credential"
+            if len(kinds) == 1
+            else f"one of {len(kinds)} labels, not the credential"
+        )
         yield (
             f"the recorded {name} is {what}: {calls} sent without it; "
-            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
+            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or "
+            f"{HEADERS_VARIABLE} in the "
             "environment"
         )
-    bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
+    bodies = sum(
+        any(turn.frame is not None and turn.frame.redacted for turn in step.turns)
+        for step in plan.steps
+    )
     if bodies:
         requests = "1 request contains" if bodies == 1 else f"{bodies} requests contain"
         yield f"{requests} labels in place of credentials, and the agent got the labels"
@@ -308,7 +372,8 @@ def _withheld_headers(step: PlannedCall, options: DriveCommandOptions) -> tuple[
 
 @contextlib.contextmanager
 def recording_file(options: DriveCommandOptions) -> Iterator[Path]:
-    """Yield the file of the drive's recording; it is deleted afterwards unless the user named it."""
+    """Yield the file of the drive's recording; it is deleted afterwards unless the user named
+    it."""
     if options.record is not None:
         yield options.record
         return
@@ -342,18 +407,24 @@ def open_drive_recording(path: Path) -> Iterator[Recording]:
 
 
 def refuse_overwriting(options: DriveCommandOptions) -> None:
-    """Raises UserError if the recording of the drive or the report would replace the recording that is driven."""
+    """Raises UserError if the recording of the drive or the report would replace the recording that
+    is driven."""
     for option, path in (("--record", options.record), ("--output", options.output)):
         with contextlib.suppress(OSError):  # one of the two does not exist
             if path is not None and path.samefile(options.recording):
-                raise UserError(f"{option} {path} is the recording that is driven", "choose another file")
+                raise UserError(
+                    f"{option} {path} is the recording that is driven", "choose another file"
+                )
     refuse_cassette(options.record)
 
 
 def refuse_cassette(record: Path | None) -> None:
     """Raises UserError if the recording of the drive would be appended to a cassette."""
     if record is not None and record.exists() and is_cassette(record):
-        raise UserError(f"{record} is a cassette, which cannot be appended to", "choose another file: --record FILE")
+        raise UserError(
+            f"{record} is a cassette, which cannot be appended to",
+            "choose another file: --record FILE",
+        )
 
 
 def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
@@ -369,7 +440,9 @@ def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
             file.writelines(f"{line}\n" for line in format_lines(report, 0))
     except OSError as wrong:
         reason = (wrong.strerror or str(wrong)).lower()
-        raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
+        raise UserError(
+            f"cannot write {options.output}: {reason}", "choose another file: --output FILE"
+        ) from wrong
     for line in text_lines(report, width):
         print_line(line)
 

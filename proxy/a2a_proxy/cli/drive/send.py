@@ -1,4 +1,5 @@
-"""The `send` command: one recorded call again, as it was or edited, as a drive with a plan of one step."""
+"""The `send` command: one recorded call again, as it was or edited, as a drive with a plan of one
+step."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def run_send(options: SendOptions) -> int:
     It is 1 for an error, or with `--diff` for a difference.
 
     Raises:
-        UserError: the call cannot be sent, its request is not valid, or the agent cannot be reached.
+        UserError: the call cannot be sent, its request is not valid, or the agent cannot be
+        reached.
     """
     drive = options.drive
     refuse_cassette(drive.record)
@@ -85,12 +87,15 @@ def run_send(options: SendOptions) -> int:
         with state_directory_errors():
             file = drive.record or file_layout.recordings_dir() / recording_name(time.time_ns())
         result = run_loop(drive_agent(plan, drive, file, _make_factory(plan, options)))
-        report = compare_drive(recording, plan, result, msgspec.structs.replace(drive, record=None), file)
+        report = compare_drive(
+            recording, plan, result, msgspec.structs.replace(drive, record=None), file
+        )
         sent = _read_sent_call(file, result.pid)
     _note_origin(
         file,
         sent,
-        f"{'edited and sent' if is_edited else 'sent'} again: {step.place} of {Path(recording.path).absolute()}",
+        f"{'edited and sent' if is_edited else 'sent'} again: {step.place} of "
+        f"{Path(recording.path).absolute()}",
     )
     return _report_answer(report, step, (file, sent), options)
 
@@ -100,15 +105,24 @@ def _find_call(recording: Recording, word: str) -> ExchangeRow:
     found = _PLACE.fullmatch(word)
     listing = f"list the recorded calls: {shell_line('a2a-inspect', 'ls', recording.path)}"
     if found is None:
-        raise UserError(f"{word!r} is not the place of a call, such as 3, or 2:3 in session 2", listing)
-    sessions = [int(found[1])] if found[1] else [session.id for session in recording.read_sessions()]
+        raise UserError(
+            f"{word!r} is not the place of a call, such as 3, or 2:3 in session 2", listing
+        )
+    sessions = (
+        [int(found[1])] if found[1] else [session.id for session in recording.read_sessions()]
+    )
     rows = [recording.read_exchange(make_key(session, int(found[2]))) for session in sessions]
     exchanges = [row for row in rows if row is not None]
     if not exchanges:
         raise UserError(f"the recording has no call {word}", listing)
     if len(exchanges) > 1:
-        places = ", ".join(label_place(row.session, row.exchange.id, with_session=True) for row in exchanges)
-        raise UserError(f"{len(exchanges)} sessions have a call {word}: {places}", f"name one of them; {listing}")
+        places = ", ".join(
+            label_place(row.session, row.exchange.id, with_session=True) for row in exchanges
+        )
+        raise UserError(
+            f"{len(exchanges)} sessions have a call {word}: {places}",
+            f"name one of them; {listing}",
+        )
     return exchanges[0]
 
 
@@ -121,11 +135,13 @@ def _load_call_plan(recording: Recording, row: ExchangeRow, options: SendOptions
             f"{skipped.place} {text.exchange_title(row.exchange)} cannot be sent: {skipped.reason}",
             f"choose another call: {shell_line('a2a-inspect', 'ls', recording.path)}",
         )
-    check_pipe(plan, options.drive, ("a2a-proxy", "send", str(options.drive.recording), options.place))
+    check_pipe(
+        plan, options.drive, ("a2a-proxy", "send", str(options.drive.recording), options.place)
+    )
     return plan
 
 
-# --- the request ----------------------------------------------------------------------------------------------------
+# --- the request
 
 
 def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
@@ -136,15 +152,23 @@ def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
         return step
     recorded = decode_request(step)
     if recorded is None:
-        raise UserError(f"{title} is not an A2A request that can be edited", "leave out --set, --edit, --request")
+        raise UserError(
+            f"{title} is not an A2A request that can be edited",
+            "leave out --set, --edit, --request",
+        )
     request = _edit_request(recorded, options)
     if not options.edit:
         return _replace_request(step, recorded, request, options, title)
     saved = _open_editor(request)
     try:
-        return _replace_request(step, recorded, _parse_request(saved, "the edited request"), options, title)
+        return _replace_request(
+            step, recorded, _parse_request(saved, "the edited request"), options, title
+        )
     except UserError as wrong:
-        hint = f"{wrong.hint}; your edit is kept; correct it there, and send it: --request {_keep_edit(saved)}"
+        hint = (
+            f"{wrong.hint}; your edit is kept; correct it there, and send it: --request "
+            f"{_keep_edit(saved)}"
+        )
         raise UserError(wrong.message, hint) from wrong
 
 
@@ -154,7 +178,9 @@ def _refuse_labels(step: PlannedCall, title: str) -> None:
         is_member = labels[0].startswith("$") and " of #" not in labels[0]
         raise UserError(
             f"{title} contains labels of secrets, not the secrets: {_name_places(labels)}",
-            f"fill them: --set '{labels[0]}=SECRET'" if is_member else "choose another call: these cannot be filled",
+            f"fill them: --set '{labels[0]}=SECRET'"
+            if is_member
+            else "choose another call: these cannot be filled",
         )
 
 
@@ -178,10 +204,14 @@ def _open_editor(request: dict[str, Any]) -> str:
         saved = click.edit(words, extension=".json")
     except click.ClickException as wrong:
         raise UserError(
-            f"the editor failed: {wrong.format_message()}", "choose another one: export EDITOR=COMMAND"
+            f"the editor failed: {wrong.format_message()}",
+            "choose another one: export EDITOR=COMMAND",
         ) from wrong
     if saved is None:
-        raise UserError("the editor saved nothing, so nothing was sent", "to send the call as it was, leave --edit out")
+        raise UserError(
+            "the editor saved nothing, so nothing was sent",
+            "to send the call as it was, leave --edit out",
+        )
     return str(saved)
 
 
@@ -199,7 +229,9 @@ def _read_request(path: Path) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as wrong:
         hint = "name a file with the request as --edit shows it"
-        raise UserError(f"cannot read --request {path}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+        raise UserError(
+            f"cannot read --request {path}: {(wrong.strerror or str(wrong)).lower()}", hint
+        ) from wrong
     return _parse_request(data, f"--request {path}")
 
 
@@ -216,10 +248,14 @@ def _parse_request(data: str | bytes, name: str) -> dict[str, Any]:
 
 
 def _replace_request(
-    step: PlannedCall, recorded: dict[str, Any], request: dict[str, Any], options: SendOptions, title: str
+    step: PlannedCall,
+    recorded: dict[str, Any],
+    request: dict[str, Any],
+    options: SendOptions,
+    title: str,
 ) -> PlannedCall:
-    """Return the call with the edited request. Raises UserError if it is not valid, unless `--force` is given, or has
-    labels in the place of secrets."""
+    """Return the call with the edited request. Raises UserError if it is not valid, unless
+    `--force` is given, or has labels in the place of secrets."""
     if request == recorded:
         _refuse_labels(step, title)
         return step
@@ -228,7 +264,9 @@ def _replace_request(
         edited = replace_request(step, request, lenient=options.force)
     except EditError as wrong:
         hint = "correct it: these bytes cannot be made" if options.force else hint
-        raise UserError(f"the edited request of {title} cannot be encoded: {wrong}", hint) from wrong
+        raise UserError(
+            f"the edited request of {title} cannot be encoded: {wrong}", hint
+        ) from wrong
     if not options.force and (faults := find_new_faults(step, edited)):
         raise UserError(f"the edited request of {title} is not valid: {_name_places(faults)}", hint)
     _refuse_labels(edited, title)
@@ -241,27 +279,36 @@ def _name_places(places: list[str]) -> str:
 
 
 def _hide_secrets(step: PlannedCall, options: SendOptions) -> DriveCommandOptions:
-    """Return the options of the drive; what replaces the labels of this recorded call is redacted again."""
+    """Return the options of the drive; what replaces the labels of this recorded call is redacted
+    again."""
     places = [place for place in find_labels(step) if place.startswith("$.")]
     hidden = [
-        each.text for each in options.assignments if any(place.startswith(format_path(each.path)) for place in places)
+        each.text
+        for each in options.assignments
+        if any(place.startswith(format_path(each.path)) for place in places)
     ]
     redact = tuple(f"path:{place.removeprefix('$.')}" for place in places)
     return msgspec.structs.replace(options.drive, redact=redact, hidden_values=tuple(hidden))
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------
+# --- the answer
 
 
 def _make_factory(plan: DrivePlan, options: SendOptions) -> DriveFactory:
-    """Return the function that creates the drive: it prints answers, and reads further messages of a live call."""
+    """Return the function that creates the drive: it prints answers, and reads further messages of
+    a live call."""
     step = plan.steps[0]
     is_live = step.exchange.operation == "SendLiveMessage" and step.exchange.binding is Binding.GRPC
     ids = SendIds(frozenset() if options.as_recorded else message_ids_of(step))
 
     def make_drive(plan: DrivePlan, transports: Any, given: Any) -> Drive:
         texts = _read_texts() if is_live else None
-        return Drive(plan, transports, msgspec.structs.replace(given, on_answer=_print_answer, texts=texts), ids)
+        return Drive(
+            plan,
+            transports,
+            msgspec.structs.replace(given, on_answer=_print_answer, texts=texts),
+            ids,
+        )
 
     return make_drive
 
@@ -269,7 +316,11 @@ def _make_factory(plan: DrivePlan, options: SendOptions) -> DriveFactory:
 def _print_answer(message: ReceivedMessage) -> None:
     value = decode_payload(message.payload, message.schema)
     is_read = value is not None
-    line = json.dumps(value, ensure_ascii=False) if is_read else message.payload.decode("utf-8", "backslashreplace")
+    line = (
+        json.dumps(value, ensure_ascii=False)
+        if is_read
+        else message.payload.decode("utf-8", "backslashreplace")
+    )
     print_line(line, flush=True)
 
 
@@ -296,8 +347,8 @@ def _read_texts() -> asyncio.Queue[str | None]:
 
 
 def _iter_input_lines() -> Iterator[str]:
-    """Yield the lines of standard input that are not blank. The descriptor is read itself, because a thread that waits
-    in `sys.stdin` would keep the interpreter from its end."""
+    """Yield the lines of standard input that are not blank. The descriptor is read itself, because
+    a thread that waits in `sys.stdin` would keep the interpreter from its end."""
     rest = b""
     try:
         while data := os.read(0, _READ_SIZE):
@@ -333,7 +384,12 @@ def _report_answer(
     file, sent = found
     exchange, place = sent.exchange, label_place(sent.session, sent.exchange.id)
     outcome = text.outcome_label(exchange)
-    facts = (text.exchange_title(exchange), text.binding_and_dialect(exchange), outcome, text.latency_label(exchange))
+    facts = (
+        text.exchange_title(exchange),
+        text.binding_and_dialect(exchange),
+        outcome,
+        text.latency_label(exchange),
+    )
     if options.diff:
         for line in text_lines(report):
             print_line(line)

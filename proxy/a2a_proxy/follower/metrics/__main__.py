@@ -1,4 +1,5 @@
-"""Entry point: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life FD FD...`.
+"""Entry point: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life
+FD FD...`.
 
 Called only by the keeper. The process ends when the other end of the pipe `life` is closed.
 """
@@ -49,7 +50,9 @@ def main() -> int:
         except RecordingError as wrong:
             pages.lacking = f"the recording cannot be read: {wrong.message}"
         except OSError as wrong:
-            pages.lacking = f"the recording cannot be read: {(wrong.strerror or str(wrong)).lower()}"
+            pages.lacking = (
+                f"the recording cannot be read: {(wrong.strerror or str(wrong)).lower()}"
+            )
         time.sleep(_POLL_SECONDS)
 
 
@@ -65,9 +68,13 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
         while _file_identity_of(path) == file:
             if session.read_new_rows():
                 continue
-            late = progress.describe_lag(session.measure_lag(), session.read_position(), time.monotonic())
+            late = progress.describe_lag(
+                session.measure_lag(), session.read_position(), time.monotonic()
+            )
             pages.metrics, pages.kind = session.numbers.format_exposition(), CONTENT_TYPE
-            pages.lacking = session.capture_gaps() or late  # last, so that a client that sees `ready` finds the numbers
+            pages.lacking = (
+                session.capture_gaps() or late
+            )  # last, so that a client that sees `ready` finds the numbers
             time.sleep(_POLL_SECONDS)
 
 

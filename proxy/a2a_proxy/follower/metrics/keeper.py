@@ -1,4 +1,5 @@
-"""The proxy's side: starts the process that serves the metrics, and restarts it a few times if it dies."""
+"""The proxy's side: starts the process that serves the metrics, and restarts it a few times if it
+dies."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _EXIT_SECONDS = 5.0
 
 
 class MetricsKeeper(ProcessSupervisor):
-    """Keeps one process alive; it ends when this object is closed, or with the proxy, however that ends."""
+    """Keeps one process alive; it ends when this object is closed, or with the proxy, however that
+    ends."""
 
     def __init__(
         self,
@@ -41,7 +43,15 @@ class MetricsKeeper(ProcessSupervisor):
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Follow the session with this UUID. Returns at once."""
-        self._arguments = [recording, "--session", session, "--journal", str(journal), "--life", str(self._life_read)]
+        self._arguments = [
+            recording,
+            "--session",
+            session,
+            "--journal",
+            str(journal),
+            "--life",
+            str(self._life_read),
+        ]
         self._arguments += [str(sock.fileno()) for sock in self._sockets]
         self._thread.start()
 
@@ -55,20 +65,29 @@ class MetricsKeeper(ProcessSupervisor):
         self._close_sockets()
 
     def _close_sockets(self) -> None:
-        """Close the port, so that clients are refused instead of waiting for a response that never comes."""
+        """Close the port, so that clients are refused instead of waiting for a response that never
+        comes."""
         for sock in self._sockets:
             sock.close()
 
     def _on_death(self, end: ProcessEnd, deaths: int) -> None:
         if deaths == 1 and end.error is None:
-            self._notify(f"the process that serves metrics died (exit code {end.code}); it is restarted", "")
+            self._notify(
+                f"the process that serves metrics died (exit code {end.code}); it is restarted", ""
+            )
 
     def _on_given_up(self, end: ProcessEnd) -> None:
         self._close_sockets()
         if end.error is not None:
-            self._notify(f"metrics are not served: {(end.error.strerror or str(end.error)).lower()}", "")
+            self._notify(
+                f"metrics are not served: {(end.error.strerror or str(end.error)).lower()}", ""
+            )
         else:
-            self._notify(f"the process that serves metrics died {MAX_STARTS} times, given up; recording continues", "")
+            self._notify(
+                f"the process that serves metrics died {MAX_STARTS} times, given up; recording "
+                f"continues",
+                "",
+            )
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:  # noqa: ARG002 - it writes no statuses
         return subprocess.Popen(

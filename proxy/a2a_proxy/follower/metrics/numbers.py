@@ -1,10 +1,16 @@
-"""The metrics, in prometheus_client. Labels have few values: no ids, and `other` for unknown operations."""
+"""The metrics, in prometheus_client. Labels have few values: no ids, and `other` for unknown
+operations."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS, TASK_BUCKETS, WAIT_BUCKETS, histogram_seconds
+from a2a_proxy.follower.histogram_buckets import (
+    CALL_BUCKETS,
+    TASK_BUCKETS,
+    WAIT_BUCKETS,
+    histogram_seconds,
+)
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -12,13 +18,15 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.finding_totals import count_occurrences
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Content type of a page whose names need no escaping. Many readers accept only this version and refuse 1.0.0."""
+"""Content type of a page whose names need no escaping. Many readers accept only this version and
+refuse 1.0.0."""
 GAP_RULE = "A2A-GEN-001"
 _CALL_LABELS = ("method", "binding", "upstream")
 
 
 def call_status(exchange: Exchange) -> str:
-    """Return the end of a call: `ok`, `error` (the agent returned one) or `cut` (the call is incomplete)."""
+    """Return the end of a call: `ok`, `error` (the agent returned one) or `cut` (the call is
+    incomplete)."""
     if exchange.how != "complete":
         return "cut"
     return "error" if exchange.error else "ok"
@@ -58,20 +66,36 @@ class SessionMetrics:
             buckets=TASK_BUCKETS,
         )
         way = (*_CALL_LABELS, "direction")
-        self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
-        self._bytes = Counter("a2a_proxy_bytes", "Bytes of these frames on the wire.", way, registry=registry)
+        self._frames = Counter(
+            "a2a_proxy_frames", "Messages and wire events.", way, registry=registry
+        )
+        self._bytes = Counter(
+            "a2a_proxy_bytes", "Bytes of these frames on the wire.", way, registry=registry
+        )
         found = ("rule", "severity")
-        self._findings = Counter("a2a_proxy_findings", "Findings of the rules.", found, registry=registry)
-        self._gaps = Counter("a2a_proxy_generation_gaps", "Generations missing in a stream.", registry=registry)
-        self._open = Gauge("a2a_proxy_open_calls", "Calls that are open.", _CALL_LABELS, registry=registry)
+        self._findings = Counter(
+            "a2a_proxy_findings", "Findings of the rules.", found, registry=registry
+        )
+        self._gaps = Counter(
+            "a2a_proxy_generation_gaps", "Generations missing in a stream.", registry=registry
+        )
+        self._open = Gauge(
+            "a2a_proxy_open_calls", "Calls that are open.", _CALL_LABELS, registry=registry
+        )
         self._seen: set[tuple[str, str, str]] = set()
         """Labels of calls that were open: their series go to 0 and do not vanish."""
-        self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
-        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Bytes relayed but not captured.", registry=registry)
+        self._tasks = Gauge(
+            "a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry
+        )
+        self._lost = Counter(
+            "a2a_proxy_recorder_lost_bytes", "Bytes relayed but not captured.", registry=registry
+        )
         self._total_findings = 0
         """Bytes already added to `_lost`."""
         self._lag = Gauge(
-            "a2a_proxy_recorder_behind_bytes", "Bytes of the journal not yet in the recording.", registry=registry
+            "a2a_proxy_recorder_behind_bytes",
+            "Bytes of the journal not yet in the recording.",
+            registry=registry,
         )
 
     def record_frame(self, frame: Frame, call: tuple[str, str, str]) -> None:
@@ -90,7 +114,9 @@ class SessionMetrics:
             histogram_seconds(exchange.closed - exchange.started)
         )
         if exchange.streaming and exchange.first_event:
-            self._first_event.labels(*call).observe(histogram_seconds(exchange.first_event - exchange.started))
+            self._first_event.labels(*call).observe(
+                histogram_seconds(exchange.first_event - exchange.started)
+            )
 
     def record_task_end(self, ns: int, state: str, upstream: str) -> None:
         """Count the duration of a task that reached a final state."""
@@ -98,12 +124,18 @@ class SessionMetrics:
 
     def record_finding(self, finding: Finding) -> None:
         """Count a finding, or those that a total stands for."""
-        self._findings.labels(finding.rule, finding.severity.name.lower()).inc(count_occurrences(finding))
+        self._findings.labels(finding.rule, finding.severity.name.lower()).inc(
+            count_occurrences(finding)
+        )
         if finding.rule == GAP_RULE:
             self._gaps.inc()
 
     def record_snapshot(
-        self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, lag: int
+        self,
+        open_calls: dict[tuple[str, str, str], int],
+        tasks: dict[str, int],
+        lost: int,
+        lag: int,
     ) -> None:
         """Set the current values."""
         self._seen |= open_calls.keys()

@@ -1,4 +1,5 @@
-"""The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all traffic is recorded)."""
+"""The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all traffic is
+recorded)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ class MetricsPages(msgspec.Struct):
         if path == "/healthz":
             return 200, _TEXT_TYPE, b"alive\n"
         if path == "/readyz":
-            return (503, _TEXT_TYPE, f"{self.lacking}\n".encode()) if self.lacking else (200, _TEXT_TYPE, b"ready\n")
+            return (
+                (503, _TEXT_TYPE, f"{self.lacking}\n".encode())
+                if self.lacking
+                else (200, _TEXT_TYPE, b"ready\n")
+            )
         if path == "/metrics":
             if not self.metrics:
                 return 503, _TEXT_TYPE, b"not counted yet\n"

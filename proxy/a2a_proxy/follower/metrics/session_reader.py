@@ -1,4 +1,5 @@
-"""Reads the new rows of one session into metrics. Each round reads the rows since the last; memory holds open calls."""
+"""Reads the new rows of one session into metrics. Each round reads the rows since the last; memory
+holds open calls."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ _MAX_BATCH = 5_000
 """Maximum rows of each kind read per round."""
 _MAX_CACHED = 4_096
 """Maximum number of calls whose labels are cached."""
-_CLOSED_QUERY = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
+_CLOSED_QUERY = (
+    "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
+)
 _MAX_LAG_BYTES = 4 << 20
 """Bytes that the recorder may be behind for a moment."""
 _STUCK_SECONDS = 10.0
@@ -34,7 +37,8 @@ class MetricsSession:
     """Fills the metrics of one session."""
 
     def __init__(self, recording: Recording, row: SessionRow, journal: Path | None = None) -> None:
-        """`journal` is the folder of the session's journal, needed to compute the recorder's lag."""
+        """`journal` is the folder of the session's journal, needed to compute the recorder's
+        lag."""
         self.numbers = SessionMetrics()
         self._recording = recording
         self._id = row.id
@@ -56,7 +60,9 @@ class MetricsSession:
         return any(moved)
 
     def _read_new_calls(self) -> bool:
-        rows = list(self._recording.read_exchanges(self._id, after=self._exchange, limit=_MAX_BATCH))
+        rows = list(
+            self._recording.read_exchanges(self._id, after=self._exchange, limit=_MAX_BATCH)
+        )
         for row in rows:
             self._open[row.key] = self._exchange_labels(row.exchange)
             self._exchange = row.key
@@ -64,9 +70,15 @@ class MetricsSession:
 
     def _read_frames(self) -> bool:
         count = 0
-        for row in self._recording.frames_after(self._frame, limit=_MAX_BATCH, session=self._id, payloads=False):
+        for row in self._recording.frames_after(
+            self._frame, limit=_MAX_BATCH, session=self._id, payloads=False
+        ):
             frame, self._frame = row.frame, row.id
-            call = self._call_labels(make_key(self._id, frame.exchange)) if frame.exchange else NO_LABELS
+            call = (
+                self._call_labels(make_key(self._id, frame.exchange))
+                if frame.exchange
+                else NO_LABELS
+            )
             self.numbers.record_frame(frame, call)
             if frame.kind is FrameKind.EVENT:
                 self._record_event(frame, call)
@@ -89,11 +101,15 @@ class MetricsSession:
             return
         for row in self._recording.read_task(frame.task_id):
             if row.session == self._id and (frame.at, frame.state) in row.task.states:
-                self.numbers.record_task_end(frame.at - row.task.first, TaskState(frame.state).label, upstream)
+                self.numbers.record_task_end(
+                    frame.at - row.task.first, TaskState(frame.state).label, upstream
+                )
 
     def _record_ended_calls(self) -> None:
         wanted = json.dumps(list(self._open))
-        for (number,) in self._recording.db.execute(_CLOSED_QUERY, (wanted,)).fetchall() if self._open else ():
+        for (number,) in (
+            self._recording.db.execute(_CLOSED_QUERY, (wanted,)).fetchall() if self._open else ()
+        ):
             row = self._recording.read_exchange(number)
             self._open.pop(number)
             self._last_event.pop(number, None)
@@ -144,7 +160,11 @@ class MetricsSession:
         return known[number]
 
     def _exchange_labels(self, exchange: Exchange) -> CallLabels:
-        return exchange.operation or OTHER, exchange.binding.value, self._upstream_address(exchange.connection)
+        return (
+            exchange.operation or OTHER,
+            exchange.binding.value,
+            self._upstream_address(exchange.connection),
+        )
 
     def _upstream_address(self, number: int) -> str:
         if number not in self._upstreams:
@@ -164,7 +184,8 @@ class RecorderLag:
         self._position: object = None
 
     def describe_lag(self, lag: int, position: object, now: float) -> str:
-        """Return why the recorder does not keep up, or an empty string. `position` is its position in the journal."""
+        """Return why the recorder does not keep up, or an empty string. `position` is its position
+        in the journal."""
         if lag <= _MAX_LAG_BYTES:
             self._last_near = now
         if not lag or position != self._position:

@@ -1,10 +1,12 @@
 """Hooks of mkdocs: what the site shows besides the pages of the manual.
 
-- Documents of the repository (README, SECURITY, ...) become pages; links between them and the manual still lead there.
-- `<!-- screen: NAME -->` in a page becomes the picture NAME of `tests/inspect/pictures`, by night and by day. The
-  pictures are drawn by the tests, so a page cannot show a screen that does not exist.
-- In blocks of the language `console`, lines that begin with `$ ` are commands. Pygments also reads output with a `#` as
-  a command, which the button would copy.
+- Documents of the repository (README, SECURITY, ...) become pages; links between them and the
+  manual still lead there.
+- `<!-- screen: NAME -->` in a page becomes the picture NAME of `tests/inspect/pictures`, by night
+  and by day. The pictures are drawn by the tests, so a page cannot show a screen that does not
+  exist.
+- In blocks of the language `console`, lines that begin with `$ ` are commands. Pygments also reads
+  output with a `#` as a command, which the button would copy.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ _ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the address of the site and the prompt of its consoles. Show the choice of a version only if `mike` builds,
-    which writes their list.
+    """Set the address of the site and the prompt of its consoles. Show the choice of a version only
+    if `mike` builds, which writes their list.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     config.site_url = project["urls"]["Documentation"].rstrip("/") + "/"
@@ -55,7 +57,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the documents of the repository."""
     for document, page in DOCUMENTS.items():
         text = (ROOT / document).read_text("utf-8")
-        files.append(File.generated(config, page, content=_WITHOUT_MENU + text if page == "index.md" else text))
+        files.append(
+            File.generated(
+                config, page, content=_WITHOUT_MENU + text if page == "index.md" else text
+            )
+        )
     return files
 
 
@@ -68,7 +74,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{found[1]}{_path_in_site(target)}{found[3] or ''})"
 
     def screen(found: re.Match[str]) -> str:
-        return "\n".join(_picture(found[1], theme, found[2], config, files) for theme in ("night", "day"))
+        return "\n".join(
+            _picture(found[1], theme, found[2], config, files) for theme in ("night", "day")
+        )
 
     markdown = _LINK.sub(link, markdown)
     markdown = _SCREEN.sub(screen, markdown)
@@ -77,7 +85,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Return the page with places where the long names of tests may be broken; one name would fill a table."""
+    """Return the page with places where the long names of tests may be broken; one name would fill
+    a table."""
     return _TEST_NAME.sub(lambda found: _PART_OF_NAME.sub(r"\g<0><wbr>", found[0]), html)
 
 
@@ -87,13 +96,16 @@ def _path_in_repository(uri: str) -> str:
 
 
 def _path_in_site(path: str) -> str:
-    """Return the page of a path of the repository, or the path itself, which the strict build then refuses."""
+    """Return the page of a path of the repository, or the path itself, which the strict build then
+    refuses."""
     return DOCUMENTS.get(path, path.removeprefix(f"{MANUAL}/"))
 
 
 def _picture(name: str, theme: str, text: str, config: MkDocsConfig, files: Files) -> str:
     uri = f"screens/{name}-{theme}.svg"
     if uri not in files.src_uris:
-        files.append(File.generated(config, uri, abs_src_path=str(PICTURES / f"{name}-{theme}.svg")))
+        files.append(
+            File.generated(config, uri, abs_src_path=str(PICTURES / f"{name}-{theme}.svg"))
+        )
     side = {"night": "dark", "day": "light"}[theme]
     return f"![{text}]({uri}#only-{side})"

@@ -1,1 +1,2 @@
-"""Differences as text and JSON: laid out in one column or two, or as objects. Widgets only paint the layout."""
+"""Differences as text and JSON: laid out in one column or two, or as objects. Widgets only paint
+the layout."""

@@ -1,5 +1,5 @@
-"""A difference as blocks from top to bottom, without a width: the verdict first, then each call with its
-differences.
+"""A difference as blocks from top to bottom, without a width: the verdict first, then each call
+with its differences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.artifacts import ArtifactText, ArtifactTexts
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path, ValueChange, format_path
+from a2a_proxy.recording.difference.values import (
+    DifferenceRow,
+    ExchangePart,
+    Path,
+    ValueChange,
+    format_path,
+)
 from a2a_proxy.recording.difference.words import WordRun, compare_texts
 from a2a_proxy.recording.read.rows import ExchangeRow, label_place
 
@@ -62,13 +68,18 @@ class DifferenceBlock(msgspec.Struct, frozen=True):
     ignored: bool = False
 
 
-def difference_blocks(difference: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
+def difference_blocks(
+    difference: RunDifference, *, everything: bool = False
+) -> list[DifferenceBlock]:
     """Return all blocks; with `everything` also the blocks of equal and canonical fields."""
     made = list(_summary_blocks(difference))
     for block in _call_blocks(difference, everything):
         if len(made) >= MAX_BLOCKS:
             made.append(
-                DifferenceBlock(BlockKind.NOTE, "too many differences to show them all: choose a call, or use a filter")
+                DifferenceBlock(
+                    BlockKind.NOTE,
+                    "too many differences to show them all: choose a call, or use a filter",
+                )
             )
             break
         made.append(block)
@@ -83,11 +94,14 @@ def _summary_blocks(difference: RunDifference) -> Iterator[DifferenceBlock]:
             if ends[0] != ends[1] and len(difference.matches) > 1:
                 yield DifferenceBlock(
                     BlockKind.NOTE,
-                    f"{_exchange_label(match.left)} ended {ends[0]}, {_exchange_label(match.right)} {ends[1]}",
+                    f"{_exchange_label(match.left)} ended {ends[0]}, "
+                    f"{_exchange_label(match.right)} {ends[1]}",
                 )
     if difference.ignored:
         yield DifferenceBlock(
-            BlockKind.NOTE, f"{text.format_count(difference.ignored, 'difference')} in canonical fields not counted"
+            BlockKind.NOTE,
+            f"{text.format_count(difference.ignored, 'difference')} in canonical fields not "
+            f"counted",
         )
     for remark in difference.cut:
         yield DifferenceBlock(BlockKind.NOTE, f"note: {make_visible(remark)}")
@@ -109,7 +123,11 @@ def _summary_line(difference: RunDifference) -> str:
         (None, "the same"),
     ):
         if number := changes.count(change):
-            words.append(f"{number} {said}" if not (change is ValueChange.CHANGED and number == 1) else "1 differs")
+            words.append(
+                f"{number} {said}"
+                if not (change is ValueChange.CHANGED and number == 1)
+                else "1 differs"
+            )
     return f"different: of {text.format_count(len(changes), 'call')} {', '.join(words)}"
 
 
@@ -118,7 +136,9 @@ def _call_blocks(difference: RunDifference, everything: bool) -> Iterator[Differ
         if everything or row.counts:
             yield DifferenceBlock(BlockKind.NOTE, "")
             yield from _row_blocks(
-                row, f"task {make_visible(text.shorten_id(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}"
+                row,
+                f"task {make_visible(text.shorten_id(str((row.left or ('',))[0])))} "
+                f"{(row.left or ('',))[-1]}",
             )
     single = len(difference.matches) == 1
     before: ValueChange | None = None
@@ -136,7 +156,9 @@ def _call_blocks(difference: RunDifference, everything: bool) -> Iterator[Differ
 def _title_block(match: CallPair) -> DifferenceBlock:
     sides = [_call_label(row) if row is not None else "" for row in (match.left, match.right)]
     anchor = match.change not in (ValueChange.CHANGED, None)
-    return DifferenceBlock(BlockKind.TITLE, sides[0], sides[1], CHANGE_MARKS[match.change], anchor=anchor)
+    return DifferenceBlock(
+        BlockKind.TITLE, sides[0], sides[1], CHANGE_MARKS[match.change], anchor=anchor
+    )
 
 
 def _exchange_label(row: ExchangeRow) -> str:
@@ -145,13 +167,19 @@ def _exchange_label(row: ExchangeRow) -> str:
 
 def _call_label(row: ExchangeRow) -> str:
     exchange = row.exchange
-    words = [_exchange_label(row), text.exchange_title(exchange), text.binding_and_dialect(exchange)]
+    words = [
+        _exchange_label(row),
+        text.exchange_title(exchange),
+        text.binding_and_dialect(exchange),
+    ]
     words += [text.outcome_label(exchange), text.latency_label(exchange), _end_reason(exchange)]
     return make_visible("  ".join(word for word in words if word))
 
 
 def _end_reason(exchange: Exchange) -> str:
-    return exchange.error or (text.end_reason(exchange) if text.outcome_of(exchange) == "cut" else "")
+    return exchange.error or (
+        text.end_reason(exchange) if text.outcome_of(exchange) == "cut" else ""
+    )
 
 
 def _difference_rows(difference: Difference, everything: bool) -> Iterator[DifferenceBlock]:
@@ -172,7 +200,11 @@ def _row_label(row: DifferenceRow) -> str:
     if row.part is ExchangePart.EVENTS:
         return f"{_frames_label('frame', row)} {place}"
     if row.part is ExchangePart.REQUEST:
-        return f"request {place}" if row.frames in ((0, 0), (-1, -1)) else f"{_frames_label('request', row)} {place}"
+        return (
+            f"request {place}"
+            if row.frames in ((0, 0), (-1, -1))
+            else f"{_frames_label('request', row)} {place}"
+        )
     words = " ".join(str(step) for step in row.left or row.right or ())
     if row.part is ExchangePart.ARTIFACTS:
         return f"artifact {make_visible(words)}"
@@ -184,10 +216,16 @@ def _row_label(row: DifferenceRow) -> str:
 
 
 def _path_label(left: Path | None, right: Path | None) -> str:
-    one, other = (make_visible(format_path(path)) if path is not None else "" for path in (left, right))
+    one, other = (
+        make_visible(format_path(path)) if path is not None else "" for path in (left, right)
+    )
     if one == "$" and other in ("$", ""):
         return ""
-    return one or (other if other != "$" else "") if one == other or not (one and other) else f"{one} | {other}"
+    return (
+        one or (other if other != "$" else "")
+        if one == other or not (one and other)
+        else f"{one} | {other}"
+    )
 
 
 def _frames_label(noun: str, row: DifferenceRow) -> str:
@@ -201,11 +239,17 @@ def _row_blocks(row: DifferenceRow, label: str) -> Iterator[DifferenceBlock]:
     head = label.strip() + why
     before, after = _row_value(row, row.before), _row_value(row, row.after)
     if row.change is ValueChange.LEFT:
-        yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", "", mark, anchor=True, ignored=ignored)
+        yield DifferenceBlock(
+            BlockKind.HEAD, f"{head}  {before}", "", mark, anchor=True, ignored=ignored
+        )
     elif row.change is ValueChange.RIGHT:
-        yield DifferenceBlock(BlockKind.HEAD, "", f"{head}  {after}", mark, anchor=True, ignored=ignored)
+        yield DifferenceBlock(
+            BlockKind.HEAD, "", f"{head}  {after}", mark, anchor=True, ignored=ignored
+        )
     elif row.change is ValueChange.MOVED:
-        yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", None, mark, anchor=True, ignored=ignored)
+        yield DifferenceBlock(
+            BlockKind.HEAD, f"{head}  {before}", None, mark, anchor=True, ignored=ignored
+        )
     else:
         yield DifferenceBlock(BlockKind.HEAD, head, None, mark, anchor=True, ignored=ignored)
         yield _value_block(row.before, row.after, mark, ignored)
@@ -223,7 +267,11 @@ def _value_block(before: Any, after: Any, mark: str, ignored: bool) -> Differenc
         left, right = make_excerpts(compare_texts(before, after))
         return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
     return DifferenceBlock(
-        BlockKind.VALUE, make_visible(format_json(before)), make_visible(format_json(after)), mark, ignored=ignored
+        BlockKind.VALUE,
+        make_visible(format_json(before)),
+        make_visible(format_json(after)),
+        mark,
+        ignored=ignored,
     )
 
 
@@ -231,7 +279,8 @@ def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[Diffe
     """Yield an artifact's text by words, and the chunks in which they differ."""
     pieces = compare_texts(texts.left.text, texts.right.text)
     gone, new = (
-        sum(len(p.text.split()) for p in pieces if p.change is side) for side in (ValueChange.LEFT, ValueChange.RIGHT)
+        sum(len(p.text.split()) for p in pieces if p.change is side)
+        for side in (ValueChange.LEFT, ValueChange.RIGHT)
     )
     words = f"{text.format_count(gone, 'word')} only left, {new} only right"
     yield DifferenceBlock(
@@ -244,7 +293,10 @@ def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[Diffe
     for run in _group_changes(pieces):
         first = next(piece for piece in run if piece.change)
         left, right = make_excerpts(run)
-        sides = _chunk_label(texts.left, first.left) + left, _chunk_label(texts.right, first.right) + right
+        sides = (
+            _chunk_label(texts.left, first.left) + left,
+            _chunk_label(texts.right, first.right) + right,
+        )
         yield DifferenceBlock(BlockKind.VALUE, *sides, CHANGE_MARKS[row.change])
 
 
@@ -268,13 +320,18 @@ def _group_changes(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]
 
 
 def make_excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
-    """Return both texts, escaped: changes in brackets, unchanged parts shortened. A text without a common part has no
-    brackets."""
+    """Return both texts, escaped: changes in brackets, unchanged parts shortened. A text without a
+    common part has no brackets."""
     made = []
-    for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
+    for side, other in (
+        (ValueChange.LEFT, ValueChange.RIGHT),
+        (ValueChange.RIGHT, ValueChange.LEFT),
+    ):
         mine = [piece for piece in pieces if piece.change is not other]
         alone = all(piece.change for piece in mine)
-        words = [_excerpt_run(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)]
+        words = [
+            _excerpt_run(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)
+        ]
         made.append(make_visible("".join(words)))
     return made[0], made[1]
 

@@ -51,9 +51,16 @@ def _summarize_artifact(value: dict[str, Any]) -> list[str]:
     artifact = value.get("artifact")
     if not isinstance(artifact, dict):
         return ["artifact"]
-    marks = ", ".join(mark for mark, name in (("append", "append"), ("last", "lastChunk")) if value.get(name))
+    marks = ", ".join(
+        mark for mark, name in (("append", "append"), ("last", "lastChunk")) if value.get(name)
+    )
     name = str(artifact.get("name") or artifact.get("artifactId") or "")
-    return ["artifact", name, f"({marks})" if marks else "", _summarize_parts(artifact.get("parts"))]
+    return [
+        "artifact",
+        name,
+        f"({marks})" if marks else "",
+        _summarize_parts(artifact.get("parts")),
+    ]
 
 
 def _summarize_message(value: dict[str, Any]) -> list[str]:

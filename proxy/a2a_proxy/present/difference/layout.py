@@ -1,4 +1,5 @@
-"""Lay out blocks in rows of a width: side by side if there is room, else in one column with marks in front."""
+"""Lay out blocks in rows of a width: side by side if there is room, else in one column with marks
+in front."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def layout_rows(blocks: Sequence[DifferenceBlock], width: int) -> Iterator[Layou
         if width >= MIN_TWO_COLUMN_WIDTH and block.right is not None:
             yield from _two_column_rows(number, block, width)
         else:
-            yield from (LayoutRow(text, number, right=right) for text, right in _stacked_rows(block, width))
+            yield from (
+                LayoutRow(text, number, right=right) for text, right in _stacked_rows(block, width)
+            )
 
 
 def _two_column_rows(number: int, block: DifferenceBlock, width: int) -> Iterator[LayoutRow]:
@@ -49,8 +52,8 @@ def _two_column_rows(number: int, block: DifferenceBlock, width: int) -> Iterato
 
 
 def _stacked_rows(block: DifferenceBlock, width: int) -> Iterator[tuple[str, bool]]:
-    """Yield the left side with a minus and the right side with a plus; each row with whether it belongs to the
-    right.
+    """Yield the left side with a minus and the right side with a plus; each row with whether it
+    belongs to the right.
     """
     indent, mark = " " * _INDENT[block.kind], block.mark
     left, right = block.left, block.right or ""

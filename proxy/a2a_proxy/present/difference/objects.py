@@ -17,7 +17,8 @@ AgentNames = dict[str, str]
 def difference_objects(
     left: AgentNames, right: AgentNames, difference: RunDifference, everything: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the verdict, then each task and each call with differences; with `everything` each call."""
+    """Yield the verdict, then each task and each call with differences; with `everything` each
+    call."""
     changes = [str(match.change or "same") for match in difference.matches]
     yield {
         "kind": "summary",
@@ -57,7 +58,10 @@ def _exchange_object(row: ExchangeRow | None) -> dict[str, Any] | None:
 def _row_object(row: DifferenceRow) -> dict[str, Any]:
     """Return a row; absent members are left out."""
     made: dict[str, Any] = {"part": str(row.part), "change": str(row.change)}
-    for name, path, frame in (("left", row.left, row.frames[0]), ("right", row.right, row.frames[1])):
+    for name, path, frame in (
+        ("left", row.left, row.frames[0]),
+        ("right", row.right, row.frames[1]),
+    ):
         if path is not None:
             made[f"{name}_path"] = format_path(path)
         if frame >= 0:

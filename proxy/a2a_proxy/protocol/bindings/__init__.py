@@ -1,1 +1,2 @@
-"""The bindings of A2A: one module per binding, which decodes the wire events of one stream into frames."""
+"""The bindings of A2A: one module per binding, which decodes the wire events of one stream into
+frames."""

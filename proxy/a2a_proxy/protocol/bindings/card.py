@@ -35,7 +35,9 @@ def name_exchange(call: ExchangeDecoder) -> None:
     """Set the exchange's operation and agent, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
-    call.exchange.agent = call.link.shared.find_agent(call.link.facts.upstream, place_of_card(call.exchange.target)[0])
+    call.exchange.agent = call.link.shared.find_agent(
+        call.link.facts.upstream, place_of_card(call.exchange.target)[0]
+    )
     if extended:
         call.exchange.dialect = Dialect.V0_2
 
@@ -71,15 +73,19 @@ def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
 
 
 def place_of_card(target: str) -> tuple[str, bool]:
-    """Return the place of a card that is fetched with this request target, and whether it is the base path of its
-    agent: not if its path is not well-known, or if a query selects the agent."""
+    """Return the place of a card that is fetched with this request target, and whether it is the
+    base path of its agent: not if its path is not well-known, or if a query selects the agent."""
     path, query = path_of(target), target.partition("?")[2]
     base = next((path.removesuffix(each) for each in _CARD_PATHS if path.endswith(each)), None)
-    return f"{path if base is None else base}{query and f'?{query}'}", base is not None and not query
+    return (
+        f"{path if base is None else base}{query and f'?{query}'}",
+        base is not None and not query,
+    )
 
 
 def read_card(data: bytes) -> dict[str, object] | None:
-    """Return a JSON object that looks like a card (it has `skills`, or a name and a URL), or None."""
+    """Return a JSON object that looks like a card (it has `skills`, or a name and a URL), or
+    None."""
     try:
         card = msgspec.json.decode(data)
     except UNREADABLE_ERRORS:

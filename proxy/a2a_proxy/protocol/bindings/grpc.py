@@ -1,4 +1,5 @@
-"""gRPC over HTTP/2 (manual/protocol.md "gRPC framing"): length-prefixed messages both ways, status in the trailers.
+"""gRPC over HTTP/2 (manual/protocol.md "gRPC framing"): length-prefixed messages both ways, status
+in the trailers.
 
 Calls of gRPC services other than A2A are decoded too, as frames of kind OTHER.
 """
@@ -14,7 +15,15 @@ from a2a_proto import choose_a2a_v1, find_bad_text, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStreamCall, Out, SpanPiece, make_detail
+from a2a_proxy.protocol.call import (
+    TO_AGENT,
+    TO_CLIENT,
+    ConnectionLink,
+    HttpStreamCall,
+    Out,
+    SpanPiece,
+    make_detail,
+)
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
@@ -49,7 +58,10 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
     """Return the call of a gRPC request head."""
     row = GRPC_METHODS.get(exchange.target)
     exchange.method = exchange.target.rpartition("/")[2]
-    if row is not None or exchange.target.rpartition("/")[0] in ("/lf.a2a.v1.A2AService", "/a2a.v1.A2AService"):
+    if row is not None or exchange.target.rpartition("/")[0] in (
+        "/lf.a2a.v1.A2AService",
+        "/a2a.v1.A2AService",
+    ):
         exchange.binding = Binding.GRPC
     if row is not None:
         operation, proof = row
@@ -74,19 +86,25 @@ class GrpcCall(HttpStreamCall):
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self._operation: Operation | None = OPERATION_BY_NAME.get(exchange.operation)
-        self._readers: list[GrpcReassembler | None] = [_make_reassembler(exchange.request_headers), None]
+        self._readers: list[GrpcReassembler | None] = [
+            _make_reassembler(exchange.request_headers),
+            None,
+        ]
         self._decoders: list[MessageDecoder | None] = [None, None]
         self._answer = _answer_frame_kind(self._operation)
-        self._live = LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
+        self._live = (
+            LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
+        )
         """Payload detection of a live stream; None for other calls."""
         self._tail: SpanPiece | None = None
         self._foreign: BodyCollector | None = None
         """Body of a response that is not gRPC."""
 
-    # --- messages -----------------------------------------------------------------------------------------------
+    # --- messages
 
     def handle_body(self, event: Body, out: Out) -> None:
-        """Decode a piece of the message stream, which may contain any number of messages and parts of messages."""
+        """Decode a piece of the message stream, which may contain any number of messages and parts
+        of messages."""
         direction = event.direction
         exchange = self.exchange
         if direction is TO_CLIENT:
@@ -116,7 +134,9 @@ class GrpcCall(HttpStreamCall):
         framing = message.encoding if message.compressed else ""
         if how is None:
             kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
-            self.emit_frame(out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing))
+            self.emit_frame(
+                out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing)
+            )
             return
         try:
             parsed = how.parse(message.data)
@@ -128,7 +148,11 @@ class GrpcCall(HttpStreamCall):
             self.exchange.dialect = dialect_with_generation(self.exchange.dialect)
         if direction is TO_AGENT or how.schema.endswith("AgentCard"):
             self._learn_from_message(parsed)
-        note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
+        note = (
+            self._note_of_other_payload(direction, message.data)
+            if summary is UNKNOWN_SUMMARY
+            else ""
+        )
         self.emit_frame(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))
 
     def _report_unreadable(
@@ -137,7 +161,13 @@ class GrpcCall(HttpStreamCall):
         """Emit a message that its class cannot parse: truncated for storage, or invalid."""
         if message.truncated:
             self.emit_frame(
-                out, direction, kind, message, how.schema, NO_SUMMARY, make_detail(note="too large to read")
+                out,
+                direction,
+                kind,
+                message,
+                how.schema,
+                NO_SUMMARY,
+                make_detail(note="too large to read"),
             )
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
@@ -151,13 +181,17 @@ class GrpcCall(HttpStreamCall):
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
     def _note_of_other_payload(self, direction: Any, data: bytes) -> str:
-        """Return a note if a message of a live stream looks like another payload than the one the user specified."""
+        """Return a note if a message of a live stream looks like another payload than the one the
+        user specified."""
         forced = self._live.fixed_payload if self._live is not None else ""
         found = detect_payload(direction, data) if forced else ""
-        return f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
+        return (
+            f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
+        )
 
     def _choose_decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
-        """Choose the decoder of the messages of a direction; the first message of either direction may decide it."""
+        """Choose the decoder of the messages of a direction; the first message of either direction
+        may decide it."""
         operation = self._operation
         if operation is None:
             return None
@@ -168,7 +202,8 @@ class GrpcCall(HttpStreamCall):
         return self._set_decoder(direction, schema_of(schema_set, name))
 
     def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
-        """Set the dialect from the bytes, because 0.3 and the release candidate share the package `a2a.v1`."""
+        """Set the dialect from the bytes, because 0.3 and the release candidate share the package
+        `a2a.v1`."""
         shared, agent = self.link.shared, f"grpc {self.exchange.agent}"
         before: Literal["0.3", "rc"] = "rc" if shared.get_dialect(agent) is Dialect.RC else "0.3"
         name = message_names(operation, Dialect.V0_3)[direction]
@@ -176,15 +211,19 @@ class GrpcCall(HttpStreamCall):
         self.exchange.dialect = Dialect.RC if schema_set == "rc" else Dialect.V0_3
         shared.learn_dialect(agent, self.exchange.dialect)
 
-    def _choose_live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> MessageDecoder:
-        """Choose the decoder of a SendLiveMessage message: three payloads share the name, and each message may change
-        how later ones are read."""
+    def _choose_live_decoder(
+        self, live: LiveReading, direction: Any, data: bytes
+    ) -> MessageDecoder:
+        """Choose the decoder of a SendLiveMessage message: three payloads share the name, and each
+        message may change how later ones are read."""
         if live.learn_from(direction, data):
             self._decoders = [None, None]
         how: MessageDecoder | None = self._decoders[direction]
         if how is not None:
             return how
-        self.exchange.live_payload = live.payload_for(TO_AGENT) or live.payload_for(TO_CLIENT) or "bidi"
+        self.exchange.live_payload = (
+            live.payload_for(TO_AGENT) or live.payload_for(TO_CLIENT) or "bidi"
+        )
         return self._set_decoder(direction, live_schema(live.payload_for(direction), direction))
 
     def _set_decoder(self, direction: Any, schema: str) -> MessageDecoder:
@@ -194,7 +233,9 @@ class GrpcCall(HttpStreamCall):
     def _learn_from_message(self, message: Any) -> None:
         """Store the facts that other calls need: tenant, push URLs, the agent card."""
         if message.DESCRIPTOR.name == "AgentCard":
-            self.link.shared.learn_card(self.exchange.agent, to_dict(message), self.link.facts.upstream)
+            self.link.shared.learn_card(
+                self.exchange.agent, to_dict(message), self.link.facts.upstream
+            )
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
         if not self.exchange.requests:
@@ -202,7 +243,7 @@ class GrpcCall(HttpStreamCall):
         if self.exchange.operation in _PUSH_URL_OPERATIONS:
             self.link.shared.learn_push_url(_find_push_url(message))
 
-    # --- heads, trailers and ends -------------------------------------------------------------------------------
+    # --- heads, trailers and ends
 
     def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers; the block with `grpc-status` is the tail."""
@@ -211,7 +252,8 @@ class GrpcCall(HttpStreamCall):
         super().handle_head(event)
 
     def on_response(self, event: Head) -> None:
-        """Start to decode the agent's messages; a response of another type (a plain HTTP error) is kept undecoded."""
+        """Start to decode the agent's messages; a response of another type (a plain HTTP error) is
+        kept undecoded."""
         if is_grpc(event.headers) or header_value(event.headers, b"grpc-status"):
             self._readers[TO_CLIENT] = _make_reassembler(event.headers)
         else:
@@ -229,11 +271,15 @@ class GrpcCall(HttpStreamCall):
 
     def _read_trailers(self, event: End, out: Out) -> None:
         exchange = self.exchange
-        only = not exchange.trailers and header_value(exchange.response_headers, b"grpc-status") != b""
+        only = (
+            not exchange.trailers and header_value(exchange.response_headers, b"grpc-status") != b""
+        )
         fields = exchange.response_headers if only else exchange.trailers
         outcome = GrpcOutcome(fields)
         exchange.grpc_status = outcome.status
-        if outcome.error_text and exchange.how != "client gone":  # a client that is gone receives no error
+        if (
+            outcome.error_text and exchange.how != "client gone"
+        ):  # a client that is gone receives no error
             self.record_error(outcome.status, outcome.error_text)
         if outcome.reason == GENERATION_MISMATCH:
             exchange.dialect = dialect_with_generation(exchange.dialect)
@@ -247,7 +293,8 @@ class GrpcCall(HttpStreamCall):
         self.emit_frame(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, detail)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Emit the rest of a message that broke off. The cut explains why it is incomplete, so it is not reported."""
+        """Emit the rest of a message that broke off. The cut explains why it is incomplete, so it
+        is not reported."""
         self.unread.append(int(event.direction))
         self._finish_direction(event, out)
 
@@ -262,10 +309,12 @@ class GrpcCall(HttpStreamCall):
             text = header_value(self.exchange.response_headers, b"content-type").startswith(
                 (b"text/", b"application/json")
             )
-            self.emit_frame(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY)
+            self.emit_frame(
+                out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY
+            )
             self._foreign = None
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save_framing(self) -> dict[str, object]:
         """Return partial messages and the chosen decoders."""
@@ -282,7 +331,9 @@ class GrpcCall(HttpStreamCall):
         self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
         self._decoders = [schema and decoder_for(schema) for schema in state["schemas"]]
         self._live = state["live"] and LiveReading.restore(state["live"])
-        self._tail = state["tail"] and msgspec.convert(state["tail"], SpanPiece, builtin_types=(bytes,))
+        self._tail = state["tail"] and msgspec.convert(
+            state["tail"], SpanPiece, builtin_types=(bytes,)
+        )
         self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
 
 

@@ -1,6 +1,8 @@
-"""A2A over plain HTTP: collect bodies, split event streams, remove content codings, and call the binding's reader.
+"""A2A over plain HTTP: collect bodies, split event streams, remove content codings, and call the
+binding's reader.
 
-The binding may be clear from the request line (REST, agent card), or only from the body (JSON-RPC, webhook).
+The binding may be clear from the request line (REST, agent card), or only from the body (JSON-RPC,
+webhook).
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class _BindingReader(NamedTuple):
 
 
 _READERS: dict[Binding, _BindingReader] = {
-    Binding.JSONRPC: _BindingReader(jsonrpc.read_request, jsonrpc.read_response, jsonrpc.read_event),
+    Binding.JSONRPC: _BindingReader(
+        jsonrpc.read_request, jsonrpc.read_response, jsonrpc.read_event
+    ),
     Binding.REST: _BindingReader(rest.read_request, rest.read_response, rest.read_event),
     Binding.CARD: _BindingReader(card.read_request, card.read_response, other.read_event),
     Binding.WEBHOOK: _BindingReader(webhook.read_request, webhook.read_response, other.read_event),
@@ -107,9 +111,10 @@ class HttpCall(HttpStreamCall, HttpExchange):
             self.exchange.binding = Binding.WEBHOOK
 
     def bind_by_response(self, data: bytes) -> None:
-        """Set the binding from the response, if the request did not determine it: an agent card at any URL, or JSON-RPC
-        whose request has not ended yet or is not a call (`{`, `[]`). A call and a response of JSON-RPC at the path of a
-        REST operation are JSON-RPC: some frameworks give each method a path of its own.
+        """Set the binding from the response, if the request did not determine it: an agent card at
+        any URL, or JSON-RPC whose request has not ended yet or is not a call (`{`, `[]`). A call
+        and a response of JSON-RPC at the path of a REST operation are JSON-RPC: some frameworks
+        give each method a path of its own.
         """
         exchange = self.exchange
         if self._posted_call:
@@ -131,7 +136,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self.exchange.binding = Binding.JSONRPC
         self.set_agent(path_of(self.exchange.target))
 
-    # --- wire events --------------------------------------------------------------------------------------------
+    # --- wire events
 
     def handle_body(self, event: Body, out: Out) -> None:
         """Collect a piece of a body; the events of an event stream are emitted at once."""
@@ -153,7 +158,9 @@ class HttpCall(HttpStreamCall, HttpExchange):
             events.feed(data, event.at, event.start, event.end, found)
             self._deliver_events(found, out)
         if inlet.problem != before:
-            self._report_undecoded(direction, SpanPiece(event.at, event.at, event.start, event.end), out)
+            self._report_undecoded(
+                direction, SpanPiece(event.at, event.at, event.start, event.end), out
+            )
 
     def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
         for event in events:
@@ -199,16 +206,24 @@ class HttpCall(HttpStreamCall, HttpExchange):
             _READERS[self.exchange.binding].response(self, span, out)
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
-        """Emit a body whose content coding could not be removed; report it only if its bytes violate the declared
-        coding."""
+        """Emit a body whose content coding could not be removed; report it only if its bytes
+        violate the declared coding."""
         inlet = self._bodies[direction]
         self.emit_frame(
-            out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, make_detail(note=inlet.problem)
+            out,
+            direction,
+            FrameKind.UNDECODABLE,
+            span,
+            "bytes",
+            NO_SUMMARY,
+            make_detail(note=inlet.problem),
         )
         if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
             coding = header_value(self.headers_of(direction), b"content-encoding").decode("latin-1")
             expected = f"content coded as {coding}"
-            self.report_unread(Undecodable(direction, span.at, span.start, expected, inlet.problem), out)
+            self.report_unread(
+                Undecodable(direction, span.at, span.start, expected, inlet.problem), out
+            )
 
     def _finish_stream(self, event: End, out: Out) -> None:
         self._flush_events(event.at, out)
@@ -223,8 +238,8 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self._deliver_events(found, out)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Emit the rest of both messages, because the end of one side ends the other. A client that has closed only its
-        own side may still read, however, so the agent's response continues."""
+        """Emit the rest of both messages, because the end of one side ends the other. A client that
+        has closed only its own side may still read, however, so the agent's response continues."""
         reads_on = event.direction == TO_AGENT and event.how == "eof"
         for direction in (TO_AGENT, TO_CLIENT):
             is_over = direction == TO_AGENT and self.life is Life.CLIENT_LEFT
@@ -240,14 +255,24 @@ class HttpCall(HttpStreamCall, HttpExchange):
     def _emit_partial_body(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         schema = "text" if other.is_text(self.headers_of(direction)) else "bytes"
         self.emit_frame(
-            out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, make_detail(note="body broke off")
+            out,
+            direction,
+            FrameKind.UNDECODABLE,
+            span,
+            schema,
+            NO_SUMMARY,
+            make_detail(note="body broke off"),
         )
 
     def headers_of(self, direction: Direction) -> Headers:
         """Return the header fields of the request or the response."""
-        return self.exchange.request_headers if direction == TO_AGENT else self.exchange.response_headers
+        return (
+            self.exchange.request_headers
+            if direction == TO_AGENT
+            else self.exchange.response_headers
+        )
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save_framing(self) -> dict[str, object]:
         """Return partial bodies and events, and the binding's state."""
@@ -285,7 +310,9 @@ class _BodyInlet:
         self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
         self.is_plain = self._decoder is None
         """Whether the body has no content coding."""
-        self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
+        self._collector = (
+            BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
+        )
 
     def decode_content(self, data: bytes) -> bytes:
         """Return the bytes without their content coding."""
@@ -317,7 +344,10 @@ class _BodyInlet:
 
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
-        return {"decoder": self._decoder and self._decoder.save(), "collector": self._collector.save()}
+        return {
+            "decoder": self._decoder and self._decoder.save(),
+            "collector": self._collector.save(),
+        }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> _BodyInlet:
@@ -330,5 +360,8 @@ class _BodyInlet:
 
 
 def media_type(headers: Headers) -> str:
-    """Return the media type in lower case, without parameters; empty if there is no content type."""
-    return header_value(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    """Return the media type in lower case, without parameters; empty if there is no content
+    type."""
+    return (
+        header_value(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    )

@@ -10,7 +10,15 @@ import msgspec
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out, RpcExchange, SpanPiece, make_detail
+from a2a_proxy.protocol.call import (
+    TO_AGENT,
+    TO_CLIENT,
+    ByteSpan,
+    Out,
+    RpcExchange,
+    SpanPiece,
+    make_detail,
+)
 from a2a_proxy.protocol.dialect import (
     DialectEvidence,
     classify_dialect,
@@ -19,7 +27,12 @@ from a2a_proxy.protocol.dialect import (
     dialect_of_result,
     dialect_with_generation,
 )
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, message_with_generations, rpc_reason
+from a2a_proxy.protocol.errors import (
+    GENERATION_MISMATCH,
+    error_line,
+    message_with_generations,
+    rpc_reason,
+)
 from a2a_proxy.protocol.json_shapes import (
     UNREADABLE_ERRORS,
     ErrorShape,
@@ -38,7 +51,12 @@ from a2a_proxy.protocol.json_summary import (
     summarise_params,
     summarise_result,
 )
-from a2a_proxy.protocol.operations import JSONRPC_METHODS, OPERATION_BY_NAME, Operation, ResponseKind
+from a2a_proxy.protocol.operations import (
+    JSONRPC_METHODS,
+    OPERATION_BY_NAME,
+    Operation,
+    ResponseKind,
+)
 from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, to_int64
@@ -73,8 +91,8 @@ _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.S
 
 
 def is_request(data: bytes) -> bool:
-    """Whether the body is a JSON-RPC call or a batch of calls; a missing `jsonrpc` member is tolerated for A2A
-    methods."""
+    """Whether the body is a JSON-RPC call or a batch of calls; a missing `jsonrpc` member is
+    tolerated for A2A methods."""
     try:
         if data[:64].lstrip()[:1] == b"[":
             batch = _decode_batch(data)
@@ -96,7 +114,7 @@ def is_response(data: bytes) -> bool:
         return False
 
 
-# --- requests -----------------------------------------------------------------------------------------------------
+# --- requests
 
 
 def read_request(call: RpcExchange, body: ByteSpan, out: Out) -> None:
@@ -119,8 +137,8 @@ def is_posted_call(data: bytes) -> bool:
 
 
 def read_posted_call(call: RpcExchange, body: ByteSpan, out: Out) -> None:
-    """Emit a call that was posted to the path of a REST operation. The exchange is named by `name_posted_call`, if the
-    response is JSON-RPC too."""
+    """Emit a call that was posted to the path of a REST operation. The exchange is named by
+    `name_posted_call`, if the response is JSON-RPC too."""
     read_one_request(call, body, out, names=False)
 
 
@@ -131,14 +149,26 @@ def name_posted_call(call: RpcExchange, data: bytes) -> None:
 
 
 def read_one_request(
-    call: RpcExchange, body: ByteSpan, out: Out, note: str = "", framing: str = "", *, names: bool = True
+    call: RpcExchange,
+    body: ByteSpan,
+    out: Out,
+    note: str = "",
+    framing: str = "",
+    *,
+    names: bool = True,
 ) -> None:
     """Emit one call; the first one names the exchange, unless `names` is false."""
     try:
         shape = _decode_call(body.data)
     except UNREADABLE_ERRORS:
         call.emit_frame(
-            out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, ("", 0, "not a JSON-RPC call", framing)
+            out,
+            TO_AGENT,
+            FrameKind.UNDECODABLE,
+            body,
+            JSON,
+            NO_SUMMARY,
+            ("", 0, "not a JSON-RPC call", framing),
         )
         return
     rpc_id = text_of_id(shape.id)
@@ -152,7 +182,9 @@ def read_one_request(
     summary = summarise_params(params) if operation is not None else NO_SUMMARY
     if summary[6]:
         call.exchange.dialect = dialect_with_generation(call.exchange.dialect)
-    call.emit_frame(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing))
+    call.emit_frame(
+        out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing)
+    )
 
 
 _NO_METHOD: tuple[Operation | None, Dialect] = (None, Dialect.UNKNOWN)
@@ -212,7 +244,7 @@ def text_of_id(raw: msgspec.Raw) -> str:
     return bytes(raw).decode("utf-8", "replace")
 
 
-# --- responses ----------------------------------------------------------------------------------------------------
+# --- responses
 
 
 def read_response(call: RpcExchange, body: ByteSpan, out: Out) -> None:
@@ -298,7 +330,13 @@ def _correct_dialect(call: RpcExchange, result: ResultShape) -> None:
 
 
 def _emit_error(
-    call: RpcExchange, body: ByteSpan, error: ErrorShape, rpc_id: str, out: Out, note: str, framing: str
+    call: RpcExchange,
+    body: ByteSpan,
+    error: ErrorShape,
+    rpc_id: str,
+    out: Out,
+    note: str,
+    framing: str,
 ) -> None:
     exchange = call.exchange
     data = _decode_untyped(bytes(error.data)) if error.data else None
@@ -306,23 +344,39 @@ def _emit_error(
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
     code = to_int64(error.code)
-    call.record_error(code, error_line(reason, error.code, message_with_generations(reason, error.message or "", data)))
+    call.record_error(
+        code,
+        error_line(reason, error.code, message_with_generations(reason, error.message or "", data)),
+    )
     summary = NO_SUMMARY
     task_id = data.get("taskId") if isinstance(data, dict) else None
     if isinstance(task_id, str):
         summary = (_NO_EVENT, task_id, *NO_SUMMARY[2:])
-    call.emit_frame(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, (rpc_id, code, note, framing))
+    call.emit_frame(
+        out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, (rpc_id, code, note, framing)
+    )
 
 
-def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
-    """Emit a response that the typed decode rejects: other results, unexpected types, or no JSON-RPC at all."""
+def _read_odd_response(
+    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
+) -> None:
+    """Emit a response that the typed decode rejects: other results, unexpected types, or no
+    JSON-RPC at all."""
     try:
         shape = _decode_response(body.data)
     except UNREADABLE_ERRORS:
         _emit_without_envelope(call, body, kind, out, note, framing)
         return
     if shape.error and not (kind is _RESPONSE and _is_server_error(call, shape)):
-        _emit_error(call, body, _decode_odd_error(bytes(shape.error)), text_of_id(shape.id), out, note, framing)
+        _emit_error(
+            call,
+            body,
+            _decode_odd_error(bytes(shape.error)),
+            text_of_id(shape.id),
+            out,
+            note,
+            framing,
+        )
         return
     if not shape.jsonrpc and not shape.result:
         _emit_without_envelope(call, body, kind, out, note, framing)
@@ -330,11 +384,19 @@ def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: 
     rpc_id = text_of_id(shape.id)
     result = _decode_untyped(bytes(shape.result)) if shape.result else None
     call.emit_frame(
-        out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), (rpc_id, 0, note, framing)
+        out,
+        TO_CLIENT,
+        kind,
+        body,
+        JSON,
+        _summarise_odd_result(call, rpc_id, kind, result),
+        (rpc_id, 0, note, framing),
     )
 
 
-def _summarise_odd_result(call: RpcExchange, rpc_id: str, kind: FrameKind, result: object) -> Summary:
+def _summarise_odd_result(
+    call: RpcExchange, rpc_id: str, kind: FrameKind, result: object
+) -> Summary:
     operation = OPERATION_BY_NAME.get(call.calls.get(rpc_id, call.exchange.operation))
     if operation is None or result is None:
         return NO_SUMMARY
@@ -346,7 +408,8 @@ def _summarise_odd_result(call: RpcExchange, rpc_id: str, kind: FrameKind, resul
 
 
 def _is_server_error(call: RpcExchange, shape: _ResponseShape) -> bool:
-    """Whether the error is one of the HTTP server, not of the agent: `{"error": "Unauthorized", "message": ...}`."""
+    """Whether the error is one of the HTTP server, not of the agent:
+    `{"error": "Unauthorized", "message": ...}`."""
     return call.exchange.status >= 400 and not shape.jsonrpc and bytes(shape.error)[:1] != b"{"
 
 
@@ -355,13 +418,19 @@ def _decode_odd_error(data: bytes) -> ErrorShape:
         return _decode_error(data)
     except UNREADABLE_ERRORS:
         value = _decode_untyped(data)
-        return ErrorShape(message=value if isinstance(value, str) else "the error is not a JSON-RPC error object")
+        return ErrorShape(
+            message=value if isinstance(value, str) else "the error is not a JSON-RPC error object"
+        )
 
 
 def _emit_without_envelope(
     call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
 ) -> None:
-    if kind is _EVENT and call.exchange.operation and _emit_bare_event(call, body, out, note, framing):
+    if (
+        kind is _EVENT
+        and call.exchange.operation
+        and _emit_bare_event(call, body, out, note, framing)
+    ):
         return
     if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
         other.read_response(call, body, out)
@@ -371,8 +440,8 @@ def _emit_without_envelope(
 
 
 def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, framing: str) -> bool:
-    """Emit an event that is a result without its envelope; return whether it is one. The call fails, because clients
-    read `result`."""
+    """Emit an event that is a result without its envelope; return whether it is one. The call
+    fails, because clients read `result`."""
     try:
         result = decode_result(body.data)
         summary = summarise_result(result, streaming=True)

@@ -1,4 +1,5 @@
-"""HTTP that is not A2A, and the parts of A2A bindings that are not: comments, responses of another type."""
+"""HTTP that is not A2A, and the parts of A2A bindings that are not: comments, responses of another
+type."""
 
 from __future__ import annotations
 
@@ -29,7 +30,14 @@ from a2a_proxy.protocol.session_facts import CardFacts
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.sse import SseEvent
 
-_A2A_SUFFIXES = (":send", ":stream", ":cancel", ":subscribe", "/extendedAgentCard", "/authenticatedExtendedCard")
+_A2A_SUFFIXES = (
+    ":send",
+    ":stream",
+    ":cancel",
+    ":subscribe",
+    "/extendedAgentCard",
+    "/authenticatedExtendedCard",
+)
 """Path endings that only A2A has; other services too have `/tasks` and `/tasks/{id}`."""
 _EXPECTED_FORMATS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "JSON", Binding.CARD: "JSON"}
 
@@ -62,14 +70,17 @@ def schema_for(headers: Headers, span: ByteSpan) -> str:
 
 
 def is_certain_call(exchange: ExchangeState | Exchange, card: CardFacts) -> bool:
-    """Whether the request is certainly an A2A call, and not one of another service with the same path or method.
+    """Whether the request is certainly an A2A call, and not one of another service with the same
+    path or method.
 
     `card` are the facts of the agent's card, empty if none was seen.
     """
     headers = exchange.request_headers
     if exchange.binding is Binding.JSONRPC:
         # The Model Context Protocol has methods such as `tasks/get` too.
-        is_mcp = header_value(headers, b"mcp-protocol-version") or header_value(headers, b"mcp-session-id")
+        is_mcp = header_value(headers, b"mcp-protocol-version") or header_value(
+            headers, b"mcp-session-id"
+        )
         return bool(exchange.operation) and not is_mcp
     if exchange.binding is not Binding.REST:
         return exchange.binding is Binding.CARD
@@ -92,8 +103,8 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
-    """Emit a response that is not A2A. It is an error if it answers an A2A call with an error status, or with a body in
-    place of a result."""
+    """Emit a response that is not A2A. It is an error if it answers an A2A call with an error
+    status, or with a body in place of a result."""
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
@@ -101,15 +112,26 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         withheld = call.link.facts.forwarded and exchange.binding is Binding.OTHER
         call.record_error(
             exchange.status,
-            http_error_line(exchange.status) if withheld else _error_message(exchange.status, body, schema),
+            http_error_line(exchange.status)
+            if withheld
+            else _error_message(exchange.status, body, schema),
         )
     elif body.size and exchange.status // 100 == 2 and _has_result(call):
-        call.record_error(exchange.status, f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}")
+        call.record_error(
+            exchange.status,
+            f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}",
+        )
     if exchange.binding is Binding.OTHER:
         call.emit_frame(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
     elif failed:
         call.emit_frame(
-            out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, make_detail(error_code=exchange.status)
+            out,
+            TO_CLIENT,
+            FrameKind.ERROR,
+            body,
+            schema,
+            NO_SUMMARY,
+            make_detail(error_code=exchange.status),
         )
     else:
         kind = FrameKind.OTHER if body.size else FrameKind.RESPONSE
@@ -118,17 +140,25 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def _has_result(call: ExchangeDecoder) -> bool:
-    """Whether the exchange is an A2A call whose answer has content: no notification, and no delete."""
+    """Whether the exchange is an A2A call whose answer has content: no notification, and no
+    delete."""
     exchange = call.exchange
     operation = OPERATION_BY_NAME.get(exchange.operation)
-    if exchange.binding not in _EXPECTED_FORMATS or operation is None or operation.answer is ResponseKind.EMPTY:
+    if (
+        exchange.binding not in _EXPECTED_FORMATS
+        or operation is None
+        or operation.answer is ResponseKind.EMPTY
+    ):
         return False
     is_notification = exchange.binding is Binding.JSONRPC and not exchange.rpc_id
-    return not is_notification and is_certain_call(exchange, call.link.shared.get_card(call.exchange.agent))
+    return not is_notification and is_certain_call(
+        exchange, call.link.shared.get_card(call.exchange.agent)
+    )
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:
-    """Return an error status with the body's error (`parse_rest_error`), or with the standard phrase."""
+    """Return an error status with the body's error (`parse_rest_error`), or with the standard
+    phrase."""
     if schema != JSON:
         return http_error_line(status)
     try:
@@ -152,13 +182,19 @@ def http_error_line(status: int) -> str:
 def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     """Emit an event of a stream that is not A2A."""
     call.emit_frame(
-        out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, make_detail(framing=sse_event.framing)
+        out,
+        TO_CLIENT,
+        FrameKind.OTHER,
+        sse_event,
+        TEXT,
+        NO_SUMMARY,
+        make_detail(framing=sse_event.framing),
     )
 
 
 def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
-    """Emit a comment, or an event without data. The comment is the payload if there are no data lines (`framing` has
-    both)."""
+    """Emit a comment, or an event without data. The comment is the payload if there are no data
+    lines (`framing` has both)."""
     text = b"" if sse_event.lines else sse_event.comment.encode("utf-8", "replace")
     span = SpanPiece(sse_event.began, sse_event.at, sse_event.start, sse_event.end, text, len(text))
     schema, detail = TEXT if text else "", make_detail(framing=sse_event.framing)

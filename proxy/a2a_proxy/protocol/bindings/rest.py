@@ -16,7 +16,12 @@ from a2a_proxy.protocol.errors import (
     message_with_generations,
     parse_rest_error,
 )
-from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ParamsShape, decode_params, decode_result
+from a2a_proxy.protocol.json_shapes import (
+    UNREADABLE_ERRORS,
+    ParamsShape,
+    decode_params,
+    decode_result,
+)
 from a2a_proxy.protocol.json_summary import (
     expected_generations,
     fit_params,
@@ -44,13 +49,16 @@ def name_exchange(call: HttpExchange, path: RestMatch) -> None:
     exchange.task_id = path.task_id
     exchange.version_header = exchange.version_header or path.get_parameter("a2a-version")
     call.set_agent(path_of(path.prefix))
-    exchange.tenant = path.get_parameter("tenant") or call.link.shared.tenant_of(exchange.agent, path.prefix)
+    exchange.tenant = path.get_parameter("tenant") or call.link.shared.tenant_of(
+        exchange.agent, path.prefix
+    )
     exchange.dialect, call.guessed = _choose_dialect(call, path)
 
 
 def _choose_dialect(call: HttpExchange, path: RestMatch) -> tuple[Dialect, bool]:
-    """Return the dialect and whether it is a guess. `/v1` before the suffix is the 0.3 form, unless a 1.0 interface of
-    the card ends in it, or the version header says 1.x and the card does not contradict it.
+    """Return the dialect and whether it is a guess. `/v1` before the suffix is the 0.3 form, unless
+    a 1.0 interface of the card ends in it, or the version header says 1.x and the card does not
+    contradict it.
     """
     version_dialect = dialect_of_version(call.exchange.version_header)
     new = version_dialect in (Dialect.V1_0, Dialect.V1_1)
@@ -71,7 +79,9 @@ def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     params = _decode_body_params(body.data) if body.size else ParamsShape()
     call.link.shared.learn_push_url(push_url_of(params))
     call.exchange.tenant = call.exchange.tenant or params.tenant or ""
-    event, task_id, context_id, message_id, *_, generation, _append, _last, _final = summarise_params(params)
+    event, task_id, context_id, message_id, *_, generation, _append, _last, _final = (
+        summarise_params(params)
+    )
     current, match = expected_generations(params)
     if current is None:
         current = generation_or_none(path.get_parameter("currentGeneration"))
@@ -144,8 +154,11 @@ def _read_result(
     _read_odd_result(call, body, kind, out, note, framing)
 
 
-def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
-    """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected types."""
+def _read_odd_result(
+    call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
+) -> None:
+    """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected
+    types."""
     value = _decode_untyped(body.data)
     path = call.path
     assert path is not None
@@ -172,15 +185,20 @@ def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: O
 
 
 def _correct_dialect(call: HttpExchange, data: bytes) -> None:
-    """Correct a guessed dialect from the first response: the 0.3 form has `final`, `kind`, `content`."""
+    """Correct a guessed dialect from the first response: the 0.3 form has `final`, `kind`,
+    `content`."""
     call.guessed = False
     exchange = call.exchange
-    old = any(mark in data for mark in (b'"kind"', b'"final"', b'"content"', b"TASK_STATE_CANCELLED"))
+    old = any(
+        mark in data for mark in (b'"kind"', b'"final"', b'"content"', b"TASK_STATE_CANCELLED")
+    )
     if exchange.dialect is Dialect.V1_0 and old and not exchange.version_header:
         exchange.dialect = Dialect.V0_3
 
 
-def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
+def _emit_error(
+    call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = ""
+) -> None:
     exchange = call.exchange
     value = _decode_untyped(body.data) if body.size else None
     reason, message = parse_rest_error(value)
@@ -197,10 +215,16 @@ def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: s
     ):
         # Only the release candidate responds like this on paths without /v1.
         exchange.dialect = Dialect.RC
-    line = error_line(reason, code or "", message) if reason or message else other.http_error_line(code)
+    line = (
+        error_line(reason, code or "", message)
+        if reason or message
+        else other.http_error_line(code)
+    )
     call.record_error(code, line)
     schema = JSON if value is not None else other.schema_for(exchange.response_headers, body)
-    call.emit_frame(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing))
+    call.emit_frame(
+        out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing)
+    )
 
 
 def _decode_untyped(data: bytes) -> object:

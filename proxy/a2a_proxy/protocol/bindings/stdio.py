@@ -1,7 +1,8 @@
-"""A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, distinguished by their JSON-RPC ids.
+"""A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, distinguished by their
+JSON-RPC ids.
 
-A streaming call has several responses with the same id, and no message marks its end (Q-19): `protocol.stream_life`
-decides it.
+A streaming call has several responses with the same id, and no message marks its end (Q-19):
+`protocol.stream_life` decides it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
-from a2a_proxy.protocol.stream_life import PIPE_LIFE, PipeEvent, PipeLife, PipeMeaning, pipe_event_of
+from a2a_proxy.protocol.stream_life import (
+    PIPE_LIFE,
+    PipeEvent,
+    PipeLife,
+    PipeMeaning,
+    pipe_event_of,
+)
 from a2a_proxy.protocol.summary import NO_SUMMARY
 
 MAX_OPEN_CALLS = 10_000
@@ -40,7 +47,8 @@ MAX_FINISHED_CALLS = 10_000
 """Number of ids of finished calls that are remembered."""
 STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
 NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
-"""Notifications of the handshake variant (manual/protocol.md "Stdio streams"): an event of a stream, and its error."""
+"""Notifications of the handshake variant (manual/protocol.md "Stdio streams"): an event of a
+stream, and its error."""
 
 _MAX_EXACT_INTEGER = 2**53
 """Below this, a number with a decimal point is the same in every JSON reader."""
@@ -55,13 +63,15 @@ NOTE_FROM_AGENT = "from the agent"
 NOTE_NOT_JSON = "not JSON"
 NOTE_NOT_JSONRPC = "no JSON-RPC message"
 NOTE_TOO_LARGE = "too large to be read"
-"""Notes of messages that belong to no call, by which rules recognise them; `NOTE_ID_IN_FLIGHT` is a note of a call."""
+"""Notes of messages that belong to no call, by which rules recognise them; `NOTE_ID_IN_FLIGHT` is a
+note of a call."""
 HOW_FORGOTTEN, HOW_ID_REUSED = "forgotten", "id used again"
 """Values of `Exchange.how` for calls that no peer ended."""
 HOW_AGENT_EXITED = "agent exited"
 
 ReportUnassigned = Callable[[Framed, FrameKind, str, str, str, Out], None]
-"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and note."""
+"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and
+note."""
 
 
 class _MessageKind(msgspec.Struct):
@@ -113,21 +123,40 @@ class StdioCall(RpcExchange):
         event = pipe_event_of(out[-1], notified=False) if streams else PipeEvent.RESPONSE
         return self.apply_event(event) is not PipeMeaning.CONTINUES
 
-    def read_notification(self, method: str, params: dict[str, Any], message: Framed, out: Out) -> bool:
-        """Emit a notification, which is an event or an error of the stream; return whether it ends the call."""
+    def read_notification(
+        self, method: str, params: dict[str, Any], message: Framed, out: Out
+    ) -> bool:
+        """Emit a notification, which is an event or an error of the stream; return whether it ends
+        the call."""
         self.notified = True
         self._count_response(message)
         if method == STREAM_ERROR:
             error = params.get("error", params)
-            code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
+            code, text = (
+                (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
+            )
             code = code if isinstance(code, int) else 0
             self.record_error(code, error_line("", code, text if isinstance(text, str) else ""))
             self.emit_frame(
-                out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, ("", code, method, message.framing)
+                out,
+                TO_CLIENT,
+                FrameKind.ERROR,
+                message,
+                JSON,
+                NO_SUMMARY,
+                ("", code, method, message.framing),
             )
             return True
         summary = summarise_leniently(params, True)
-        self.emit_frame(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
+        self.emit_frame(
+            out,
+            TO_CLIENT,
+            FrameKind.EVENT,
+            message,
+            JSON,
+            summary,
+            ("", 0, method, message.framing),
+        )
         self.apply_event(pipe_event_of(out[-1], notified=True))
         return False
 
@@ -147,7 +176,12 @@ class StdioCall(RpcExchange):
         """Return the state as plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
         rests = self.life is PipeLife.RESTING
-        marks = {"guessed": self.guessed, "rests": rests, "notified": self.notified, "unclear": self.unclear}
+        marks = {
+            "guessed": self.guessed,
+            "rests": rests,
+            "notified": self.notified,
+            "unclear": self.unclear,
+        }
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
@@ -171,8 +205,8 @@ class Pipe:
         self.calls: dict[str, StdioCall] = {}
         """Open calls by the keys of their ids; a notification of the client is closed at once."""
         self._finished: dict[str, tuple[str, int]] = {}
-        """Keys of the ids of finished calls -> the note for later messages with this id, and the last state; the first
-        finished comes first."""
+        """Keys of the ids of finished calls -> the note for later messages with this id, and the
+        last state; the first finished comes first."""
         self._count = 0
         self._client_left = False
         """Whether the client closed the pipe before the agent did."""
@@ -181,7 +215,7 @@ class Pipe:
         """Whether the agent closed its output."""
         self._exit: ExitFacts | None = None
 
-    # --- messages -------------------------------------------------------------------------------------------------
+    # --- messages
 
     def read_message(self, message: Framed, out: Out) -> None:
         """Decode one message of either side."""
@@ -195,7 +229,9 @@ class Pipe:
             readable = _is_json(message.data)
             kind = FrameKind.OTHER if readable else FrameKind.UNDECODABLE
             schema = JSON if readable else TEXT if _is_text(message.data) else BYTES
-            self._report_unassigned(message, kind, schema, "", NOTE_NOT_JSONRPC if readable else NOTE_NOT_JSON, out)
+            self._report_unassigned(
+                message, kind, schema, "", NOTE_NOT_JSONRPC if readable else NOTE_NOT_JSON, out
+            )
             return
         rpc_id = jsonrpc.text_of_id(shape.id)
         if message.direction is TO_AGENT:
@@ -203,9 +239,15 @@ class Pipe:
         else:
             self._read_from_agent(message, shape, rpc_id, out)
 
-    def _read_from_client(self, message: Framed, shape: _MessageKind, rpc_id: str, out: Out) -> None:
+    def _read_from_client(
+        self, message: Framed, shape: _MessageKind, rpc_id: str, out: Out
+    ) -> None:
         if not shape.method:
-            answer = "answer to the agent" if shape.result or shape.error else _note_of_odd_message(shape)
+            answer = (
+                "answer to the agent"
+                if shape.result or shape.error
+                else _note_of_odd_message(shape)
+            )
             self._report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, answer, out)
             return
         key = _normalise_id(rpc_id)
@@ -233,11 +275,15 @@ class Pipe:
             self._read_from_agent_with_method(message, rpc_id, out)
             return
         if not (shape.result or shape.error):
-            self._report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, _note_of_odd_message(shape), out)
+            self._report_unassigned(
+                message, FrameKind.OTHER, JSON, rpc_id, _note_of_odd_message(shape), out
+            )
             return
         key = _normalise_id(rpc_id)
         call = self.calls.get(key)
-        if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # the agent could not read the id
+        if (
+            call is None and rpc_id in ("null", "") and len(self.calls) == 1
+        ):  # the agent could not read the id
             key, call = next(iter(self.calls.items()))
         if call is None:
             note, state = self._finished.get(key, (NOTE_UNKNOWN_ID, 0))
@@ -248,7 +294,8 @@ class Pipe:
             self._finish_call(key, call, message.at, "complete")
 
     def _read_from_agent_with_method(self, message: Framed, rpc_id: str, out: Out) -> None:
-        """Handle a message of the agent with a method: an event of a stream, or the agent's own request."""
+        """Handle a message of the agent with a method: an event of a stream, or the agent's own
+        request."""
         try:
             notice = _decode_notification(message.data)
         except UNREADABLE_ERRORS:
@@ -260,7 +307,8 @@ class Pipe:
             self._finish_call(found, self.calls[found], message.at, "complete")
 
     def _find_stream(self, notice: _Notification) -> str | None:
-        """Return the key of a notification's stream: the one it names by call or task, or the only open stream."""
+        """Return the key of a notification's stream: the one it names by call or task, or the only
+        open stream."""
         if notice.method not in NOTIFICATIONS:
             return None
         streams = {rpc_id: call for rpc_id, call in self.calls.items() if call.exchange.streaming}
@@ -269,7 +317,11 @@ class Pipe:
             if named in streams:
                 return named
         task_id = summarise_leniently(notice.params, True)[1]
-        of_task = [rpc_id for rpc_id, call in streams.items() if task_id and call.exchange.task_id == task_id]
+        of_task = [
+            rpc_id
+            for rpc_id, call in streams.items()
+            if task_id and call.exchange.task_id == task_id
+        ]
         found = of_task or list(streams)
         return found[0] if len(found) == 1 else None
 
@@ -287,22 +339,24 @@ class Pipe:
             half_close="client",
             traceparent=_header_text(headers, b"traceparent"),
             version_header=_header_text(headers, b"a2a-version"),
-            extensions=_header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions"),
+            extensions=_header_text(headers, b"a2a-extensions")
+            or _header_text(headers, b"x-a2a-extensions"),
             agent=link.facts.upstream,
             client=link.facts.client,
         )
         exchange.bytes_to_agent = message.end - message.start
         return exchange
 
-    # --- ends -----------------------------------------------------------------------------------------------------
+    # --- ends
 
     def on_signal(self) -> None:
-        """Record that a signal was passed on to the agent: its exit is then intended by the client."""
+        """Record that a signal was passed on to the agent: its exit is then intended by the
+        client."""
         self._has_signal = True
 
     def on_end(self, event: End, out: Out) -> None:
-        """Handle a side that closed the pipe. The client may still read, and the agent's exit status may still
-        arrive."""
+        """Handle a side that closed the pipe. The client may still read, and the agent's exit
+        status may still arrive."""
         if event.direction is TO_AGENT:
             self._client_left = self._client_left or not self._output_closed
         else:
@@ -322,12 +376,14 @@ class Pipe:
         self._cut_all_calls(SpanPiece(event.at, event.at, event.start, event.start), how, note, out)
 
     def _close_if_over(self, at: int, start: int, out: Out) -> None:
-        """Close all calls if the output is closed and the process has ended, because nothing more can arrive."""
+        """Close all calls if the output is closed and the process has ended, because nothing more
+        can arrive."""
         if self._output_closed and self._exit is not None:
             self._cut_all_calls(SpanPiece(at, at, start, start), *self._exit_outcome(), out)
 
     def _exit_outcome(self) -> tuple[str, str]:
-        """Return `Exchange.how` for the calls that the agent's exit leaves open, and the note of their cuts."""
+        """Return `Exchange.how` for the calls that the agent's exit leaves open, and the note of
+        their cuts."""
         assert self._exit is not None
         is_intended = self._has_signal or (self._client_left and self._exit.code == 0)
         return "client gone" if is_intended else HOW_AGENT_EXITED, self._exit.description
@@ -349,12 +405,16 @@ class Pipe:
         call.mark_changed()
         del self.calls[rpc_id]
         clear = how == "complete" and not call.unclear
-        note = (NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE) if clear else NOTE_UNCLEAR_ID
+        note = (
+            (NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE)
+            if clear
+            else NOTE_UNCLEAR_ID
+        )
         self._finished[rpc_id] = note, call.exchange.state
         if len(self._finished) > MAX_FINISHED_CALLS:
             del self._finished[next(iter(self._finished))]
 
-    # --- across a restart -----------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
@@ -368,7 +428,9 @@ class Pipe:
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore the state that `save` returned."""
-        self.calls = {rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]}
+        self.calls = {
+            rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]
+        }
         self._finished = {rpc_id: (note, shown) for rpc_id, note, shown in state["done"]}
         self._count = state["count"]
         self._client_left, self._has_signal, self._output_closed = state["ends"]
@@ -376,7 +438,8 @@ class Pipe:
 
 
 def _normalise_id(rpc_id: str) -> str:
-    """Return the same text for ids of equal value in different JSON spellings: `"a/b"` and `"a\\/b"`, 1 and 1.0."""
+    """Return the same text for ids of equal value in different JSON spellings: `"a/b"` and
+    `"a\\/b"`, 1 and 1.0."""
     if rpc_id.removeprefix("-").isdigit() or (rpc_id[:1] == '"' and "\\" not in rpc_id):
         return rpc_id
     try:
@@ -392,8 +455,8 @@ def _note_of_odd_message(shape: _MessageKind) -> str:
 
 
 def _is_repeated_snapshot(result: msgspec.Raw, state: int) -> bool:
-    """Whether the result is a snapshot of the task in the state in which its stream ended; some agents send one
-    last."""
+    """Whether the result is a snapshot of the task in the state in which its stream ended; some
+    agents send one last."""
     try:
         event, *_, shown = summarise_leniently(msgspec.json.decode(result), True)[:6]
     except UNREADABLE_ERRORS:

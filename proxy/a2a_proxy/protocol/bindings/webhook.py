@@ -1,4 +1,5 @@
-"""Push notifications: the agent POSTs events to a URL that the client configured (A2A 1.0 section 4.3.3, Q-26).
+"""Push notifications: the agent POSTs events to a URL that the client configured (A2A 1.0 section
+4.3.3, Q-26).
 
 The agent is the client of the connection, so its events travel in the direction TO_AGENT.
 """
@@ -16,14 +17,16 @@ from a2a_proxy.protocol.json_summary import summarise_leniently, summarise_resul
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 
-_PUSHED_EVENTS = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT})
+_PUSHED_EVENTS = frozenset(
+    {EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT}
+)
 
 
 def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     """Whether the request is a push notification.
 
-    Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or a URL from a push
-    configuration. With both the header and the URL it may be any object.
+    Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or
+    a URL from a push configuration. With both the header and the URL it may be any object.
     """
     exchange = call.exchange
     if exchange.method != "POST":
@@ -34,13 +37,19 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
 
 
 def is_pushed_event(data: bytes, *, has_token: bool, is_known: bool = False) -> bool:
-    """Whether the body of a POST is a push notification; `is_known`: a push configuration named its URL."""
+    """Whether the body of a POST is a push notification; `is_known`: a push configuration named its
+    URL."""
     result, summary = _decode_event(data)
     if result is None:
         return False
     if summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
         return has_token and is_known
-    return has_token or is_known or dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
+    return (
+        has_token
+        or is_known
+        or dialect_of_result(result, "") is Dialect.V1_0
+        or result.kind is not None
+    )
 
 
 def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
@@ -57,7 +66,13 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     exchange = call.exchange
     if result is not None:
         shown = dialect_of_result(result, "")
-        exchange.dialect = shown if shown is not Dialect.UNKNOWN else Dialect.V0_3 if result.kind else Dialect.UNKNOWN
+        exchange.dialect = (
+            shown
+            if shown is not Dialect.UNKNOWN
+            else Dialect.V0_3
+            if result.kind
+            else Dialect.UNKNOWN
+        )
     if summary[6]:
         exchange.dialect = dialect_with_generation(exchange.dialect)
     call.emit_frame(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
@@ -71,5 +86,11 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         return
     schema = other.schema_for(exchange.response_headers, body)
     call.emit_frame(
-        out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, make_detail(note=f"status {exchange.status}")
+        out,
+        TO_CLIENT,
+        FrameKind.OTHER,
+        body,
+        schema,
+        NO_SUMMARY,
+        make_detail(note=f"status {exchange.status}"),
     )

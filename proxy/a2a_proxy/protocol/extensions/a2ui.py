@@ -1,15 +1,28 @@
-"""A2UI: user interfaces that an agent describes, and what the user does with them (versions 0.8 to 1.0)."""
+"""A2UI: user interfaces that an agent describes, and what the user does with them (versions 0.8 to
+1.0)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from a2a_proxy.protocol.extensions.extension import Extension, ExtensionPayload, Place
-from a2a_proxy.protocol.extensions.members import count, list_member, list_names, malformed, text_member
+from a2a_proxy.protocol.extensions.members import (
+    count,
+    list_member,
+    list_names,
+    malformed,
+    text_member,
+)
 
 _BY_THE_AGENT = {
     *("beginRendering", "surfaceUpdate", "dataModelUpdate", "deleteSurface"),
-    *("createSurface", "updateComponents", "updateDataModel", "callRendererFunction", "agentFunctionResponse"),
+    *(
+        "createSurface",
+        "updateComponents",
+        "updateDataModel",
+        "callRendererFunction",
+        "agentFunctionResponse",
+    ),
 }
 _BY_THE_USER = {"userAction", "action", "error", "callAgentFunction", "rendererFunctionResponse"}
 _MESSAGES = _BY_THE_AGENT | _BY_THE_USER
@@ -24,14 +37,22 @@ def _summarise(payload: ExtensionPayload) -> str | None:
         return malformed(f"{payload.key} is not an object")
     if payload.key.endswith("DataModel"):
         surfaces = payload.value.get("surfaces", payload.value)
-        return f"data model of {count(len(surfaces) if isinstance(surfaces, dict) else 0, 'surface')}"
+        return (
+            f"data model of {count(len(surfaces) if isinstance(surfaces, dict) else 0, 'surface')}"
+        )
     versions = {name: each for name, each in payload.value.items() if isinstance(each, dict)}
     told = [f"{name}: {_describe_catalogs(each)}" for name, each in versions.items()]
-    return f"capabilities {list_names(told)}" if told else f"capabilities: {_describe_catalogs(payload.value)}"
+    return (
+        f"capabilities {list_names(told)}"
+        if told
+        else f"capabilities: {_describe_catalogs(payload.value)}"
+    )
 
 
 def _describe_catalogs(value: Any) -> str:
-    inline = isinstance(value, dict) and (value.get("acceptsInlineCatalogs") is True or value.get("inlineCatalogs"))
+    inline = isinstance(value, dict) and (
+        value.get("acceptsInlineCatalogs") is True or value.get("inlineCatalogs")
+    )
     catalogs = count(len(list_member(value, "supportedCatalogIds")), "catalog")
     return f"{catalogs} and inline ones" if inline else catalogs
 

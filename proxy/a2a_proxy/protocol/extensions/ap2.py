@@ -1,4 +1,5 @@
-"""AP2, the Agent Payments Protocol: mandates for a purchase, and receipts. Signatures and tokens are never shown."""
+"""AP2, the Agent Payments Protocol: mandates for a purchase, and receipts. Signatures and tokens
+are never shown."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def _describe_cart(value: dict[str, Any]) -> list[str]:
     signed = text_member(value, "merchant_signature", "merchant_authorization")
     return [
         text_member(contents, "id") or malformed("no id of the cart"),
-        count(len(list_member(details, "displayItems") or list_member(details, "display_items")), "item"),
+        count(
+            len(list_member(details, "displayItems") or list_member(details, "display_items")),
+            "item",
+        ),
         _amount(object_member(details, "total").get("amount")),
         "signed by the merchant" if signed else "not signed",
         _until(text_member(contents, "cart_expiry")),
@@ -60,7 +64,9 @@ def _describe_cart(value: dict[str, Any]) -> list[str]:
 
 
 def _describe_payment(value: dict[str, Any]) -> list[str]:
-    contents = object_member(value, "payment_mandate_contents") or object_member(value, "payment_details")
+    contents = object_member(value, "payment_mandate_contents") or object_member(
+        value, "payment_details"
+    )
     total = object_member(contents, "payment_details_total").get("amount", contents.get("amount"))
     return [
         text_member(contents, "payment_mandate_id", "payment_details_id", "payment_request_id"),
@@ -71,9 +77,15 @@ def _describe_payment(value: dict[str, Any]) -> list[str]:
 
 def _describe_receipt(value: dict[str, Any]) -> list[str]:
     status = value.get("payment_status")
-    outcome = next((name for name in ("success", "error", "failure") if object_member(status, name)), "")
+    outcome = next(
+        (name for name in ("success", "error", "failure") if object_member(status, name)), ""
+    )
     found = text_member(value, "payment_id", "order_id", "checkout_id")
-    return [found, _amount(value.get("amount")), outcome or text_member(value, "status", "payment_status").lower()]
+    return [
+        found,
+        _amount(value.get("amount")),
+        outcome or text_member(value, "status", "payment_status").lower(),
+    ]
 
 
 _DESCRIPTIONS = {
@@ -99,7 +111,10 @@ def _until(time: str) -> str:
 
 AP2 = Extension(
     name="AP2",
-    uris=("https://github.com/google-agentic-commerce/ap2", "https://github.com/google-agentic-commerce/AP2"),
+    uris=(
+        "https://github.com/google-agentic-commerce/ap2",
+        "https://github.com/google-agentic-commerce/AP2",
+    ),
     members=("ap2.", "risk_data"),
     summarise=_summarise,
 )

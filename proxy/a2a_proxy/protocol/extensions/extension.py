@@ -1,4 +1,5 @@
-"""The description of an extension: its URIs, its places in a message, and the function that describes its content."""
+"""The description of an extension: its URIs, its places in a message, and the function that
+describes its content."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class ExtensionPayload(msgspec.Struct, frozen=True):
     key: str
     """Name of the member; the media type of a data part that was found by it; the URI in a card."""
     value: Any
-    """Value of the member; the whole data of a part that was found by its media type; parameters in a card."""
+    """Value of the member; the whole data of a part that was found by its media type; parameters in
+    a card."""
     metadata: dict[str, Any]
     """Metadata of the object around it; empty if it has none."""
 
@@ -38,7 +40,8 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """A short name for people."""
     uris: tuple[str, ...]
-    """Beginnings of its URIs. A metadata key that begins with one, with or without `https://`, belongs to it too."""
+    """Beginnings of its URIs. A metadata key that begins with one, with or without `https://`,
+    belongs to it too."""
     metadata: tuple[str, ...] = ()
     """Beginnings of other metadata keys."""
     members: tuple[str, ...] = ()
@@ -46,7 +49,8 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     media_types: tuple[str, ...] = ()
     """Media types of its data parts."""
     needs_uri: bool = False
-    """Whether its members have such common names that they count only in a call or an object that names its URI."""
+    """Whether its members have such common names that they count only in a call or an object that
+    names its URI."""
     summarise: Callable[[ExtensionPayload], str | None]
-    """Returns the content in a few words, the empty string if its presence says all, or None if the content is not of
-    this extension. What it raises is shown in place of the words."""
+    """Returns the content in a few words, the empty string if its presence says all, or None if the
+    content is not of this extension. What it raises is shown in place of the words."""

@@ -15,17 +15,34 @@ from a2a_proxy.protocol.extensions.members import (
     text_member,
 )
 
-_LATENCIES = ("minLatency", "p50Latency", "p75Latency", "p90Latency", "p95Latency", "p99Latency", "maxLatency")
-_SAMPLES = ("https://github.com/a2aproject/a2a-samples/", "https://github.com/a2aproject/a2a-samples/samples/")
+_LATENCIES = (
+    "minLatency",
+    "p50Latency",
+    "p75Latency",
+    "p90Latency",
+    "p95Latency",
+    "p99Latency",
+    "maxLatency",
+)
+_SAMPLES = (
+    "https://github.com/a2aproject/a2a-samples/",
+    "https://github.com/a2aproject/a2a-samples/samples/",
+)
 """Both beginnings are in use."""
 
 
 def _describe_latency(payload: ExtensionPayload) -> str | None:
     if payload.place is Place.CARD:
         published = object_member(payload.value, "skillLatency")
-        named = {name.removesuffix("Latency"): published[name] for name in _LATENCIES if name in published}
+        named = {
+            name.removesuffix("Latency"): published[name]
+            for name in _LATENCIES
+            if name in published
+        }
         skills = [name for name in published if name not in _LATENCIES]
-        return list_names([f"{name} {_milliseconds(value)}" for name, value in named.items()] or skills)
+        return list_names(
+            [f"{name} {_milliseconds(value)}" for name, value in named.items()] or skills
+        )
     if payload.key != "latency":
         return None
     tool = text_member(payload.metadata, "toolName")
@@ -40,7 +57,11 @@ def _milliseconds(value: Any) -> str:
 def _describe_passport(payload: ExtensionPayload) -> str | None:
     """Describe who calls, and what the caller shares; the signature is never shown."""
     if payload.place is Place.CARD:
-        keys = [each for each in list_member(payload.value, "supportedStateKeys") if isinstance(each, str)]
+        keys = [
+            each
+            for each in list_member(payload.value, "supportedStateKeys")
+            if isinstance(each, str)
+        ]
         return f"reads {list_names(keys)}" if keys else ""
     if not isinstance(payload.value, dict):
         return malformed("it is not an object")
@@ -88,7 +109,9 @@ def _step_name(step: Any) -> str:
     action = object_member(step, "step_action") or object_member(step, "stepAction")
     tool = object_member(action, "tool_invocation") or object_member(action, "toolInvocation")
     agent = object_member(action, "agent_invocation") or object_member(action, "agentInvocation")
-    return text_member(tool, "tool_name", "toolName") or text_member(agent, "agent_name", "agentName")
+    return text_member(tool, "tool_name", "toolName") or text_member(
+        agent, "agent_name", "agentName"
+    )
 
 
 LATENCY = Extension(
@@ -116,4 +139,5 @@ TRACEABILITY = Extension(
     needs_uri=True,
     summarise=_describe_trace,
 )
-"""Its specification names the metadata key of the timestamp extension, which leaves such a value to this one."""
+"""Its specification names the metadata key of the timestamp extension, which leaves such a value to
+this one."""

@@ -1,4 +1,5 @@
-"""The extensions that a message uses: found by URI, by name, and by media type. Accepts any JSON."""
+"""The extensions that a message uses: found by URI, by name, and by media type. Accepts any
+JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class ExtensionUse(msgspec.Struct, frozen=True):
         return f"{self.name}: {self.words}" if self.words else self.name
 
 
-def find_extensions(value: Any, requested: str = "", registry: Registry = REGISTRY) -> list[ExtensionUse]:
+def find_extensions(
+    value: Any, requested: str = "", registry: Registry = REGISTRY
+) -> list[ExtensionUse]:
     """Return the uses in a request, answer or event in 1.0 form, or in an agent card; never raises.
 
     `requested` has the URIs that the call names in its header.
@@ -53,15 +56,21 @@ def _find_uses(value: Any, requested: str, registry: Registry) -> Iterator[Exten
     if not isinstance(value, dict):
         return
     for path, holder in _holders(value):
-        asked = requested + " ".join(each for each in list_member(holder, "extensions") if isinstance(each, str))
+        asked = requested + " ".join(
+            each for each in list_member(holder, "extensions") if isinstance(each, str)
+        )
         around = object_member(holder, "metadata")
         for key, content in _some(around):
             payload = ExtensionPayload(Place.METADATA, key, content, around)
             yield from _use(f"{path}metadata", payload, _by_metadata(registry, key))
         for number, part in enumerate(list_member(holder, "parts")[:_MAX_ENTRIES]):
             if isinstance(part, dict) and "data" in part:
-                yield from _find_in_data(f"{path}parts[{number}].data", part, around, asked, registry)
-    for number, declared in enumerate(list_member(object_member(value, "capabilities"), "extensions")[:_MAX_ENTRIES]):
+                yield from _find_in_data(
+                    f"{path}parts[{number}].data", part, around, asked, registry
+                )
+    for number, declared in enumerate(
+        list_member(object_member(value, "capabilities"), "extensions")[:_MAX_ENTRIES]
+    ):
         uri = text_member(declared, "uri")
         extension = registry.find_uri(uri)
         if extension is not None:
@@ -70,7 +79,8 @@ def _find_uses(value: Any, requested: str, registry: Registry) -> Iterator[Exten
 
 
 def _holders(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects that can carry an extension, each with its path and a dot; not the history of a task."""
+    """Yield the objects that can carry an extension, each with its path and a dot; not the history
+    of a task."""
     update, artifact = object_member(value, "statusUpdate"), object_member(value, "artifactUpdate")
     task = object_member(value, "task")
     yield "", value
@@ -95,31 +105,45 @@ def _find_in_data(
     path: str, part: dict[str, Any], around: dict[str, Any], asked: str, registry: Registry
 ) -> Iterator[ExtensionUse]:
     own = object_member(part, "metadata")
-    media = text_member(part, "mediaType", "mimeType") or text_member(own, "mimeType", "mediaType", "mime_type")
+    media = text_member(part, "mediaType", "mimeType") or text_member(
+        own, "mimeType", "mediaType", "mime_type"
+    )
     if media:
         bare = media.partition(";")[0].strip().lower()
         payload = ExtensionPayload(Place.DATA, bare, part["data"], around)
-        yield from _use(path, payload, (each for each in registry.extensions if bare in each.media_types))
+        yield from _use(
+            path, payload, (each for each in registry.extensions if bare in each.media_types)
+        )
     for key, content in _some(part["data"] if isinstance(part["data"], dict) else {}):
         payload = ExtensionPayload(Place.DATA, key, content, around)
         yield from _use(path, payload, _by_member(registry, key, asked))
     for key, content in _some(own):
         payload = ExtensionPayload(Place.METADATA, key, content, own)
-        yield from _use(f"{path.removesuffix('data')}metadata", payload, _by_metadata(registry, key))
+        yield from _use(
+            f"{path.removesuffix('data')}metadata", payload, _by_metadata(registry, key)
+        )
 
 
 def _by_metadata(registry: Registry, key: str) -> Iterator[Extension]:
     address = f"https://{key.removeprefix('https://').removeprefix('http://')}"
-    return (each for each in registry.extensions if address.startswith(each.uris) or key.startswith(each.metadata))
+    return (
+        each
+        for each in registry.extensions
+        if address.startswith(each.uris) or key.startswith(each.metadata)
+    )
 
 
 def _by_member(registry: Registry, key: str, asked: str) -> Iterator[Extension]:
     for each in registry.extensions:
-        if key.startswith(each.members) and (not each.needs_uri or any(uri in asked for uri in each.uris)):
+        if key.startswith(each.members) and (
+            not each.needs_uri or any(uri in asked for uri in each.uris)
+        ):
             yield each
 
 
-def _use(path: str, payload: ExtensionPayload, candidates: Iterator[Extension]) -> Iterator[ExtensionUse]:
+def _use(
+    path: str, payload: ExtensionPayload, candidates: Iterator[Extension]
+) -> Iterator[ExtensionUse]:
     """Yield the use by the first extension whose content it is."""
     for extension in candidates:
         try:

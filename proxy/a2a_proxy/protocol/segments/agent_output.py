@@ -1,4 +1,5 @@
-"""Effect of an agent's frame on the conversation: its segment, and whether the segment ends with it."""
+"""Effect of an agent's frame on the conversation: its segment, and whether the segment ends with
+it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ END_REASONS = {
 _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 _CANCELED, _SUBMITTED = int(TaskState.CANCELED), int(TaskState.SUBMITTED)
 _MAX_SHOWN = 8192
-"""Limit of remembered event counts, by which repeats on another stream of the task are recognised."""
+"""Limit of remembered event counts, by which repeats on another stream of the task are
+recognised."""
 _MAX_ARTIFACTS = 64
 _TASK, _STATUS, _ARTIFACT = EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT
 _MESSAGE, _NONE = EventKind.MESSAGE, EventKind.NONE
@@ -44,13 +46,18 @@ _RESPONSE = FrameKind.RESPONSE
 class AgentOutput:
     """Assigns agents' frames to segments."""
 
-    def __init__(self, segments: SegmentBuilder, interruptions: Interruptions, handoffs: Handoffs) -> None:
+    def __init__(
+        self, segments: SegmentBuilder, interruptions: Interruptions, handoffs: Handoffs
+    ) -> None:
         self._segments = segments
         self._interruptions = interruptions
         self._handoffs = handoffs
 
-    def apply_event(self, conversation: ConversationState, call: OpenExchange, frame: Frame) -> bool:
-        """Apply an event of the agent; return False if it only repeats known facts and so belongs to no segment."""
+    def apply_event(
+        self, conversation: ConversationState, call: OpenExchange, frame: Frame
+    ) -> bool:
+        """Apply an event of the agent; return False if it only repeats known facts and so belongs
+        to no segment."""
         segment, state, event = conversation.said, frame.state, frame.event
         if (
             state
@@ -61,8 +68,14 @@ class AgentOutput:
             return False
         output = self._learn_output(conversation, frame)
         role = call.role
-        if role == "look" or role == "cancel" or (role == "watch" and event is _TASK and not call.answered):
-            if (role == "look" and conversation.tellers) or not (output or _has_progress(conversation, frame)):
+        if (
+            role == "look"
+            or role == "cancel"
+            or (role == "watch" and event is _TASK and not call.answered)
+        ):
+            if (role == "look" and conversation.tellers) or not (
+                output or _has_progress(conversation, frame)
+            ):
                 return False
         elif conversation.shown is not None and _is_repeated(conversation.shown, frame):
             return False
@@ -86,18 +99,28 @@ class AgentOutput:
         if role == "cancel" and state == _CANCELED:
             self._interruptions.apply_cancel_response(conversation, frame.at)
         self._end_if_complete(conversation, segment, frame, evidence)
-        steady = event is _STATUS and call.answered > MAX_SEARCHED_FRAMES and not call.tells and not segment.ended
+        steady = (
+            event is _STATUS
+            and call.answered > MAX_SEARCHED_FRAMES
+            and not call.tells
+            and not segment.ended
+        )
         call.steady = segment if steady else None
         conversation.busy = (
-            conversation.shown is not None or conversation.interruption is not None or conversation.awaited is not None
+            conversation.shown is not None
+            or conversation.interruption is not None
+            or conversation.awaited is not None
         )
         return True
 
-    def apply_steady_status(self, conversation: ConversationState, segment: SegmentState, frame: Frame) -> bool:
-        """Apply a status update that changes no state on the only stream, as `apply_event` would; False for other
-        events.
+    def apply_steady_status(
+        self, conversation: ConversationState, segment: SegmentState, frame: Frame
+    ) -> bool:
+        """Apply a status update that changes no state on the only stream, as `apply_event` would;
+        False for other events.
 
-        Most frames are such updates, so this function does in one pass what is split into several functions elsewhere.
+        Most frames are such updates, so this function does in one pass what is split into several
+        functions elsewhere.
         """
         if (
             segment.ended
@@ -148,7 +171,12 @@ class AgentOutput:
             and segment.exchange == frame.exchange
             and list(conversation.tellers) == [frame.exchange]
         )
-        if segment is not None and segment.plain and not plain and segment.exchange in conversation.tellers:
+        if (
+            segment is not None
+            and segment.plain
+            and not plain
+            and segment.exchange in conversation.tellers
+        ):
             segment.plain = False
             self._segments.mark_changed(segment)
         made = self._segments.begin_segment(conversation, AGENT, frame, plain=plain)
@@ -157,7 +185,11 @@ class AgentOutput:
         return made
 
     def _count_output(
-        self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence
+        self,
+        conversation: ConversationState,
+        segment: SegmentState,
+        frame: Frame,
+        evidence: FrameEvidence,
     ) -> None:
         at = conversation.last_output = segment.last_output = frame.at
         segment.outputs += 1
@@ -166,7 +198,9 @@ class AgentOutput:
         if conversation.awaited is not None and not evidence.tool and not conversation.handing:
             self._handoffs.end_awaited(conversation, at, at)
 
-    def _apply_author_change(self, conversation: ConversationState, frame: Frame, evidence: FrameEvidence) -> None:
+    def _apply_author_change(
+        self, conversation: ConversationState, frame: Frame, evidence: FrameEvidence
+    ) -> None:
         """Apply a change of the author: another agent speaks now, or is about to."""
         if evidence.author and evidence.author != conversation.author:
             if conversation.author:
@@ -180,7 +214,11 @@ class AgentOutput:
             conversation.handing = bool(conversation.author)
 
     def _end_if_complete(
-        self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence
+        self,
+        conversation: ConversationState,
+        segment: SegmentState,
+        frame: Frame,
+        evidence: FrameEvidence,
     ) -> None:
         """End the segment if it ends with this frame."""
         at, state = frame.at, frame.state
@@ -190,7 +228,9 @@ class AgentOutput:
             if reason is not None:
                 self._segments.end_segment(segment, at, reason)
                 if conversation.interruption is not None and not conversation.interruption.outcome:
-                    self._interruptions.end_interruption(conversation, at, "canceled" if state == _CANCELED else "")
+                    self._interruptions.end_interruption(
+                        conversation, at, "canceled" if state == _CANCELED else ""
+                    )
                 self._handoffs.end_awaited(conversation, at, 0)
                 conversation.chains, conversation.media, conversation.handing = (), False, False
                 return
@@ -208,14 +248,16 @@ class AgentOutput:
             self._segments.end_segment(segment, at, "transfer")
 
     def _learn_output(self, conversation: ConversationState, frame: Frame) -> bool:
-        """Return whether the frame has new content (`O` in manual/protocol.md "Measures"); update the artifacts'
-        size."""
+        """Return whether the frame has new content (`O` in manual/protocol.md "Measures"); update
+        the artifacts' size."""
         event = frame.event
         if event is _ARTIFACT:
             conversation.byte_count = -1
             return True
         if event is _STATUS:
-            return bool(frame.message_id) or (frame.schema == JSON and frame.payload.find(b'"message"') >= 0)
+            return bool(frame.message_id) or (
+                frame.schema == JSON and frame.payload.find(b'"message"') >= 0
+            )
         if event is not _TASK:
             return True
         before, now = conversation.byte_count, _artifact_bytes(frame)
@@ -234,11 +276,15 @@ def _artifact_bytes(frame: Frame) -> int:
 
 def _has_progress(conversation: ConversationState, frame: Frame) -> bool:
     """Whether a snapshot has a new state or generation of the task."""
-    return bool((frame.state and frame.state != conversation.state) or frame.generation > conversation.generation)
+    return bool(
+        (frame.state and frame.state != conversation.state)
+        or frame.generation > conversation.generation
+    )
 
 
 def _is_repeated(shown: dict[str, int], frame: Frame) -> bool:
-    """Count the event for its exchange; whether another stream of the task has shown it at least as often."""
+    """Count the event for its exchange; whether another stream of the task has shown it at least as
+    often."""
     what = f"{frame.event:d}.{frame.state}.{frame.append:d}{frame.last_chunk:d}.{frame.generation}"
     event = f"{what}.{frame.artifact_id}.{frame.message_id}"
     here = f"{frame.exchange}:{event}"
@@ -259,5 +305,9 @@ def _track_artifact(conversation: ConversationState, frame: Frame) -> None:
     if frame.last_chunk:
         if name in conversation.chains:
             conversation.chains = tuple(each for each in conversation.chains if each != name)
-    elif frame.append and name not in conversation.chains and len(conversation.chains) < _MAX_ARTIFACTS:
+    elif (
+        frame.append
+        and name not in conversation.chains
+        and len(conversation.chains) < _MAX_ARTIFACTS
+    ):
         conversation.chains += (name,)

@@ -1,8 +1,9 @@
-"""The conversations of one trace or context in order of their beginning, and which of their agents makes the next call.
+"""The conversations of one trace or context in order of their beginning, and which of their agents
+makes the next call.
 
-In a chain A -> B -> C all conversations have the same trace, and C is called by B, the last agent at work. If agent A
-calls B and C at the same time, the two requests may show that they have the same sender (manual/protocol.md
-"Hand-offs").
+In a chain A -> B -> C all conversations have the same trace, and C is called by B, the last agent
+at work. If agent A calls B and C at the same time, the two requests may show that they have the
+same sender (manual/protocol.md "Hand-offs").
 """
 
 from __future__ import annotations
@@ -58,15 +59,17 @@ def append_step(chain: list[ChainStep], step: ChainStep) -> None:
     if chain and chain[0].conversation is step.conversation:
         return
     chain[1:] = [
-        each for each in chain[1:] if each.conversation is not step.conversation and is_active(each.conversation)
+        each
+        for each in chain[1:]
+        if each.conversation is not step.conversation and is_active(each.conversation)
     ]
     if len(chain) < _MAX_STEPS:
         chain.append(step)
 
 
 def find_caller(chain: list[ChainStep], request: PendingRequest) -> ConversationState | None:
-    """Return the conversation whose agent makes this request: the last one at work that began before the other requests
-    of the same sender. None if there is no such conversation."""
+    """Return the conversation whose agent makes this request: the last one at work that began
+    before the other requests of the same sender. None if there is no such conversation."""
     for step in reversed(_without_siblings(chain, request)):
         if request.may_come_from(step.conversation):
             return step.conversation
@@ -74,8 +77,9 @@ def find_caller(chain: list[ChainStep], request: PendingRequest) -> Conversation
 
 
 def _without_siblings(chain: list[ChainStep], request: PendingRequest) -> list[ChainStep]:
-    """Return the chain up to the first request of the same sender (same connection or same span). Agents that forward a
-    `traceparent` unchanged all have the span of the first conversation, so that span is no evidence.
+    """Return the chain up to the first request of the same sender (same connection or same span).
+    Agents that forward a `traceparent` unchanged all have the span of the first conversation, so
+    that span is no evidence.
     """
     for place, step in enumerate(chain):
         in_its_span = request.span and step.span == request.span != chain[0].span
@@ -96,8 +100,8 @@ def port_of(agent: str) -> int:
 
 
 def may_be_from(client: str, agent: str) -> bool:
-    """Whether a request from `client` (`host:port`) may come from the agent behind the upstream `agent`: True unless
-    both are addresses and differ."""
+    """Whether a request from `client` (`host:port`) may come from the agent behind the upstream
+    `agent`: True unless both are addresses and differ."""
     here = client.rpartition(":")[0]
     there = agent.rpartition("//")[2].partition("/")[0].rpartition(":")[0]
     if here in _LOOPBACK_HOSTS or not _is_address(there):

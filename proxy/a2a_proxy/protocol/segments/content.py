@@ -67,15 +67,21 @@ def content_of_frame(frame: Frame, dialect: Dialect, operation: str) -> FrameCon
         if part.text is not None:
             content.texts.append((artifact_id or frame.message_id, part.text))
         elif part.url is not None:
-            content.media.append(Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url"))
+            content.media.append(
+                Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url")
+            )
         elif part.raw is not None and (data := _decode_base64(part.raw)) is not None:
-            content.media.append(Media(path, artifact_id, part.media_type, part.filename, "", data, encoding))
+            content.media.append(
+                Media(path, artifact_id, part.media_type, part.filename, "", data, encoding)
+            )
         elif isinstance(part.data, dict) and (tool := _tool_event(part)) is not None:
             content.tools.append(tool)
     return content
 
 
-def _parts_of_frame(frame: Frame, dialect: Dialect, operation: str) -> Iterator[tuple[str, str, Part]]:
+def _parts_of_frame(
+    frame: Frame, dialect: Dialect, operation: str
+) -> Iterator[tuple[str, str, Part]]:
     """Yield path, artifact id and part, in order."""
     event, media = _event_of_frame(frame, dialect, operation)
     if media is not None:
@@ -84,22 +90,31 @@ def _parts_of_frame(frame: Frame, dialect: Dialect, operation: str) -> Iterator[
         yield from _enumerate_parts("message.parts", "", event.message.parts)
     update = event.artifact_update
     if update is not None and update.artifact is not None:
-        yield from _enumerate_parts("artifactUpdate.artifact.parts", update.artifact.artifact_id, update.artifact.parts)
+        yield from _enumerate_parts(
+            "artifactUpdate.artifact.parts", update.artifact.artifact_id, update.artifact.parts
+        )
     for name, holder in (("statusUpdate", event.status_update), ("task", event.task)):
         if holder is not None and holder.status is not None and holder.status.message is not None:
-            yield from _enumerate_parts(f"{name}.status.message.parts", "", holder.status.message.parts)
+            yield from _enumerate_parts(
+                f"{name}.status.message.parts", "", holder.status.message.parts
+            )
     if event.task is not None:
         for index, artifact in enumerate(event.task.artifacts):
-            yield from _enumerate_parts(f"task.artifacts[{index}].parts", artifact.artifact_id, artifact.parts)
+            yield from _enumerate_parts(
+                f"task.artifacts[{index}].parts", artifact.artifact_id, artifact.parts
+            )
 
 
-def _enumerate_parts(path: str, artifact_id: str, parts: list[Part]) -> Iterator[tuple[str, str, Part]]:
+def _enumerate_parts(
+    path: str, artifact_id: str, parts: list[Part]
+) -> Iterator[tuple[str, str, Part]]:
     for index, part in enumerate(parts):
         yield f"{path}[{index}]", artifact_id, part
 
 
 def _event_of_frame(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part | None]:
-    """Return the event of a frame, a client's message as an event, and the part of a media frame."""
+    """Return the event of a frame, a client's message as an event, and the part of a media
+    frame."""
     if "@live-" in frame.schema:
         value = decode_payload(frame.payload, frame.schema)
         value = value if isinstance(value, dict) else {}
@@ -131,13 +146,16 @@ def _part_of_media(media: Any) -> Part | None:
 def _decode_base64(raw: str) -> bytes | None:
     """Decode base64 in standard or URL-safe form, padded or not; return None if it is invalid."""
     try:
-        return base64.b64decode(raw.replace("-", "+").replace("_", "/") + "=" * (-len(raw) % 4), validate=True)
+        return base64.b64decode(
+            raw.replace("-", "+").replace("_", "/") + "=" * (-len(raw) % 4), validate=True
+        )
     except (binascii.Error, ValueError):
         return None
 
 
 def _tool_event(part: Part) -> ToolEvent | None:
-    """Return the tool event of a data part that is marked by its metadata or has `name` and `args`; None for others."""
+    """Return the tool event of a data part that is marked by its metadata or has `name` and `args`;
+    None for others."""
     data, metadata = part.data, part.metadata or {}
     kind = metadata.get("adk_type", metadata.get("type"))
     name, ident = data.get("name"), data.get("id")

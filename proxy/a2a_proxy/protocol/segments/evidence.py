@@ -1,8 +1,8 @@
 """Evidence that only payloads contain: authors, transfers, references, activity, media
 (manual/protocol.md "Segments").
 
-Decoding a payload costs more than all other work, so each reader first tests the bytes for a mark that most frames
-lack.
+Decoding a payload costs more than all other work, so each reader first tests the bytes for a mark
+that most frames lack.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from a2a_proxy.protocol.schema import decoder_for
 
 TRANSFER_TOOL = "transfer_to_agent"
 MAX_SEARCHED_FRAMES = 4
-"""Frames of an agent in each call whose bytes are searched; later frames only if one of these had evidence. A search of
-all frames would cost as much as all other work on segments."""
+"""Frames of an agent in each call whose bytes are searched; later frames only if one of these had
+evidence. A search of all frames would cost as much as all other work on segments."""
 _MAX_DEPTH = 24
 _MIN_CONTENT = 8
 """Minimum length of a text in characters to be evidence that two requests have the same subject."""
@@ -56,13 +56,20 @@ def find_evidence(frame: Frame) -> FrameEvidence:
         metadata = holder.get("metadata")
         if isinstance(metadata, dict):
             author = _author_of(metadata) or author
-            interrupted = interrupted or any(metadata.get(name) is True for name in _INTERRUPTED_KEYS)
-            tool = tool or metadata.get("adk_type", metadata.get("type")) in ("function_call", "function_response")
+            interrupted = interrupted or any(
+                metadata.get(name) is True for name in _INTERRUPTED_KEYS
+            )
+            tool = tool or metadata.get("adk_type", metadata.get("type")) in (
+                "function_call",
+                "function_response",
+            )
         if holder.get("name") == TRANSFER_TOOL:
             tool = True
             arguments = holder.get("args")
             if isinstance(arguments, dict):
-                transfer = next((str(value) for value in arguments.values() if isinstance(value, str)), "?")
+                transfer = next(
+                    (str(value) for value in arguments.values() if isinstance(value, str)), "?"
+                )
     return FrameEvidence(author, transfer, tool, interrupted)
 
 
@@ -77,7 +84,8 @@ def _author_of(metadata: dict[str, Any]) -> str:
 
 
 def ends_activity(frame: Frame) -> bool:
-    """Whether the client reports the end of its activity, by a metadata key or a mark of its media flow."""
+    """Whether the client reports the end of its activity, by a metadata key or a mark of its media
+    flow."""
     if b"activity_end" in frame.payload:
         return any(
             isinstance(metadata := holder.get("metadata"), dict)
@@ -125,7 +133,8 @@ def referenced_tasks(frame: Frame) -> tuple[str, ...]:
 
 
 def content_marks(payload: bytes, schema: str) -> frozenset[int]:
-    """Return the CRC-32 of each part's text or base64 text, except those too short to be evidence."""
+    """Return the CRC-32 of each part's text or base64 text, except those too short to be
+    evidence."""
     marks = set()
     for holder in _all_objects(decode_payload(payload, schema)):
         for name in ("text", "raw", "bytes", "fileWithBytes"):

@@ -1,4 +1,5 @@
-"""Hand-offs between agents: from which agent to which, by which evidence (manual/protocol.md "Hand-offs")."""
+"""Hand-offs between agents: from which agent to which, by which evidence (manual/protocol.md
+"Hand-offs")."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Handoffs:
         self._unnamed: dict[int, list[HandoffState]] = {}
         """Number of a conversation whose task id is not known yet -> the hand-offs of its agent."""
 
-    # --- between tasks ------------------------------------------------------------------------------------------
+    # --- between tasks
 
     def apply_request(
         self,
@@ -50,14 +51,17 @@ class Handoffs:
         client: str,
         client_ports: tuple[int, ...] = (),
     ) -> None:
-        """Apply a request of a client (at `client`, `host:port`, whose process listens on `client_ports`): it may be an
-        agent that delegates, or a client that continues the context at another agent."""
+        """Apply a request of a client (at `client`, `host:port`, whose process listens on
+        `client_ports`): it may be an agent that delegates, or a client that continues the context
+        at another agent."""
         if conversation.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[conversation.agent] = None
         delegator = None
         if len(self._agents) > 1:
             senders = frozenset(self._agents_at(client_ports)) if client_ports else frozenset()
-            request = PendingRequest(conversation.agent, client, frame.connection, span_of(traceparent), senders)
+            request = PendingRequest(
+                conversation.agent, client, frame.connection, span_of(traceparent), senders
+            )
             delegator = self._find_handoff(conversation, frame, traceparent, request)
         conversation.connection = frame.connection
         self._index.learn_context(conversation, delegator)
@@ -67,9 +71,14 @@ class Handoffs:
             self._recent.append((conversation, frame.payload, frame.schema))
 
     def _find_handoff(
-        self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+        self,
+        conversation: ConversationState,
+        frame: Frame,
+        traceparent: str,
+        request: PendingRequest,
     ) -> ConversationState | None:
-        """Record a hand-off if another agent is involved; return the delegating conversation for a delegation."""
+        """Record a hand-off if another agent is involved; return the delegating conversation for a
+        delegation."""
         kind = "delegation"
         parent, evidence = self._find_caller(conversation, frame, traceparent, request)
         if parent is None:
@@ -80,20 +89,29 @@ class Handoffs:
             )
             if parent is None or parent.agent == conversation.agent:
                 return None
-        made = self._make_handoff(parent, frame, kind, evidence, conversation.agent, conversation.task_id)
+        made = self._make_handoff(
+            parent, frame, kind, evidence, conversation.agent, conversation.task_id
+        )
         made.to_exchange, made.briefing = frame.exchange, frame.size
         self._await_output(conversation, made)
         return parent if kind == "delegation" else None
 
     def _find_caller(
-        self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+        self,
+        conversation: ConversationState,
+        frame: Frame,
+        traceparent: str,
+        request: PendingRequest,
     ) -> tuple[ConversationState | None, str]:
-        """Return the conversation whose agent sent this request, and the strongest evidence for it."""
+        """Return the conversation whose agent sent this request, and the strongest evidence for
+        it."""
         index = self._index
         if (traced := find_caller(index.trace_chain(traceparent), request)) is not None:
             return traced, "traceparent"
         if (
-            before := find_caller(index.context_chain(frame.context_id or conversation.context_id), request)
+            before := find_caller(
+                index.context_chain(frame.context_id or conversation.context_id), request
+            )
         ) is not None:
             return before, "context"
         for task_id in referenced_tasks(frame):
@@ -128,23 +146,36 @@ class Handoffs:
                     return conversation
         return None
 
-    # --- within a task ------------------------------------------------------------------------------------------
+    # --- within a task
 
-    def begin_transfer(self, conversation: ConversationState, frame: Frame, new_agent: str, evidence: str) -> None:
-        """Record that another agent, called `new_agent`, takes over within the task, as an agent's frame shows."""
+    def begin_transfer(
+        self, conversation: ConversationState, frame: Frame, new_agent: str, evidence: str
+    ) -> None:
+        """Record that another agent, called `new_agent`, takes over within the task, as an agent's
+        frame shows."""
         waiting = conversation.awaited
-        if waiting is not None and waiting.kind == "transfer":  # announced by the preceding tool call
+        if (
+            waiting is not None and waiting.kind == "transfer"
+        ):  # announced by the preceding tool call
             waiting.to_agent = new_agent
             self._changed[waiting.id] = waiting
             return
-        made = self._make_handoff(conversation, frame, "transfer", evidence, new_agent, conversation.task_id)
+        made = self._make_handoff(
+            conversation, frame, "transfer", evidence, new_agent, conversation.task_id
+        )
         made.to_exchange = frame.exchange
         self._await_output(conversation, made)
 
-    # --- both ---------------------------------------------------------------------------------------------------
+    # --- both
 
     def _make_handoff(
-        self, conversation: ConversationState, frame: Frame, kind: str, evidence: str, to_agent: str, task: str
+        self,
+        conversation: ConversationState,
+        frame: Frame,
+        kind: str,
+        evidence: str,
+        to_agent: str,
+        task: str,
     ) -> HandoffState:
         self._last += 1
         made = HandoffState(
@@ -171,8 +202,8 @@ class Handoffs:
         return made
 
     def name_task(self, conversation: ConversationState, known: ConversationState) -> None:
-        """Set the task of hand-offs that were recorded before the conversation's task was known (the task of `known`):
-        an agent may call the next agent before it answers."""
+        """Set the task of hand-offs that were recorded before the conversation's task was known
+        (the task of `known`): an agent may call the next agent before it answers."""
         for made in self._unnamed.pop(conversation.number, ()):
             made.task_id, made.context_id = known.task_id, known.context_id
             self._changed[made.id] = made
@@ -184,7 +215,8 @@ class Handoffs:
         self._changed[made.id] = made
 
     def end_awaited(self, conversation: ConversationState, at: int, output: int) -> None:
-        """End the wait for the new agent's first output: it came at `output` (ns), or will not come (0)."""
+        """End the wait for the new agent's first output: it came at `output` (ns), or will not come
+        (0)."""
         waiting, conversation.awaited = conversation.awaited, None
         if waiting is not None:
             waiting.first_output, waiting.ended = output, at
@@ -207,7 +239,9 @@ class Handoffs:
     def mark_open_changed(self, conversations: list[ConversationState]) -> None:
         """Count open hand-offs as changed."""
         self._changed.update(
-            (conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited
+            (conversation.awaited.id, conversation.awaited)
+            for conversation in conversations
+            if conversation.awaited
         )
 
     def save(self) -> dict[str, Any]:
@@ -222,11 +256,14 @@ class Handoffs:
                 for conversation, payload, schema in self._recent
                 if conversation.number in known
             ],
-            "unnamed": [[number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()],
+            "unnamed": [
+                [number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()
+            ],
         }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by
+        number."""
         self._last = state["last"]
         open_now = {
             conversation.awaited.id: conversation.awaited
@@ -238,6 +275,10 @@ class Handoffs:
             self._changed[each.id] = open_now.get(each.id, each)
         for number, some in state["unnamed"]:
             states = msgspec.convert(some, list[HandoffState])
-            self._unnamed[number] = [open_now.get(each.id) or self._changed.get(each.id, each) for each in states]
+            self._unnamed[number] = [
+                open_now.get(each.id) or self._changed.get(each.id, each) for each in states
+            ]
         self._agents = dict.fromkeys(state["agents"])
-        self._recent.extend((conversations[number], payload, schema) for number, payload, schema in state["recent"])
+        self._recent.extend(
+            (conversations[number], payload, schema) for number, payload, schema in state["recent"]
+        )

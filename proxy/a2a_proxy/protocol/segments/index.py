@@ -1,4 +1,5 @@
-"""All conversations that are followed, by task, exchange, context and trace; bounded, saved and restored."""
+"""All conversations that are followed, by task, exchange, context and trace; bounded, saved and
+restored."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from a2a_proxy.protocol.segments.call_chain import ChainStep, append_step, span_
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange
 
 MAX_CONVERSATIONS = 2000
-"""Maximum number of tasks that are followed, not counting those with an open call. The task whose client was silent for
-longest is dropped first; its next message counts as turn 1 again. A task takes about 550 bytes."""
+"""Maximum number of tasks that are followed, not counting those with an open call. The task whose
+client was silent for longest is dropped first; its next message counts as turn 1 again. A task
+takes about 550 bytes."""
 MAX_CONTEXTS = MAX_TRACES = 2000
 _MAX_FORGET_TRIES = 8
 
@@ -28,8 +30,8 @@ class ConversationIndex:
         self.calls: dict[int, OpenExchange] = {}
         """Open exchanges by number."""
         self._contexts: dict[str, list[ChainStep]] = {}
-        """Context id -> the conversation of the context with the last client message, then the conversations that
-        agents have begun in it."""
+        """Context id -> the conversation of the context with the last client message, then the
+        conversations that agents have begun in it."""
         self._traces: dict[str, list[ChainStep]] = {}
         """Trace id -> the conversations whose requests had it; the first one is kept."""
 
@@ -59,11 +61,15 @@ class ConversationIndex:
             self._conversations[conversation.task_id] = first
 
     def _make_room(self) -> None:
-        """Drop the oldest conversation without an open call; if the oldest ones all have one, the limit is exceeded."""
+        """Drop the oldest conversation without an open call; if the oldest ones all have one, the
+        limit is exceeded."""
         for _ in range(_MAX_FORGET_TRIES):
             task_id, conversation = next(iter(self._conversations.items()))
             del self._conversations[task_id]
-            if not (conversation.tellers or (conversation.twin is not None and conversation.twin.tellers)):
+            if not (
+                conversation.tellers
+                or (conversation.twin is not None and conversation.twin.tellers)
+            ):
                 return
             self._conversations[task_id] = conversation
 
@@ -76,9 +82,12 @@ class ConversationIndex:
         """Return that conversation, followed by those that agents have begun in this context."""
         return self._contexts.get(context_id, []) if context_id else []
 
-    def learn_context(self, conversation: ConversationState, caller: ConversationState | None = None) -> None:
-        """Record a message in this conversation's context, from a client, or from the agent of `caller` as a client. A
-        caller whose own context is not known yet counts as in the context that it uses."""
+    def learn_context(
+        self, conversation: ConversationState, caller: ConversationState | None = None
+    ) -> None:
+        """Record a message in this conversation's context, from a client, or from the agent of
+        `caller` as a client. A caller whose own context is not known yet counts as in the context
+        that it uses."""
         chain = self.context_chain(conversation.context_id)
         if caller is not None and chain:
             append_step(chain, ChainStep(conversation))
@@ -105,7 +114,9 @@ class ConversationIndex:
         """Record that a request of this conversation had this trace."""
         trace = trace_of(traceparent)
         if trace:
-            append_step(self._traces.setdefault(trace, []), ChainStep(conversation, span_of(traceparent)))
+            append_step(
+                self._traces.setdefault(trace, []), ChainStep(conversation, span_of(traceparent))
+            )
             _drop_oldest(self._traces, MAX_TRACES)
 
     def all_conversations(self) -> dict[int, ConversationState]:
@@ -117,16 +128,23 @@ class ConversationIndex:
                 found[conversation.number] = conversation
                 conversation = conversation.twin
         for trails in (self._contexts, self._traces):
-            found.update((step.conversation.number, step.conversation) for steps in trails.values() for step in steps)
+            found.update(
+                (step.conversation.number, step.conversation)
+                for steps in trails.values()
+                for step in steps
+            )
         return found
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, Any]:
         """Return the state as plain values, with conversations referred to by number."""
         return {
             "last": self._last,
-            "talks": [_plain_conversation(conversation) for conversation in self.all_conversations().values()],
+            "talks": [
+                _plain_conversation(conversation)
+                for conversation in self.all_conversations().values()
+            ],
             "tasks": [talk.number for talk in self._conversations.values()],
             "calls": [
                 [number, call.conversation.number, call.role, call.answered, call.tells]
@@ -149,10 +167,18 @@ class ConversationIndex:
             conversations[conversation.number] = conversation
         for number, twin in twins.items():
             conversations[number].twin = conversations.get(twin)
-        index._conversations = {conversations[number].task_id: conversations[number] for number in state["tasks"]}
-        index.calls = {number: OpenExchange(conversations[talk], *rest) for number, talk, *rest in state["calls"]}
+        index._conversations = {
+            conversations[number].task_id: conversations[number] for number in state["tasks"]
+        }
+        index.calls = {
+            number: OpenExchange(conversations[talk], *rest)
+            for number, talk, *rest in state["calls"]
+        }
         index._contexts, index._traces = (
-            {name: [ChainStep(conversations[number], span) for number, span in chain] for name, chain in state[kind]}
+            {
+                name: [ChainStep(conversations[number], span) for number, span in chain]
+                for name, chain in state[kind]
+            }
             for kind in ("contexts", "traces")
         )
         return index
@@ -165,7 +191,10 @@ def _plain_conversation(conversation: ConversationState) -> dict[str, Any]:
 
 
 def _plain_chains(chains: dict[str, list[ChainStep]]) -> list[Any]:
-    return [[name, [[step.conversation.number, step.span] for step in chain]] for name, chain in chains.items()]
+    return [
+        [name, [[step.conversation.number, step.span] for step in chain]]
+        for name, chain in chains.items()
+    ]
 
 
 def _drop_oldest(chains: dict[str, list[ChainStep]], limit: int) -> None:

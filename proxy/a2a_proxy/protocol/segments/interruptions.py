@@ -12,7 +12,12 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.protocol.segments.evidence import MEDIA_INTERRUPT, MEDIA_START, MEDIA_STOP, media_mark
+from a2a_proxy.protocol.segments.evidence import (
+    MEDIA_INTERRUPT,
+    MEDIA_START,
+    MEDIA_STOP,
+    media_mark,
+)
 from a2a_proxy.protocol.segments.state import ConversationState, InterruptionState
 
 _WORKING_STATE = int(TaskState.WORKING)
@@ -23,7 +28,8 @@ _MAX_ARTIFACTS = 64
 
 
 def is_output_open(conversation: ConversationState, at: int) -> bool:
-    """Whether the agent is in the middle of its output: it is working, or in no state, and has unfinished output."""
+    """Whether the agent is in the middle of its output: it is working, or in no state, and has
+    unfinished output."""
     if conversation.state not in (0, _WORKING_STATE):
         return False
     return (
@@ -41,7 +47,8 @@ class Interruptions:
         self._changed: dict[int, InterruptionState] = {}
 
     def begin_interruption(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
-        """Begin an interruption: `frame` of the client arrived while the output of `conversation` was open."""
+        """Begin an interruption: `frame` of the client arrived while the output of `conversation`
+        was open."""
         self.end_interruption(conversation, frame.at)
         self._last += 1
         conversation.busy = True
@@ -75,7 +82,8 @@ class Interruptions:
             interruption.reaction = frame.at
 
     def apply_cancel_response(self, conversation: ConversationState, at: int) -> None:
-        """Apply the response to the client's cancel; a stream that is still open may bring more of the output."""
+        """Apply the response to the client's cancel; a stream that is still open may bring more of
+        the output."""
         if conversation.interruption is None or not conversation.tellers:
             self.end_interruption(conversation, at, "canceled")
         else:
@@ -86,7 +94,9 @@ class Interruptions:
         interruption, conversation.interruption = conversation.interruption, None
         if interruption is not None:
             late = interruption.last_residual - interruption.at > YIELD_WITHIN
-            interruption.outcome = outcome or interruption.outcome or ("overlapped" if late else "yielded")
+            interruption.outcome = (
+                outcome or interruption.outcome or ("overlapped" if late else "yielded")
+            )
             interruption.ended = at
             self._changed[interruption.id] = interruption
 
@@ -114,10 +124,14 @@ class Interruptions:
 
     def save(self) -> dict[str, Any]:
         """Return the state as plain values."""
-        return {"last": self._last, "changed": [msgspec.to_builtins(each) for each in self._changed.values()]}
+        return {
+            "last": self._last,
+            "changed": [msgspec.to_builtins(each) for each in self._changed.values()],
+        }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by
+        number."""
         self._last = state["last"]
         open_now = {
             conversation.interruption.id: conversation.interruption
@@ -130,7 +144,8 @@ class Interruptions:
 
 
 def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:
-    """Whether the frame continues the interrupted output: the same artifact, message or media flow."""
+    """Whether the frame continues the interrupted output: the same artifact, message or media
+    flow."""
     if frame.event is EventKind.ARTIFACT:
         return frame.artifact_id in interruption.artifacts
     if frame.event is EventKind.MESSAGE or frame.event is EventKind.STATUS:

@@ -1,4 +1,5 @@
-"""Turns and their latencies, computed from segments (manual/protocol.md "Measures"). All times and durations are ns."""
+"""Turns and their latencies, computed from segments (manual/protocol.md "Measures"). All times and
+durations are ns."""
 
 from __future__ import annotations
 
@@ -50,9 +51,13 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def response(self) -> int | None:
-        """Response latency: from the end of the client's activity, if the client reported it, to the agent's first
-        output."""
-        return self._time_to_output(self.client.activity_end or self.client.end) if self.client else None
+        """Response latency: from the end of the client's activity, if the client reported it, to
+        the agent's first output."""
+        return (
+            self._time_to_output(self.client.activity_end or self.client.end)
+            if self.client
+            else None
+        )
 
     def _time_to_output(self, origin: int) -> int | None:
         first = min((each.first_output for each in self.agents if each.first_output), default=0)
@@ -62,7 +67,9 @@ class Turn(msgspec.Struct, frozen=True):
     def duration(self) -> int | None:
         """Time from the first byte of the client's segment to the agent's last frame."""
         agents = self.agents
-        return max(each.end for each in agents) - self.client.began if self.client and agents else None
+        return (
+            max(each.end for each in agents) - self.client.began if self.client and agents else None
+        )
 
     @property
     def gaps(self) -> tuple[int, ...]:
@@ -77,7 +84,8 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def idle_share(self) -> float | None:
-        """Share of the turn that consists of pauses of more than `IDLE` between two of the agent's frames."""
+        """Share of the turn that consists of pauses of more than `IDLE` between two of the agent's
+        frames."""
         idle = sum(each.idle for each in self.agents) + sum(gap for gap in self.gaps if gap > IDLE)
         return idle / self.duration if self.duration else None
 
@@ -90,12 +98,20 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def close(self) -> int | None:
         """Close latency: from the final state to the end of the stream that carried it."""
-        last = next((each for each in reversed(self.segments) if each.reason in _FINAL_REASONS and each.closed), None)
+        last = next(
+            (
+                each
+                for each in reversed(self.segments)
+                if each.reason in _FINAL_REASONS and each.closed
+            ),
+            None,
+        )
         return last.closed - last.end if last is not None else None
 
 
 def turns_of(segments: Iterable[Segment]) -> list[Turn]:
-    """Return the turns of all conversations, in order of their beginning; `segments` are ordered by id."""
+    """Return the turns of all conversations, in order of their beginning; `segments` are ordered by
+    id."""
     talks: dict[tuple[str, str, int], list[list[Segment]]] = {}
     order: list[tuple[tuple[str, str, int], int]] = []
     for each in segments:
@@ -117,6 +133,6 @@ def _make_turn(members: list[list[Segment]], index: int) -> Turn:
 
 
 def compute_percentile(values: list[int], share: float) -> int:
-    """Return the smallest of `values` that at least `share` of them do not exceed; `values` are sorted and not
-    empty."""
+    """Return the smallest of `values` that at least `share` of them do not exceed; `values` are
+    sorted and not empty."""
     return values[max(-(-len(values) * int(share * 1000) // 1000), 1) - 1]

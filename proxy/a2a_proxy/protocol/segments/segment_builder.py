@@ -23,7 +23,8 @@ class SegmentBuilder:
         self.grown: dict[int, SegmentState] = {}
         """Segments that changed since `pop_changed_segments`, by id."""
         self.due: list[tuple[int, int]] = []
-        """Heap of pairs: the earliest time (ns) at which a segment may end by silence, and its id."""
+        """Heap of pairs: the earliest time (ns) at which a segment may end by silence, and its
+        id."""
         self._conversation_of: dict[int, ConversationState] = {}
         """Segment id -> conversation, for the open segments in the heap."""
 
@@ -81,8 +82,8 @@ class SegmentBuilder:
         self.mark_changed(segment)
 
     def adopt_recorded(self, known: list[Segment], last: int, at: int) -> None:
-        """Take over recorded segments that were open when their tracker was lost: they end at `at`. New ones are
-        numbered from `last` on."""
+        """Take over recorded segments that were open when their tracker was lost: they end at `at`.
+        New ones are numbered from `last` on."""
         self._last = last
         for each in known:
             segment = SegmentState(*msgspec.structs.astuple(each))
@@ -100,7 +101,8 @@ class SegmentBuilder:
         self.mark_changed(segment)
 
     def pop_silent(self, at: int) -> list[ConversationState]:
-        """Return the conversations whose open segment has ended by silence at `at`, in order of that time."""
+        """Return the conversations whose open segment has ended by silence at `at`, in order of
+        that time."""
         due, found = self.due, []
         while due and due[0][0] < at:
             _, number = heapq.heappop(due)
@@ -140,13 +142,18 @@ class SegmentBuilder:
         }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by
+        number."""
         self._last = state["last"]
-        open_now = {talk.said.id: talk.said for talk in conversations.values() if talk.said is not None}
+        open_now = {
+            talk.said.id: talk.said for talk in conversations.values() if talk.said is not None
+        }
         for saved in state["changed"]:
             segment = msgspec.convert(saved, SegmentState)
             self.grown[segment.id] = open_now.get(segment.id, segment)
-        for at, number, conversation in state["due"]:  # in heap order; a dropped conversation has no open segment
+        for at, number, conversation in state[
+            "due"
+        ]:  # in heap order; a dropped conversation has no open segment
             if conversation in conversations:
                 heapq.heappush(self.due, (at, number))
                 self._conversation_of[number] = conversations[conversation]

@@ -1,4 +1,5 @@
-"""State of a conversation while it is followed: mutable versions of the model's values, and the open streams.
+"""State of a conversation while it is followed: mutable versions of the model's values, and the
+open streams.
 
 A test compares the fields with the model's.
 """
@@ -49,8 +50,8 @@ class SegmentState:
     author: str = ""
 
     plain: bool = False
-    """Whether it is half of a turn that is one unary call. Such a segment is not reported, because it only repeats its
-    exchange."""
+    """Whether it is half of a turn that is one unary call. Such a segment is not reported, because
+    it only repeats its exchange."""
 
     def snapshot(self) -> Segment:
         """Return the current segment."""
@@ -152,19 +153,20 @@ class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
     tellers: dict[int, None] = {}
     """Open exchanges that stream the events of the task, unlike requests for a snapshot."""
     shown: dict[str, int] | None = None
-    """While several exchanges stream the same events: for each event its highest count on one exchange, and its count
-    on each exchange."""
+    """While several exchanges stream the same events: for each event its highest count on one
+    exchange, and its count on each exchange."""
     interruption: InterruptionState | None = None
     awaited: HandoffState | None = None
     """Hand-off whose new agent has had no output yet."""
     busy: bool = False
-    """Whether the next frame needs the full treatment: an interruption, a hand-off or another stream is or was open."""
+    """Whether the next frame needs the full treatment: an interruption, a hand-off or another
+    stream is or was open."""
     twin: ConversationState | None = None
     """Conversation of another agent about a task with the same id."""
 
     def __lt__(self, other: ConversationState) -> bool:
-        """Order the conversations in the heap by number, if their times and segments are equal because a segment
-        moved."""
+        """Order the conversations in the heap by number, if their times and segments are equal
+        because a segment moved."""
         return self.number < other.number
 
 
@@ -177,9 +179,11 @@ class OpenExchange(msgspec.Struct, gc=False):
     answered: int = 0
     """Number of frames of the agent that were processed, not counting steady status updates."""
     tells: bool = False
-    """Whether frames of the agent had evidence such as authors, so all of its frames are searched."""
+    """Whether frames of the agent had evidence such as authors, so all of its frames are
+    searched."""
     steady: SegmentState | None = None
-    """The agent's segment of its last frame, if the next frame may use the fast path (`apply_steady_status`)."""
+    """The agent's segment of its last frame, if the next frame may use the fast path
+    (`apply_steady_status`)."""
 
 
 _segment_values = attrgetter(*Segment.__struct_fields__)

@@ -2,8 +2,8 @@
 
 Time is taken from frames and ticks, never from a clock.
 
-Uses the summaries of frames; payloads are decoded only if their bytes may contain evidence. Bounded: of the tasks
-without open calls, only the most recent ones are kept.
+Uses the summaries of frames; payloads are decoded only if their bytes may contain evidence.
+Bounded: of the tasks without open calls, only the most recent ones are kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from a2a_proxy.protocol.segments.evidence import (
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.interruptions import Interruptions, is_output_open
-from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_of_agent, silence_deadline
+from a2a_proxy.protocol.segments.segment_builder import (
+    SegmentBuilder,
+    is_of_agent,
+    silence_deadline,
+)
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange, SegmentState
 
 _ROLE_OF_OPERATION = {
@@ -44,14 +48,20 @@ _ROLE_OF_OPERATION = {
 }
 _STREAMING_ROLES = frozenset({"send", "live", "watch"})
 """Roles of calls that stream the events of a task."""
-_EVENT, _RESPONSE, _REQUEST, _ERROR = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST, FrameKind.ERROR
+_EVENT, _RESPONSE, _REQUEST, _ERROR = (
+    FrameKind.EVENT,
+    FrameKind.RESPONSE,
+    FrameKind.REQUEST,
+    FrameKind.ERROR,
+)
 _END, _CUT = FrameKind.END, FrameKind.CUT
 _NO_EVENT, _TASK, _MESSAGE = EventKind.NONE, EventKind.TASK, EventKind.MESSAGE
 _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 _TASK_EVENTS = frozenset({_TASK, _MESSAGE, _STATUS, _ARTIFACT})
 _WEBHOOK = Binding.WEBHOOK
 _FLOW_CONTINUATION_MARKS, _FLOW_END_MARKS = (0, MEDIA_DELTA), (MEDIA_STOP, MEDIA_PAUSE)
-"""Marks of a client's media that begin nothing: a microphone that is open all the time does not interrupt the agent."""
+"""Marks of a client's media that begin nothing: a microphone that is open all the time does not
+interrupt the agent."""
 
 
 class ExchangeView(Protocol):
@@ -74,9 +84,11 @@ class ExchangeView(Protocol):
 class SegmentTracker:
     """All conversations of a session."""
 
-    def __init__(self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False) -> None:
-        """`name_agent` maps an agent to its public name. Turns that are one unary call are reported only with
-        `include_unary`, because they only repeat their exchange."""
+    def __init__(
+        self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False
+    ) -> None:
+        """`name_agent` maps an agent to its public name. Turns that are one unary call are reported
+        only with `include_unary`, because they only repeat their exchange."""
         self._name_agent = name_agent
         self._include_unary = include_unary
         self._index = ConversationIndex()
@@ -90,8 +102,8 @@ class SegmentTracker:
     def apply_frame(
         self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...] = ()
     ) -> ConversationState | None:
-        """Apply one frame of a client at `client` (`host:port`) whose process listens on `client_ports`, or of its
-        agent.
+        """Apply one frame of a client at `client` (`host:port`) whose process listens on
+        `client_ports`, or of its agent.
 
         Return the conversation if the frame has become part of its segment `said`, else None.
         """
@@ -117,15 +129,16 @@ class SegmentTracker:
         return None
 
     def learn_sent_trace(self, exchange: ExchangeView) -> None:
-        """Record the trace that the proxy sent, if it differs from the client's: the agent hands over within the sent
-        trace."""
+        """Record the trace that the proxy sent, if it differs from the client's: the agent hands
+        over within the sent trace."""
         sent = exchange.sent_traceparent
         call = self._index.calls.get(exchange.id) if sent else None
         if call is not None and trace_of(sent) != trace_of(exchange.traceparent):
             self._index.learn_trace(sent, call.conversation)
 
     def tick(self, at: int) -> None:
-        """Advance the time to `at` (ns): all earlier frames have been applied, so segments may end by silence."""
+        """Advance the time to `at` (ns): all earlier frames have been applied, so segments may end
+        by silence."""
         for conversation in self._segments.pop_silent(at):
             segment = conversation.said
             if segment is None or segment.ended:
@@ -133,7 +146,11 @@ class SegmentTracker:
             over = silence_deadline(segment)
             self._segments.end_segment(segment, over, "silence")
             interruption = conversation.interruption
-            if interruption is not None and is_of_agent(segment) and segment.start > interruption.at:
+            if (
+                interruption is not None
+                and is_of_agent(segment)
+                and segment.start > interruption.at
+            ):
                 self._interruptions.end_interruption(conversation, over)
             self._mark_quiet(conversation)
 
@@ -147,8 +164,8 @@ class SegmentTracker:
             self._handoffs.end_awaited(conversation, at, 0)
 
     def pop_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
-        """Return snapshots of everything that changed since the last call. Finished conversations may be forgotten
-        then."""
+        """Return snapshots of everything that changed since the last call. Finished conversations
+        may be forgotten then."""
         found = (
             self._segments.pop_changed_segments(),
             self._interruptions.pop_changed_interruptions(),
@@ -161,8 +178,9 @@ class SegmentTracker:
         return found
 
     def adopt_recorded(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
-        """Continue after a tracker that was lost: the values in `cut`, which a recording has as open, end at `at` (ns),
-        and new segments, interruptions and hand-offs are numbered from `last` on."""
+        """Continue after a tracker that was lost: the values in `cut`, which a recording has as
+        open, end at `at` (ns), and new segments, interruptions and hand-offs are numbered from
+        `last` on."""
         self._segments.adopt_recorded(cut.segments, last[0], at)
         self._interruptions.adopt_recorded(cut.interruptions, last[1], at)
         self._handoffs.adopt_recorded(cut.handoffs, last[2], at)
@@ -174,7 +192,7 @@ class SegmentTracker:
         self._interruptions.mark_open_changed(conversations)
         self._handoffs.mark_open_changed(conversations)
 
-    # --- the client ---------------------------------------------------------------------------------------------
+    # --- the client
 
     def _apply_request(
         self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...]
@@ -186,11 +204,15 @@ class SegmentTracker:
         if role == "send" or role == "live":
             said_in = self._apply_client_message(frame, exchange, call, role)
             if said_in is not None:
-                self._handoffs.apply_request(said_in, frame, exchange.traceparent, client, client_ports)
+                self._handoffs.apply_request(
+                    said_in, frame, exchange.traceparent, client, client_ports
+                )
                 self.learn_sent_trace(exchange)
             return said_in
         agent = self._name_agent(exchange.agent)
-        conversation = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
+        conversation = (
+            self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
+        )
         if call is None:
             call = self._open_exchange(
                 frame.exchange, conversation or self._index.make_conversation(agent, "", ""), role
@@ -206,8 +228,12 @@ class SegmentTracker:
         first = call is None
         if call is None:
             agent = self._name_agent(exchange.agent)
-            known = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
-            conversation = known or self._index.make_conversation(agent, frame.task_id, frame.context_id)
+            known = (
+                self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
+            )
+            conversation = known or self._index.make_conversation(
+                agent, frame.task_id, frame.context_id
+            )
             call = self._open_exchange(frame.exchange, conversation, role)
         conversation = call.conversation
         mark = media_mark(frame) if frame.event is _NO_EVENT else -1
@@ -217,13 +243,17 @@ class SegmentTracker:
         if not conversation.context_id:
             conversation.context_id = frame.context_id
         self._check_interruption(conversation, frame, mark)
-        self._add_client_frame(conversation, frame, plain=self._is_unary_turn(conversation, frame, exchange))
+        self._add_client_frame(
+            conversation, frame, plain=self._is_unary_turn(conversation, frame, exchange)
+        )
         if role == "live" and ends_activity(frame):
             assert conversation.said is not None
             conversation.said.activity_end = frame.at
         return conversation
 
-    def _is_unary_turn(self, conversation: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
+    def _is_unary_turn(
+        self, conversation: ConversationState, frame: Frame, exchange: ExchangeView
+    ) -> bool:
         """Whether the message may become a turn of one unary call."""
         return (
             not self._include_unary
@@ -232,22 +262,33 @@ class SegmentTracker:
         )
 
     def _check_interruption(self, conversation: ConversationState, frame: Frame, mark: int) -> None:
-        """Begin an interruption if the client's message arrives during the agent's output, and the client was not
-        already speaking."""
+        """Begin an interruption if the client's message arrives during the agent's output, and the
+        client was not already speaking."""
         segment = conversation.said
-        if segment is not None and not segment.ended and segment.speaker == CLIENT and mark != MEDIA_INTERRUPT:
+        if (
+            segment is not None
+            and not segment.ended
+            and segment.speaker == CLIENT
+            and mark != MEDIA_INTERRUPT
+        ):
             return
         if mark in _FLOW_END_MARKS or (
             mark in _FLOW_CONTINUATION_MARKS and frame.at - conversation.spoke <= GAP_CLIENT
         ):
             return
         if conversation.last and is_output_open(conversation, frame.at):
-            self._begin_interruption(conversation, frame, "event" if mark == MEDIA_INTERRUPT else "message")
+            self._begin_interruption(
+                conversation, frame, "event" if mark == MEDIA_INTERRUPT else "message"
+            )
             return
         self._interruptions.end_interruption(conversation, frame.at)
         if not conversation.last and not frame.task_id:
             other = self._index.conversation_of_context(frame.context_id)
-            if other is not None and other.agent == conversation.agent and is_output_open(other, frame.at):
+            if (
+                other is not None
+                and other.agent == conversation.agent
+                and is_output_open(other, frame.at)
+            ):
                 self._begin_interruption(other, frame, "context")
 
     def _begin_interruption(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
@@ -257,7 +298,9 @@ class SegmentTracker:
             self._segments.end_segment(segment, frame.at, "interrupted")
         self._interruptions.begin_interruption(conversation, frame, kind)
 
-    def _add_client_frame(self, conversation: ConversationState, frame: Frame, *, plain: bool) -> None:
+    def _add_client_frame(
+        self, conversation: ConversationState, frame: Frame, *, plain: bool
+    ) -> None:
         """Add a frame to the client's segment, or begin a new turn with it."""
         segment = conversation.said
         conversation.spoke = frame.at
@@ -271,7 +314,7 @@ class SegmentTracker:
         if conversation.turn > 1:
             self._index.mark_recent(conversation)
 
-    # --- the agent ----------------------------------------------------------------------------------------------
+    # --- the agent
 
     def _apply_response(self, frame: Frame, exchange: ExchangeView) -> ConversationState | None:
         call = self._index.calls.get(frame.exchange)
@@ -302,17 +345,21 @@ class SegmentTracker:
         conversation = self._index.conversation_of_task("", frame.task_id)
         if conversation is None or conversation.tellers:
             return None
-        is_output = self._agent_output.apply_event(conversation, OpenExchange(conversation, "look", answered=1), frame)
+        is_output = self._agent_output.apply_event(
+            conversation, OpenExchange(conversation, "look", answered=1), frame
+        )
         self._quiet[conversation.number] = conversation
         return conversation if is_output else None
 
     def _confirm_task(self, conversation: ConversationState) -> None:
-        """File the conversation under the task that the client named, after the agent's first answer about it."""
+        """File the conversation under the task that the client named, after the agent's first
+        answer about it."""
         if self._index.conversation_of_task(conversation.agent, conversation.task_id) is None:
             self._index.add_to_task(conversation)
 
     def _attach_to_task(self, call: OpenExchange, frame: Frame) -> ConversationState:
-        """Attach the call to the task that the agent names, and return the conversation of the task."""
+        """Attach the call to the task that the agent names, and return the conversation of the
+        task."""
         conversation, index = call.conversation, self._index
         known = index.conversation_of_task(conversation.agent, frame.task_id)
         if known is None and (not conversation.task_id or not call.answered):
@@ -348,9 +395,15 @@ class SegmentTracker:
         segment = conversation.said
         if segment is not None:
             if known.said is not None and not known.said.ended:
-                self._segments.end_segment(known.said, max(known.said.end, segment.start), "speaker")
+                self._segments.end_segment(
+                    known.said, max(known.said.end, segment.start), "speaker"
+                )
             known.turn += 1
-            segment.turn, segment.task_id, segment.context_id = known.turn, known.task_id, known.context_id
+            segment.turn, segment.task_id, segment.context_id = (
+                known.turn,
+                known.task_id,
+                known.context_id,
+            )
             known.said, known.last, conversation.said = segment, segment.id, None
             self._segments.move_segment(segment, known)
         if conversation.awaited is not None:
@@ -358,7 +411,7 @@ class SegmentTracker:
                 self._handoffs.end_awaited(known, max(known.awaited.at, conversation.awaited.at), 0)
             known.awaited, known.busy, conversation.awaited = conversation.awaited, True, None
 
-    # --- ends ---------------------------------------------------------------------------------------------------
+    # --- ends
 
     def _apply_end(self, frame: Frame) -> None:
         call = self._index.calls.get(frame.exchange)
@@ -366,11 +419,18 @@ class SegmentTracker:
             return
         if frame.kind is _END and frame.direction is Direction.TO_AGENT:
             segment = call.conversation.said
-            if call.role == "live" and segment is not None and not segment.ended and segment.speaker == CLIENT:
+            if (
+                call.role == "live"
+                and segment is not None
+                and not segment.ended
+                and segment.speaker == CLIENT
+            ):
                 self._segments.end_segment(segment, frame.at, "closed")
             return
         failed = frame.kind is _ERROR or (frame.kind is _END and frame.error_code != 0)
-        self._close_exchange(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
+        self._close_exchange(
+            frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed"
+        )
 
     def _close_exchange(self, frame: Frame, call: OpenExchange, reason: str) -> None:
         """Close an exchange, which has no further answers."""
@@ -378,7 +438,11 @@ class SegmentTracker:
         del self._index.calls[frame.exchange]
         self._remove_stream(conversation, frame.exchange)
         interruption = conversation.interruption
-        if reason == "error" and interruption is not None and interruption.exchange == frame.exchange:
+        if (
+            reason == "error"
+            and interruption is not None
+            and interruption.exchange == frame.exchange
+        ):
             self._interruptions.end_interruption(conversation, at, "rejected")
         segment = conversation.said
         if segment is not None:
@@ -391,8 +455,11 @@ class SegmentTracker:
             conversation.chains, conversation.media = (), False
         self._mark_quiet(conversation)
 
-    def _close_segment(self, segment: SegmentState, frame: Frame, reason: str, *, alone: bool) -> None:
-        """Update the segment when the exchange of `frame` closes; `alone`: no other exchange is open."""
+    def _close_segment(
+        self, segment: SegmentState, frame: Frame, reason: str, *, alone: bool
+    ) -> None:
+        """Update the segment when the exchange of `frame` closes; `alone`: no other exchange is
+        open."""
         own = segment.last_exchange == frame.exchange
         if not segment.ended:
             if alone or (own and reason == "error" and segment.speaker == CLIENT):
@@ -401,7 +468,9 @@ class SegmentTracker:
             segment.closed = frame.at
             self._segments.mark_changed(segment)
 
-    def _open_exchange(self, number: int, conversation: ConversationState, role: str) -> OpenExchange:
+    def _open_exchange(
+        self, number: int, conversation: ConversationState, role: str
+    ) -> OpenExchange:
         call = self._index.calls[number] = OpenExchange(conversation, role)
         if role in _STREAMING_ROLES:
             self._add_stream(conversation, number)
@@ -409,8 +478,13 @@ class SegmentTracker:
 
     def _add_stream(self, conversation: ConversationState, number: int) -> None:
         if conversation.tellers and number not in conversation.tellers:
-            conversation.shown, conversation.busy = {} if conversation.shown is None else conversation.shown, True
-            if conversation.said is not None and conversation.said.plain:  # its turn is more than one call now
+            conversation.shown, conversation.busy = (
+                {} if conversation.shown is None else conversation.shown,
+                True,
+            )
+            if (
+                conversation.said is not None and conversation.said.plain
+            ):  # its turn is more than one call now
                 conversation.said.plain = False
                 self._segments.mark_changed(conversation.said)
         conversation.tellers[number] = None
@@ -422,14 +496,16 @@ class SegmentTracker:
             conversation.shown = None
 
     def _mark_quiet(self, conversation: ConversationState) -> None:
-        """Mark the conversation as possibly finished; it is checked after its changes have been reported."""
+        """Mark the conversation as possibly finished; it is checked after its changes have been
+        reported."""
         if not conversation.tellers:
             self._quiet[conversation.number] = conversation
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`. They contain payloads, in redacted form."""
+        """Return the state as plain values for `restore`. They contain payloads, in redacted
+        form."""
         return {
             "book": self._index.save(),
             "cuts": self._segments.save(),
@@ -440,7 +516,11 @@ class SegmentTracker:
 
     @classmethod
     def restore(
-        cls, state: dict[str, Any], name_agent: Callable[[str], str] = str, *, include_unary: bool = False
+        cls,
+        state: dict[str, Any],
+        name_agent: Callable[[str], str] = str,
+        *,
+        include_unary: bool = False,
     ) -> SegmentTracker:
         """Return the tracker of a state that `save` returned."""
         tracker = cls(name_agent, include_unary=include_unary)
@@ -450,14 +530,18 @@ class SegmentTracker:
         tracker._interruptions.load(state["interruptions"], conversations)
         tracker._handoffs = Handoffs(index)
         tracker._handoffs.load(state["handoffs"], conversations)
-        tracker._agent_output = AgentOutput(tracker._segments, tracker._interruptions, tracker._handoffs)
-        tracker._quiet = {number: conversations[number] for number in state["quiet"] if number in conversations}
+        tracker._agent_output = AgentOutput(
+            tracker._segments, tracker._interruptions, tracker._handoffs
+        )
+        tracker._quiet = {
+            number: conversations[number] for number in state["quiet"] if number in conversations
+        }
         return tracker
 
 
 def _is_reconnect_only(frame: Frame, mark: int, *, first: bool) -> bool:
-    """Whether a request on a live stream is neither a message nor media: the form that only reconnects
-    (manual/protocol.md "Live rules")."""
+    """Whether a request on a live stream is neither a message nor media: the form that only
+    reconnects (manual/protocol.md "Live rules")."""
     if frame.event is _NO_EVENT:
         return mark < 0
     return first and bool(frame.task_id) and not is_message(frame)

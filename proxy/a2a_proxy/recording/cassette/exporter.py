@@ -32,7 +32,8 @@ COUNTED_KINDS = ("connection", "exchange", "frame", "task", "finding")
 
 
 class Selection:
-    """Selected whole exchanges of a recording, with their connections, tasks, findings and notes."""
+    """Selected whole exchanges of a recording, with their connections, tasks, findings and
+    notes."""
 
     def __init__(self, recording: Recording, keys: Iterable[int], remark: str) -> None:
         self._exchanges = set(keys)
@@ -42,8 +43,8 @@ class Selection:
             if row is not None:
                 self._connections.add(make_key(row.session, row.exchange.connection))
         self.remark = remark
-        """Description of the selection. It is written to the sessions, so that the cassette is not taken for the whole
-        recording.
+        """Description of the selection. It is written to the sessions, so that the cassette is not
+        taken for the whole recording.
         """
 
     def has_exchange(self, session: int, number: int) -> bool:
@@ -56,8 +57,14 @@ class Selection:
 
     def select_task(self, row: TaskRow) -> TaskRow | None:
         """Return the task with only its selected exchanges, or None if it has none."""
-        kept = tuple(number for number in row.task.exchanges if self.has_exchange(row.session, number))
-        return msgspec.structs.replace(row, task=msgspec.structs.replace(row.task, exchanges=kept)) if kept else None
+        kept = tuple(
+            number for number in row.task.exchanges if self.has_exchange(row.session, number)
+        )
+        return (
+            msgspec.structs.replace(row, task=msgspec.structs.replace(row.task, exchanges=kept))
+            if kept
+            else None
+        )
 
 
 class Exporter:
@@ -73,7 +80,8 @@ class Exporter:
         *,
         with_command: bool = False,
     ) -> None:
-        """`with_command`: whether command lines, their folders and the process id of the relay are written."""
+        """`with_command`: whether command lines, their folders and the process id of the relay are
+        written."""
         self.recording = recording
         self.selection = selection
         self._with_command = with_command
@@ -97,20 +105,27 @@ class Exporter:
             if self._is_selected(row, row.note.exchange or None)
         ]
         sessions = [*map(session_line, self._rows)]
-        self._write_line({"cassette": "a2a", "version": FORMAT_VERSION, "tool": tool, "sessions": sessions})
+        self._write_line(
+            {"cassette": "a2a", "version": FORMAT_VERSION, "tool": tool, "sessions": sessions}
+        )
         self._write_conversation()
         for task in self._filter_sessions(self.recording.read_tasks()):
             kept = task if self.selection is None else self.selection.select_task(task)
             if kept is not None:
                 named = msgspec.structs.replace(kept.task, agent=self._agent_name(kept.task.agent))
-                self._write_session_line(task.session, json_objects.write_task(named, self._started[task.session]))
+                self._write_session_line(
+                    task.session, json_objects.write_task(named, self._started[task.session])
+                )
         for finding in self._filter_sessions(self.recording.read_findings()):
             if self._is_selected(finding, finding.finding.exchange):
                 self._write_session_line(
-                    finding.session, json_objects.write_finding(finding.finding, self._started[finding.session])
+                    finding.session,
+                    json_objects.write_finding(finding.finding, self._started[finding.session]),
                 )
         for note in notes:
-            self._write_session_line(note.session, json_objects.write_note(note.note, self._started[note.session]))
+            self._write_session_line(
+                note.session, json_objects.write_note(note.note, self._started[note.session])
+            )
         end = {f"{name}s": count for name, count in self._counts.items()}
         digests = {"payloads": self._payloads.hexdigest(), "sha256": self._digest.hexdigest()}
         self._write_line({"end": end, **digests})
@@ -138,15 +153,21 @@ class Exporter:
         return msgspec.structs.replace(row, facts=facts)
 
     def _agent_name(self, upstream: str) -> str:
-        """Return the name of an upstream: the command line of a stdio agent without the folders of its paths."""
+        """Return the name of an upstream: the command line of a stdio agent without the folders of
+        its paths."""
         return _FOLDERS.sub("", upstream) if upstream in self._commands else upstream
 
     def _filter_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
         return (value for value in values if value.session in self._places)
 
     def _is_selected(self, row: Any, exchange: int | None) -> bool:
-        """Whether the objects of this exchange are selected. None means an object of the session."""
-        return self.selection is None or exchange is None or self.selection.has_exchange(row.session, exchange)
+        """Whether the objects of this exchange are selected. None means an object of the
+        session."""
+        return (
+            self.selection is None
+            or exchange is None
+            or self.selection.has_exchange(row.session, exchange)
+        )
 
     def _payload_member(self, frame: Frame) -> Line:
         payload = frame.payload
@@ -173,18 +194,27 @@ class Exporter:
     def write_connection(self, row: Any) -> None:
         """Write the line of a connection if it is selected."""
         if self.selection is None or self.selection.has_connection(row.session, row.connection.id):
-            named = msgspec.structs.replace(row.connection, upstream=self._agent_name(row.connection.upstream))
-            self._write_session_line(row.session, json_objects.write_connection(named, self._started[row.session]))
+            named = msgspec.structs.replace(
+                row.connection, upstream=self._agent_name(row.connection.upstream)
+            )
+            self._write_session_line(
+                row.session, json_objects.write_connection(named, self._started[row.session])
+            )
 
     def write_exchange(self, row: Any) -> None:
         """Write the line of an exchange if it is selected."""
         if self._is_selected(row, row.exchange.id):
-            named = msgspec.structs.replace(row.exchange, agent=self._agent_name(row.exchange.agent))
-            self._write_session_line(row.session, json_objects.write_exchange(named, self._started[row.session]))
+            named = msgspec.structs.replace(
+                row.exchange, agent=self._agent_name(row.exchange.agent)
+            )
+            self._write_session_line(
+                row.session, json_objects.write_exchange(named, self._started[row.session])
+            )
 
 
 class _PendingLines:
-    """Connections and exchanges of one session that have not been written yet, in order of their numbers."""
+    """Connections and exchanges of one session that have not been written yet, in order of their
+    numbers."""
 
     def __init__(self, exporter: Exporter, session: int) -> None:
         recording = exporter.recording

@@ -3,19 +3,21 @@
     {"cassette":"a2a","version":1,"tool":...,"sessions":[...]}
     {"connection":1,...}                    before the first line that needs it
     {"exchange":1,...}                      the same
-    {"frame":"request","at":1203400,...,"data":{...}}    in the order of storing, which is the order of the wire
+    {"frame":"request","at":1203400,...,"data":{...}}  in the order of storing, that of the wire
     {"task":"...",...}
     {"finding":"A2A-GEN-001",...}
     {"note":"look here",...}                written by a person
-    {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
+    {"end":{counts},"payloads":"<sha256 of all payloads>","sha256":"<sha256 of all lines before>"}
 
-Lines of any session except the first name it: `"session":2`. Times are ns relative to the start of their session. The
-conversion is lossless both ways, except for the state of a live journal (position, snapshot) and, unless they are asked
-for, command lines: a cassette is made to be committed. Segments, interruptions and hand-offs have no lines: they are
-rebuilt from the frames on reading. Writing and reading hold one line at a time in memory, and as much of a recording as
-one transaction.
+Lines of any session except the first name it: `"session":2`. Times are ns relative to the start of
+their session. The conversion is lossless both ways, except for the state of a live journal
+(position, snapshot) and, unless they are asked for, command lines: a cassette is made to be
+committed. Segments, interruptions and hand-offs have no lines: they are rebuilt from the frames on
+reading. Writing and reading hold one line at a time in memory, and as much of a recording as one
+transaction.
 
-The exporter and the importer are imported only when they are used, so that opening a recording does not wait for them.
+The exporter and the importer are imported only when they are used, so that opening a recording does
+not wait for them.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def check_replaceable(file: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise RecordingError(f"{file} exists", "name another file, or delete it first")
     if not file.is_file() or (file.stat().st_size and not is_cassette(file)):
-        raise RecordingError(f"{file} is not a cassette, so it is not overwritten", "name another file")
+        raise RecordingError(
+            f"{file} is not a cassette, so it is not overwritten", "name another file"
+        )
 
 
 def write_cassette(
@@ -74,12 +78,13 @@ def write_cassette(
     overwrite: bool = False,
     with_command: bool = False,
 ) -> None:
-    """Write a recording, or some of its sessions or exchanges, as a cassette (mode 0600), completely or not at all.
+    """Write a recording, or some of its sessions or exchanges, as a cassette (mode 0600),
+    completely or not at all.
 
-    With `blobs`, payloads of MIN_BLOB_BYTES or more go to `blobs/<sha256>` in the same folder. With `overwrite` it
-    replaces a cassette or an empty file, but no other. Without `with_command` it has neither the command line and the
-    process id of the proxy nor the folders in the command line of a stdio agent. Raises RecordingError if the file must
-    not be replaced or cannot be written.
+    With `blobs`, payloads of MIN_BLOB_BYTES or more go to `blobs/<sha256>` in the same folder. With
+    `overwrite` it replaces a cassette or an empty file, but no other. Without `with_command` it has
+    neither the command line and the process id of the proxy nor the folders in the command line of
+    a stdio agent. Raises RecordingError if the file must not be replaced or cannot be written.
     """
     file = Path(path)
     check_replaceable(file, overwrite=overwrite)
@@ -92,26 +97,34 @@ def write_cassette(
         try:
             with os.fdopen(handle, "wb") as stream:
                 folder = file.parent / "blobs" if blobs else None
-                Exporter(recording, rows, stream, folder, selection, with_command=with_command).run()
+                Exporter(
+                    recording, rows, stream, folder, selection, with_command=with_command
+                ).run()
             os.replace(name, file)
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
-        raise RecordingError(f"cannot write {file}: {error.strerror}", "name another file") from error
+        raise RecordingError(
+            f"cannot write {file}: {error.strerror}", "name another file"
+        ) from error
 
 
-def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *, verify: bool = True) -> None:
-    """Convert a cassette to a recording. `into` must not exist, and is not created if the conversion fails.
+def read_cassette(
+    path: str | os.PathLike[str], into: str | os.PathLike[str], *, verify: bool = True
+) -> None:
+    """Convert a cassette to a recording. `into` must not exist, and is not created if the
+    conversion fails.
 
-    Raises RecordingError with the number of the line if the cassette is truncated, changed (unless `verify` is False:
-    for a cassette edited by hand), of a newer format, or not valid.
+    Raises RecordingError with the number of the line if the cassette is truncated, changed (unless
+    `verify` is False: for a cassette edited by hand), of a newer format, or not valid.
     """
     with create_atomically(into) as db:
         _import_lines(Path(path), db, verify)
 
 
 def open_recording_or_cassette(path: str | os.PathLike[str]) -> Recording:
-    """Open a recording, or a cassette as a private recording, deleted when closed. Raises RecordingError."""
+    """Open a recording, or a cassette as a private recording, deleted when closed. Raises
+    RecordingError."""
     if not is_cassette(path):
         return Recording(path)
     db = open_private()

@@ -33,7 +33,8 @@ from a2a_proxy.recording.write.writer import Writer
 _BATCH_VALUES = 500
 _BATCH_BYTES = 4 << 20
 MAX_LINE_BYTES = 512 << 20
-"""Maximum bytes of a line. A stored payload has 64 MiB at most; escaped as text it may be six times as long."""
+"""Maximum bytes of a line. A stored payload has 64 MiB at most; escaped as text it may be six times
+as long."""
 _MAX_REASON_CHARS = 300
 """Characters of an error's text that are shown, because it may repeat a value of the file."""
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -74,7 +75,8 @@ class Importer:
             self._take_line(kind, line)
             self._digest.update(data)
         raise self._make_error(
-            "the file is truncated: its last line is missing", "get it again, or restore it from git"
+            "the file is truncated: its last line is missing",
+            "get it again, or restore it from git",
         )
 
     def _parse_line(self, data: bytes) -> Line:
@@ -87,10 +89,12 @@ class Importer:
         cut = not data.endswith(b"\n")
         if len(data) >= MAX_LINE_BYTES:
             raise self._make_error(
-                f"longer than {MAX_LINE_BYTES >> 20} MiB", "a2a-proxy never writes such a line: do not use this file"
+                f"longer than {MAX_LINE_BYTES >> 20} MiB",
+                "a2a-proxy never writes such a line: do not use this file",
             )
         raise self._make_error(
-            "truncated in the middle of a line" if cut else "not a JSON object", "restore it from git"
+            "truncated in the middle of a line" if cut else "not a JSON object",
+            "restore it from git",
         )
 
     def _read_header(self, line: Line) -> None:
@@ -105,7 +109,9 @@ class Importer:
         with self._reject_nonsense():
             for session in msgspec.convert(line["sessions"], list[Line]):
                 facts = self._session_facts(session)
-                self._writers.append((Writer.on_connection(self._db, facts), session, facts.started))
+                self._writers.append(
+                    (Writer.on_connection(self._db, facts), session, facts.started)
+                )
             self._starts = {place: start for place, (_, _, start) in enumerate(self._writers, 1)}
 
     @staticmethod
@@ -141,9 +147,13 @@ class Importer:
         try:
             payload = blob.read_bytes() if blob.is_file() else None
         except OSError as error:
-            raise self._make_error(f"blobs/{name} cannot be read: {error.strerror}", "check its permissions") from None
+            raise self._make_error(
+                f"blobs/{name} cannot be read: {error.strerror}", "check its permissions"
+            ) from None
         if payload is None:
-            raise self._make_error(f"blobs/{name} is missing", "keep the folder `blobs` next to the cassette")
+            raise self._make_error(
+                f"blobs/{name} is missing", "keep the folder `blobs` next to the cassette"
+            )
         if hashlib.sha256(payload).hexdigest() != name:
             raise self._make_error(f"blobs/{name} has been changed", "restore it from git")
         return payload
@@ -182,10 +192,17 @@ class Importer:
         recording = Recording.from_connection(self._db, "the recording")
         for writer, session, start in self._writers:
             ended = session.get("ended")
-            state = {name: session[name] for name in ("how", "complete", "lost", "edits") if name in session}
+            state = {
+                name: session[name]
+                for name in ("how", "complete", "lost", "edits")
+                if name in session
+            }
             over = 0 if ended is None else start + ended
             cut = SessionRow(
-                id=writer.session, facts=self._session_facts(session), ended=over, how=state.get("how", "")
+                id=writer.session,
+                facts=self._session_facts(session),
+                ended=over,
+                how=state.get("how", ""),
             )
             for changes in rebuild_segments(recording, cut):
                 writer.write([], [], changes)
@@ -193,13 +210,19 @@ class Importer:
 
     def _check_counts(self, line: Line) -> None:
         if line["end"] != {f"{name}s": count for name, count in self._counts.items()}:
-            raise self._make_error("lines are missing: the counts differ", self._repair_hint(), CassetteChanged)
+            raise self._make_error(
+                "lines are missing: the counts differ", self._repair_hint(), CassetteChanged
+            )
         if line.get("sha256") != self._digest.hexdigest():
             raise self._make_error(
-                "the file was changed after it was written: the digest differs", self._repair_hint(), CassetteChanged
+                "the file was changed after it was written: the digest differs",
+                self._repair_hint(),
+                CassetteChanged,
             )
         if line.get("payloads") != self._payloads.hexdigest():
-            raise self._make_error("the payloads differ from the recorded ones", "report this as a bug of a2a-proxy")
+            raise self._make_error(
+                "the payloads differ from the recorded ones", "report this as a bug of a2a-proxy"
+            )
 
     def _repair_hint(self) -> str:
         command = shell_line("a2a-inspect", "cassette", "fmt", str(self._path))
@@ -213,7 +236,9 @@ class Importer:
             reason = f"{type(error).__name__}: {error}"[:_MAX_REASON_CHARS]
             raise self._make_error(f"{what} ({reason})", "restore it from git") from error
 
-    def _make_error(self, what: str, hint: str, kind: type[RecordingError] = RecordingError) -> RecordingError:
+    def _make_error(
+        self, what: str, hint: str, kind: type[RecordingError] = RecordingError
+    ) -> RecordingError:
         return kind(f"{self._path}, line {self._line_number}: {what}", hint)
 
 

@@ -1,7 +1,8 @@
-"""Conversion of values to JSON objects of a cassette, and back: one table of fields for each kind of value.
+"""Conversion of values to JSON objects of a cassette, and back: one table of fields for each kind
+of value.
 
-Defaults are omitted. Times are ns relative to the start of the session. Keys are in the order of the model's fields,
-after the key that names the kind of line.
+Defaults are omitted. Times are ns relative to the start of the session. Keys are in the order of
+the model's fields, after the key that names the kind of line.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def _read_states(value: Any, start: int) -> Any:
     return tuple((start + at, _read_state(state)) for at, state in value)
 
 
-_TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + msgspec.convert(at, int))
+_TIME: tuple[_Convert, _Convert] = (
+    lambda at, start: at - start,
+    lambda at, start: start + msgspec.convert(at, int),
+)
 _HEADERS = (_write_headers, _read_headers)
 _STRUCT: tuple[_Convert, _Convert] = (lambda value, _: msgspec.to_builtins(value), _keep_value)
 _LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _keep_value)
@@ -101,7 +105,11 @@ def _struct_fields(
         )
         for field in msgspec.structs.fields(kind)
     }
-    return (fields_by_name.pop(first), *fields_by_name.values()) if first else tuple(fields_by_name.values())
+    return (
+        (fields_by_name.pop(first), *fields_by_name.values())
+        if first
+        else tuple(fields_by_name.values())
+    )
 
 
 _ARTIFACT_FIELDS = _struct_fields(ArtifactState, "", first=_TIME, last=_TIME)
@@ -115,7 +123,9 @@ def _read_artifacts(value: Any, start: int) -> Any:
     return tuple(ArtifactState(**_read_fields(_ARTIFACT_FIELDS, line, start)) for line in value)
 
 
-_MISSED_FIELDS = _struct_fields(MissedGenerations, "", at=_TIME, healed=_TIME, reason=_enum_names(MissedReason))
+_MISSED_FIELDS = _struct_fields(
+    MissedGenerations, "", at=_TIME, healed=_TIME, reason=_enum_names(MissedReason)
+)
 
 
 def _write_missed(value: Any, start: int) -> Any:
@@ -147,7 +157,10 @@ _EXCHANGE_FIELDS = _struct_fields(
     states=_LIST,
     redacted=_LIST,
     card_signatures=_STRUCT,
-    **dict.fromkeys(("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME),
+    **dict.fromkeys(
+        ("started", "request_ended", "response_started", "first_event", "last_event", "closed"),
+        _TIME,
+    ),
 )
 _TASK_FIELDS = _struct_fields(
     Task,
@@ -156,7 +169,10 @@ _TASK_FIELDS = _struct_fields(
     states=(_write_states, _read_states),
     first=_TIME,
     last=_TIME,
-    seen=(lambda value, _: [list(each) for each in value], lambda value, _: tuple((a, b) for a, b in value)),
+    seen=(
+        lambda value, _: [list(each) for each in value],
+        lambda value, _: tuple((a, b) for a, b in value),
+    ),
     missed=(_write_missed, _read_missed),
     support=_enum_names(Support),
     artifacts=(_write_artifacts, _read_artifacts),
@@ -176,12 +192,23 @@ _FRAME_FIELDS = _struct_fields(
     state=(_write_state, _read_state),
     redacted=_LIST,
 )
-_FRAME_LINE_FIELDS = tuple(field for field in _FRAME_FIELDS if field.name not in ("payload", "size"))
+_FRAME_LINE_FIELDS = tuple(
+    field for field in _FRAME_FIELDS if field.name not in ("payload", "size")
+)
 
 MEMBER_NAMES = {
     "connection": tuple(field.key for field in _CONNECTION_FIELDS),
     "exchange": tuple(field.key for field in _EXCHANGE_FIELDS),
-    "frame": (*(field.key for field in _FRAME_LINE_FIELDS), "size", "data", "json", "text", "raw_b64", "view", "blob"),
+    "frame": (
+        *(field.key for field in _FRAME_LINE_FIELDS),
+        "size",
+        "data",
+        "json",
+        "text",
+        "raw_b64",
+        "view",
+        "blob",
+    ),
     "task": tuple(field.key for field in _TASK_FIELDS),
     "artifact": tuple(field.key for field in _ARTIFACT_FIELDS),
     "missed": tuple(field.key for field in _MISSED_FIELDS),
@@ -210,7 +237,8 @@ def write_connection(value: Connection, start: int) -> Line:
 
 
 def read_connection(line: Line, start: int) -> Connection:
-    """Inverse of `write_connection`. Raises TypeError, KeyError or ValueError if the line is not valid."""
+    """Inverse of `write_connection`. Raises TypeError, KeyError or ValueError if the line is not
+    valid."""
     return Connection(**_read_fields(_CONNECTION_FIELDS, line, start))
 
 
@@ -269,10 +297,11 @@ def write_frame(value: Frame, start: int, payload: Line) -> Line:
 
 
 def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
-    """Return the members that `write_frame` writes for many frames, by name, with None for omitted ones.
+    """Return the members that `write_frame` writes for many frames, by name, with None for omitted
+    ones.
 
-    Times are since the epoch, `began` is always present, members of the payload never. Each distinct value is converted
-    once.
+    Times are since the epoch, `began` is always present, members of the payload never. Each
+    distinct value is converted once.
     """
     members = {}
     for name, key, default, write, _ in _FRAME_LINE_FIELDS:

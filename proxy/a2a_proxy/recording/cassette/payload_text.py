@@ -1,6 +1,7 @@
 """Payloads as readable members of a JSON line, and back to the same bytes.
 
-Each representation is tried on the payload itself, and used only if it restores exactly these bytes.
+Each representation is tried on the payload itself, and used only if it restores exactly these
+bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ _STYLES: dict[str, tuple[tuple[str, str], bool]] = {
     "ascii": ((",", ":"), True),
     "spaced-ascii": ((", ", ": "), True),
 }
-"""Styles of JSON: separators, and whether characters beyond ASCII are escaped. The member `json` names the style,
-except the first.
+"""Styles of JSON: separators, and whether characters beyond ASCII are escaped. The member `json`
+names the style, except the first.
 """
 _UNREADABLE = (ValueError, RecursionError)
 _RENDER_ERRORS = (ParseError, RenderError, KeyError, RecursionError)
 
 
 def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
-    """Return the member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message), `text`, or `raw_b64`.
+    """Return the member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message),
+    `text`, or `raw_b64`.
 
-    JSON that is not compact also has `json`, the name of its style. If a protobuf message does not survive ProtoJSON,
-    `view` shows it in addition to `raw_b64`, for people only.
+    JSON that is not compact also has `json`, the name of its style. If a protobuf message does not
+    survive ProtoJSON, `view` shows it in addition to `raw_b64`, for people only.
     """
     if not payload:
         return {}
@@ -44,7 +46,8 @@ def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
 
 
 def read_payload(line: dict[str, Any], schema: str) -> bytes:
-    """Return the bytes that were passed to `write_payload`. Raises ValueError if the line has no valid payload."""
+    """Return the bytes that were passed to `write_payload`. Raises ValueError if the line has no
+    valid payload."""
     if "raw_b64" in line:
         return b64decode(line["raw_b64"], validate=True)
     if "text" in line:
@@ -60,7 +63,8 @@ def read_payload(line: dict[str, Any], schema: str) -> bytes:
 
 
 def dump_json(value: Any, style: str = "") -> str:
-    """Return JSON in one of the styles, compact by default. Raises ValueError for NaN and infinity."""
+    """Return JSON in one of the styles, compact by default. Raises ValueError for NaN and
+    infinity."""
     separators, ascii_only = _STYLES[style]
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
 

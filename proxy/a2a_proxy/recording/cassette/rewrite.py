@@ -27,21 +27,28 @@ class RewriteResult(msgspec.Struct, frozen=True):
     """Whether its counts or digests did not match its lines."""
 
 
-def rewrite_cassette(path: Path, *, blobs: bool | None = None, check: bool = False) -> RewriteResult:
-    """Rewrite the cassette in place in canonical form and return the effect. `check` changes nothing.
+def rewrite_cassette(
+    path: Path, *, blobs: bool | None = None, check: bool = False
+) -> RewriteResult:
+    """Rewrite the cassette in place in canonical form and return the effect. `check` changes
+    nothing.
 
-    `blobs`: whether large payloads go to separate files; None keeps them as they are. Counts and digests need not
-    match. The file is replaced atomically, and keeps its permissions.
+    `blobs`: whether large payloads go to separate files; None keeps them as they are. Counts and
+    digests need not match. The file is replaced atomically, and keeps its permissions.
 
     Raises:
-        RecordingError: the file is not a cassette, cannot be read or written, or is of a newer format.
+        RecordingError: the file is not a cassette, cannot be read or written, or is of a newer
+        format.
     """
     file = Path(os.path.realpath(path))
     try:
         with contextlib.closing(open_private()) as db:
             read, fits = _import_cassette(path, db)
             keep = read.blobs if blobs is None else blobs
-            with Recording.from_connection(db, str(path)) as recording, tempfile.TemporaryDirectory() as folder:
+            with (
+                Recording.from_connection(db, str(path)) as recording,
+                tempfile.TemporaryDirectory() as folder,
+            ):
                 rewritten = Path(folder) / "again.a2a.jsonl"
                 write_cassette(recording, rewritten, blobs=keep, with_command=True)
                 changed = not filecmp.cmp(file, rewritten, shallow=False)
@@ -50,14 +57,18 @@ def rewrite_cassette(path: Path, *, blobs: bool | None = None, check: bool = Fal
                     write_cassette(recording, file, blobs=keep, overwrite=True, with_command=True)
                     file.chmod(mode)
     except OSError as wrong:
-        raise RecordingError(f"cannot use {path}: {wrong.strerror}", "check its permissions and its disk") from wrong
+        raise RecordingError(
+            f"cannot use {path}: {wrong.strerror}", "check its permissions and its disk"
+        ) from wrong
     return RewriteResult(changed, not fits)
 
 
 def _import_cassette(path: Path, db: sqlite3.Connection) -> tuple[Importer, bool]:
     """Store the cassette in `db`. Return its importer, and whether its counts and digests match."""
     if path.exists() and not is_cassette(path):
-        raise RecordingError(f"{path} is not a cassette", "name a file that `a2a-inspect export` wrote")
+        raise RecordingError(
+            f"{path} is not a cassette", "name a file that `a2a-inspect export` wrote"
+        )
     with path.open("rb") as stream:
         reader = Importer(path, stream, db, verify=True)
         try:

@@ -9,7 +9,13 @@ import msgspec
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.recording.difference.ids import LEFT, PairedIds
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.values import (
+    DifferenceRow,
+    ExchangePart,
+    Ignored,
+    Path,
+    ValueChange,
+)
 from a2a_proxy.recording.difference.view import ComparedExchange
 
 
@@ -53,7 +59,10 @@ def compare_artifacts(
         pair = ArtifactTexts(name, text, free.pop(found))
         both.append(pair)
         rows += _text_differences(pair)
-    rows += [_artifact_row(ValueChange.RIGHT, (name,), None, text.text) for (_, name), text in free.items()]
+    rows += [
+        _artifact_row(ValueChange.RIGHT, (name,), None, text.text)
+        for (_, name), text in free.items()
+    ]
     return rows, tuple(both)
 
 
@@ -66,16 +75,23 @@ def _text_differences(texts: ArtifactTexts) -> Iterator[DifferenceRow]:
     if left.text != right.text:
         yield _artifact_row(ValueChange.CHANGED, (texts.name, "text"), left.text, right.text)
     if left.complete != right.complete:
-        yield _artifact_row(ValueChange.CHANGED, (texts.name, "complete"), left.complete, right.complete)
+        yield _artifact_row(
+            ValueChange.CHANGED, (texts.name, "complete"), left.complete, right.complete
+        )
     if len(left.starts) != len(right.starts):
         path = (texts.name, "chunks")
-        yield _artifact_row(ValueChange.CHANGED, path, len(left.starts), len(right.starts), Ignored.ARTIFACT)
+        yield _artifact_row(
+            ValueChange.CHANGED, path, len(left.starts), len(right.starts), Ignored.ARTIFACT
+        )
 
 
 def _artifact_row(
     change: ValueChange, path: Path, before: object, after: object, ignored: Ignored = Ignored.NOT
 ) -> DifferenceRow:
-    places = (None if change is ValueChange.RIGHT else path, None if change is ValueChange.LEFT else path)
+    places = (
+        None if change is ValueChange.RIGHT else path,
+        None if change is ValueChange.LEFT else path,
+    )
     return DifferenceRow(change, *places, before, after, ignored, ExchangePart.ARTIFACTS)
 
 
@@ -83,7 +99,9 @@ def _artifact_texts(view: ComparedExchange) -> dict[tuple[str, str], ArtifactTex
     """Return the artifacts that have text, by id and name."""
     brought = [entry for entry in view.events if entry.kind in (EventKind.ARTIFACT, EventKind.TASK)]
     found = assemble_artifacts((entry.seq, entry.event) for entry in brought)
-    named = {(artifact, of.artifact.name or artifact): _join_parts(of) for artifact, of in found.items()}
+    named = {
+        (artifact, of.artifact.name or artifact): _join_parts(of) for artifact, of in found.items()
+    }
     return {key: text for key, text in named.items() if text.text}
 
 
@@ -93,7 +111,11 @@ def _join_parts(assembled: AssembledArtifact[int]) -> ArtifactText:
     If each chunk carried one part, the order of the parts determines their chunks.
     """
     parts = [part.text or "" for part in assembled.artifact.parts]
-    chunks = assembled.chunks if len(assembled.chunks) == len(parts) else assembled.chunks[:1] * len(parts)
+    chunks = (
+        assembled.chunks
+        if len(assembled.chunks) == len(parts)
+        else assembled.chunks[:1] * len(parts)
+    )
     starts: list[tuple[int, int]] = []
     at = 0
     for text, seq in zip(parts, chunks, strict=True):

@@ -13,7 +13,14 @@ from a2a_proxy.recording.difference.artifacts import ArtifactTexts, compare_arti
 from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
 from a2a_proxy.recording.difference.ids import PairedIds
 from a2a_proxy.recording.difference.structure import compare_values
-from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, ExchangePart, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.values import (
+    CompareResult,
+    DifferenceRow,
+    ExchangePart,
+    Ignored,
+    Path,
+    ValueChange,
+)
 from a2a_proxy.recording.difference.view import ComparedMessage, read_exchange, read_message
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
@@ -46,7 +53,9 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare_exchanges(
-    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds | None = None
+    left: tuple[Recording, ExchangeRow],
+    right: tuple[Recording, ExchangeRow],
+    ids: PairedIds | None = None,
 ) -> Difference:
     """Compare two exchanges of one recording or of two, in any bindings and dialects.
 
@@ -56,12 +65,21 @@ def compare_exchanges(
 
 
 def compare_frames(
-    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], frames: tuple[int, int]
+    left: tuple[Recording, ExchangeRow],
+    right: tuple[Recording, ExchangeRow],
+    frames: tuple[int, int],
 ) -> Difference:
-    """Compare the payloads of two frames, by their numbers. Raises RecordingError, also if a frame does not exist."""
-    one, other = (read_message(*side, number) for side, number in zip((left, right), frames, strict=True))
-    found = compare_values(one.value, other.value, PairedIds(), _make_fields(left[1].exchange, right[1].exchange))
-    rows = [msgspec.structs.replace(row, part=ExchangePart.EVENTS, frames=frames) for row in found.rows]
+    """Compare the payloads of two frames, by their numbers. Raises RecordingError, also if a frame
+    does not exist."""
+    one, other = (
+        read_message(*side, number) for side, number in zip((left, right), frames, strict=True)
+    )
+    found = compare_values(
+        one.value, other.value, PairedIds(), _make_fields(left[1].exchange, right[1].exchange)
+    )
+    rows = [
+        msgspec.structs.replace(row, part=ExchangePart.EVENTS, frames=frames) for row in found.rows
+    ]
     return Difference(left[1], right[1], tuple(rows), (), found.cut)
 
 
@@ -74,7 +92,10 @@ class _ExchangeComparison:
     """One comparison of two exchanges."""
 
     def __init__(
-        self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds
+        self,
+        left: tuple[Recording, ExchangeRow],
+        right: tuple[Recording, ExchangeRow],
+        ids: PairedIds,
     ) -> None:
         self._sides = left, right
         self._left = read_exchange(*left)
@@ -87,9 +108,12 @@ class _ExchangeComparison:
 
     def compare_parts(self) -> Difference:
         """Compare all parts."""
-        requests = self._compare_messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
+        requests = self._compare_messages(
+            self._left.requests, self._right.requests, ExchangePart.REQUEST
+        )
         said = [
-            [entry for entry in of.events if not (self._bindings and entry.failed)] for of in (self._left, self._right)
+            [entry for entry in of.events if not (self._bindings and entry.failed)]
+            for of in (self._left, self._right)
         ]
         events = self._compare_messages(said[0], said[1], ExchangePart.EVENTS)
         artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
@@ -105,7 +129,9 @@ class _ExchangeComparison:
             *self._compare_headers(),
         ]
         rows.sort(key=lambda row: _PART_ORDER.index(row.part))
-        return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
+        return Difference(
+            self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut))
+        )
 
     def _compare_values(self, left: Any, right: Any, fields: CanonicalFields) -> CompareResult:
         found = compare_values(left, right, self._ids, fields)
@@ -115,12 +141,15 @@ class _ExchangeComparison:
     def _compare_messages(
         self, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
     ) -> list[DifferenceRow]:
-        """Compare messages: one on each side directly, however different; several after alignment."""
+        """Compare messages: one on each side directly, however different; several after
+        alignment."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
             rows = self._compare_values(left[0].value, right[0].value, self._fields).rows
             return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
-        found = self._compare_values([entry.value for entry in left], [entry.value for entry in right], self._fields)
+        found = self._compare_values(
+            [entry.value for entry in left], [entry.value for entry in right], self._fields
+        )
         message_rows = [_message_row(row, left, right, part) for row in found.rows]
         return sorted(message_rows, key=lambda row: max(row.frames))
 
@@ -131,15 +160,23 @@ class _ExchangeComparison:
             if before == after:
                 continue
             ignored = (
-                Ignored.BINDING if name == "binding" or (self._bindings and name in _BINDING_MEMBERS) else Ignored.NOT
+                Ignored.BINDING
+                if name == "binding" or (self._bindings and name in _BINDING_MEMBERS)
+                else Ignored.NOT
             )
             ignored = Ignored.DIALECT if name == "dialect" else ignored
             if not ignored and isinstance(before, str) and isinstance(after, str):
                 row = next(
-                    iter(compare_values({name: before}, {name: after}, self._ids, CanonicalFields(plain=True)).rows)
+                    iter(
+                        compare_values(
+                            {name: before}, {name: after}, self._ids, CanonicalFields(plain=True)
+                        ).rows
+                    )
                 )
                 ignored = row.ignored
-            yield DifferenceRow(ValueChange.CHANGED, (name,), (name,), before, after, ignored, ExchangePart.CALL)
+            yield DifferenceRow(
+                ValueChange.CHANGED, (name,), (name,), before, after, ignored, ExchangePart.CALL
+            )
 
     def _call_facts(self, exchange: Exchange) -> dict[str, Any]:
         facts: dict[str, Any] = {
@@ -177,7 +214,11 @@ class _ExchangeComparison:
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
                 places = _path_below(row.left, name), _path_below(row.right, name)
-                rows.append(DifferenceRow(row.change, *places, row.before, row.after, ignored, ExchangePart.HEADERS))
+                rows.append(
+                    DifferenceRow(
+                        row.change, *places, row.before, row.after, ignored, ExchangePart.HEADERS
+                    )
+                )
         return rows
 
 
@@ -193,7 +234,10 @@ def _error_without_code(line: str) -> str:
 
 
 def _message_row(
-    row: DifferenceRow, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
+    row: DifferenceRow,
+    left: list[ComparedMessage],
+    right: list[ComparedMessage],
+    part: ExchangePart,
 ) -> DifferenceRow:
     """Convert a row about a list of messages to a row about one message."""
     frames = _frame_seq(row.left, left), _frame_seq(row.right, right)
@@ -206,7 +250,8 @@ def _frame_seq(path: Path | None, entries: list[ComparedMessage]) -> int:
 
 
 def _mark_covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
-    """Ignore a difference that the assembled artifact already shows: text of parts, and the cuts between chunks.
+    """Ignore a difference that the assembled artifact already shows: text of parts, and the cuts
+    between chunks.
 
     `alone` are the artifacts that only one side has.
     """
@@ -228,11 +273,14 @@ def _is_artifact_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
     if len(below) == 2:
         return below[1] == "text"
     values = [value for value in (row.before, row.after) if value is not None]
-    return len(below) == 1 and all(isinstance(value, dict) and set(value) <= {"text"} for value in values)
+    return len(below) == 1 and all(
+        isinstance(value, dict) and set(value) <= {"text"} for value in values
+    )
 
 
 def _has_only_text(event: Any, alone: set[str]) -> bool:
-    """Whether an event only adds text to an artifact, or carries text of an artifact of one side only.
+    """Whether an event only adds text to an artifact, or carries text of an artifact of one side
+    only.
 
     An event that replaces earlier text does more.
     """
@@ -240,7 +288,12 @@ def _has_only_text(event: Any, alone: set[str]) -> bool:
     artifact = update.get("artifact") if isinstance(update, dict) else None
     if not isinstance(update, dict) or not isinstance(artifact, dict):
         return False
-    if not update.get("append") and str(artifact.get("name") or artifact.get("artifactId")) not in alone:
+    if (
+        not update.get("append")
+        and str(artifact.get("name") or artifact.get("artifactId")) not in alone
+    ):
         return False
     parts = artifact.get("parts")
-    return isinstance(parts, list) and all(isinstance(part, dict) and set(part) <= {"text"} for part in parts)
+    return isinstance(parts, list) and all(
+        isinstance(part, dict) and set(part) <= {"text"} for part in parts
+    )

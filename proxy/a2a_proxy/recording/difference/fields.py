@@ -1,7 +1,7 @@
 """Canonical fields: members in which two runs of one program differ.
 
-They are recognized by name, and only in members that A2A defines: the content of `data` and `metadata` belongs to the
-peers, and is compared unchanged.
+They are recognized by name, and only in members that A2A defines: the content of `data` and
+`metadata` belongs to the peers, and is compared unchanged.
 """
 
 from __future__ import annotations
@@ -33,36 +33,102 @@ IDENTIFIERS = frozenset({"id", *_IDS})
 AMBIGUOUS = frozenset({"id", "url", "token"})
 """Members whose meaning depends on the object that contains them."""
 _TIMES = frozenset(
-    {"timestamp", "statusTimestampAfter", "lastUpdatedAfter", "createdAt", "createdTime", "lastModified"}
+    {
+        "timestamp",
+        "statusTimestampAfter",
+        "lastUpdatedAfter",
+        "createdAt",
+        "createdTime",
+        "lastModified",
+    }
 )
 _SECRETS = frozenset(
-    {"token", "credentials", "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
+    {
+        "token",
+        "credentials",
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "set-cookie",
+        "x-api-key",
+    }
 )
 _TRACES = frozenset(
     {
-        *("traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid"),
-        *("x-b3-sampled", "x-request-id", "x-correlation-id", "x-cloud-trace-context", "x-amzn-trace-id"),
+        *(
+            "traceparent",
+            "tracestate",
+            "baggage",
+            "b3",
+            "x-b3-traceid",
+            "x-b3-spanid",
+            "x-b3-parentspanid",
+        ),
+        *(
+            "x-b3-sampled",
+            "x-request-id",
+            "x-correlation-id",
+            "x-cloud-trace-context",
+            "x-amzn-trace-id",
+        ),
         *("uber-trace-id", "grpc-trace-bin", "x-datadog-trace-id", "x-datadog-parent-id"),
     }
 )
-_ADDRESSES = frozenset({"url", "uri", "host", ":authority", "forwarded", "via", "x-forwarded-for", "x-forwarded-host"})
+_ADDRESSES = frozenset(
+    {"url", "uri", "host", ":authority", "forwarded", "via", "x-forwarded-for", "x-forwarded-host"}
+)
 _TRANSPORT = frozenset(
     {
-        *("content-length", "date", "server", "user-agent", "grpc-timeout", "last-event-id", "connection", "expires"),
-        *("keep-alive", "transfer-encoding", "accept", "accept-encoding", "accept-language", "content-encoding", "age"),
-        *("grpc-accept-encoding", "grpc-encoding", "te", "etag", "last-modified", "cache-control", "vary", "pragma"),
+        *(
+            "content-length",
+            "date",
+            "server",
+            "user-agent",
+            "grpc-timeout",
+            "last-event-id",
+            "connection",
+            "expires",
+        ),
+        *(
+            "keep-alive",
+            "transfer-encoding",
+            "accept",
+            "accept-encoding",
+            "accept-language",
+            "content-encoding",
+            "age",
+        ),
+        *(
+            "grpc-accept-encoding",
+            "grpc-encoding",
+            "te",
+            "etag",
+            "last-modified",
+            "cache-control",
+            "vary",
+            "pragma",
+        ),
         *("grpc-status", "grpc-message", "grpc-status-details-bin", "sec-fetch-mode", "priority"),
     }
 )
-"""Headers of the transport. The status of a call is compared as part of the call, not of its trailers."""
+"""Headers of the transport. The status of a call is compared as part of the call, not of its
+trailers."""
 _CARD_FORMS = frozenset(
     {
-        *("additionalInterfaces", "supportedInterfaces", "preferredTransport", "url", "protocolVersion"),
+        *(
+            "additionalInterfaces",
+            "supportedInterfaces",
+            "preferredTransport",
+            "url",
+            "protocolVersion",
+        ),
         *("supportsAuthenticatedExtendedCard", "extendedAgentCard", "authenticatedExtendedCard"),
     }
 )
 """Members by which each dialect describes the agent's interfaces and its extended card."""
-_DIALECT_MEMBERS = frozenset({"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"})
+_DIALECT_MEMBERS = frozenset(
+    {"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"}
+)
 
 
 class CanonicalFields(msgspec.Struct, frozen=True):
@@ -71,7 +137,8 @@ class CanonicalFields(msgspec.Struct, frozen=True):
     dialects: bool = False
     """Whether the sides speak different dialects."""
     card: bool = False
-    """Whether the value is an agent card: `id` is a skill's name, and the protocol version counts."""
+    """Whether the value is an agent card: `id` is a skill's name, and the protocol version
+    counts."""
     headers: bool = False
     """Whether the value is a set of headers."""
     plain: bool = False
@@ -85,13 +152,22 @@ class CanonicalFields(msgspec.Struct, frozen=True):
         if self.plain or self.headers:
             return ""
         if name == "id" and not self.card:
-            return "config" if holder is not None and ("url" in holder or "taskId" in holder) else "task"
-        if name in ("url", "token") and holder is not None and ("token" in holder or "taskId" in holder):
+            return (
+                "config"
+                if holder is not None and ("url" in holder or "taskId" in holder)
+                else "task"
+            )
+        if (
+            name in ("url", "token")
+            and holder is not None
+            and ("token" in holder or "taskId" in holder)
+        ):
             return name  # of a push configuration
         return _IDS.get(name, "")
 
     def ignored_reason(self, name: str) -> Ignored:
-        """Return the reason why a difference in this member does not count, whatever its values are."""
+        """Return the reason why a difference in this member does not count, whatever its values
+        are."""
         if name in _TRACES:
             return Ignored.TRACE
         if self.plain:
@@ -128,7 +204,8 @@ def is_default(value: object) -> bool:
 
 
 def without_authority(url: str) -> str:
-    """Return a URL without host and port, an empty string for a bare address, and any other text unchanged."""
+    """Return a URL without host and port, an empty string for a bare address, and any other text
+    unchanged."""
     if _ADDRESS.fullmatch(url):
         return ""
     try:
@@ -142,6 +219,9 @@ def header_members(headers: Headers) -> dict[str, str]:
     """Return headers by name in lower case, with several values of one name joined."""
     members: dict[str, str] = {}
     for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "backslashreplace")
+        name, value = (
+            raw_name.decode("latin-1").lower(),
+            raw_value.decode("utf-8", "backslashreplace"),
+        )
         members[name] = f"{members[name]}, {value}" if name in members else value
     return members

@@ -12,7 +12,8 @@ from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, CanonicalFi
 from a2a_proxy.recording.difference.values import Path
 
 MIN_TEXT_ID_LENGTH = 8
-"""Minimum number of characters of an identifier that is searched for in texts; a shorter one may be a word."""
+"""Minimum number of characters of an identifier that is searched for in texts; a shorter one may be
+a word."""
 WORD_PATTERN = re.compile(rf"[0-9A-Za-z_-]{{{MIN_TEXT_ID_LENGTH},}}")
 """An identifier in a text."""
 _LABEL_PATTERN = re.compile(r"redacted-[0-9a-f]{12}")
@@ -24,16 +25,20 @@ LEFT, RIGHT = 0, 1
 
 
 class PairedIds:
-    """Pairs of a left and a right identifier of one kind, added in the order of comparison; the first pair stays.
+    """Pairs of a left and a right identifier of one kind, added in the order of comparison; the
+    first pair stays.
 
-    A comparison has a run on each side. In a replay or a drive, left is the recording and right the live run.
+    A comparison has a run on each side. In a replay or a drive, left is the recording and right the
+    live run.
     """
 
     fields: ClassVar[CanonicalFields] = CanonicalFields()
     """The members of renamed messages that are identifiers."""
 
     def __init__(self) -> None:
-        self._partners: tuple[MutableMapping[tuple[str, str], str], MutableMapping[tuple[str, str], str]] = ({}, {})
+        self._partners: tuple[
+            MutableMapping[tuple[str, str], str], MutableMapping[tuple[str, str], str]
+        ] = ({}, {})
         """Of each side: partner by kind and identifier."""
         self._text_ids: tuple[MutableMapping[str, str], MutableMapping[str, str]] = ({}, {})
         """Of each side: right identifier of the pair, by the identifier as texts contain it."""
@@ -51,7 +56,8 @@ class PairedIds:
         return self._partners[side].get((kind, identifier))
 
     def neutralize_id(self, side: int, kind: str, identifier: str) -> str:
-        """Return a text that is the same for both identifiers of a pair; empty for an identifier without partner."""
+        """Return a text that is the same for both identifiers of a pair; empty for an identifier
+        without partner."""
         partner = self.find_partner(side, kind, identifier)
         return "" if partner is None else partner if side == LEFT else identifier
 
@@ -60,12 +66,16 @@ class PairedIds:
         words = self._text_ids[side]
         if not words or len(text) > _MAX_SEARCHED_CHARS:
             return text
-        return WORD_PATTERN.sub(lambda found: f"\0{words[found[0]]}" if found[0] in words else found[0], text)
+        return WORD_PATTERN.sub(
+            lambda found: f"\0{words[found[0]]}" if found[0] in words else found[0], text
+        )
 
     def rename_text(self, text: str) -> str:
         """Return a left text with the right identifiers."""
         words = self._text_ids[LEFT]
-        return words.get(text) or WORD_PATTERN.sub(lambda found: words.get(found[0], found[0]), text)
+        return words.get(text) or WORD_PATTERN.sub(
+            lambda found: words.get(found[0], found[0]), text
+        )
 
     def rename_json(self, value: Any) -> Any:
         """Return a left JSON value with the right identifiers, down to a depth of `MAX_DEPTH`."""
@@ -97,19 +107,29 @@ class PairedIds:
             elif of_value.type == of_value.TYPE_STRING:
                 value[key] = self._rename_string("", value[key])
 
-    def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None, depth: int) -> Any:
-        """Rename a value; without a holder, as in opaque values of the peers, no name marks an identifier."""
+    def _rename_member(
+        self, value: Any, name: str, holder: dict[str, Any] | None, depth: int
+    ) -> Any:
+        """Rename a value; without a holder, as in opaque values of the peers, no name marks an
+        identifier."""
         if depth > MAX_DEPTH:
             return value
         if isinstance(value, dict):
             if name in OPAQUE:
-                return {key: self._rename_member(item, name, None, depth + 1) for key, item in value.items()}
-            return {key: self._rename_member(item, key, value, depth + 1) for key, item in value.items()}
+                return {
+                    key: self._rename_member(item, name, None, depth + 1)
+                    for key, item in value.items()
+                }
+            return {
+                key: self._rename_member(item, key, value, depth + 1) for key, item in value.items()
+            }
         if isinstance(value, list):
             return [self._rename_member(item, name, holder, depth + 1) for item in value]
         if not isinstance(value, str):
             return value
-        return self._rename_string(self.fields.id_kind(name, holder) if holder is not None else "", value)
+        return self._rename_string(
+            self.fields.id_kind(name, holder) if holder is not None else "", value
+        )
 
     def _rename_string(self, kind: str, text: str) -> str:
         return self._rename_identifier(kind, text) if kind and text else self.rename_text(text)
@@ -129,9 +149,14 @@ class PairedIds:
 
 
 def iter_identifiers(
-    value: Any, fields: CanonicalFields, name: str = "", holder: dict[str, Any] | None = None, path: Path = ()
+    value: Any,
+    fields: CanonicalFields,
+    name: str = "",
+    holder: dict[str, Any] | None = None,
+    path: Path = (),
 ) -> Iterator[tuple[Path, str, str]]:
-    """Yield path, kind and text of each identifier of a value, in order, except in opaque values of the peers."""
+    """Yield path, kind and text of each identifier of a value, in order, except in opaque values of
+    the peers."""
     if len(path) > MAX_DEPTH or name in OPAQUE:
         return
     if isinstance(value, dict):

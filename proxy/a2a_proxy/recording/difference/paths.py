@@ -1,4 +1,5 @@
-"""Paths that a comparison leaves out, as users write them: `$.message.metadata`, `parts[*].data`, `headers.x-team`."""
+"""Paths that a comparison leaves out, as users write them: `$.message.metadata`, `parts[*].data`,
+`headers.x-team`."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class PathError(ValueError):
 
 
 def parse_path(words: str) -> Path:
-    """Parse a path: `$.status.message` from the root, or `artifacts[*].parts`, `text`, `headers` anywhere.
+    """Parse a path: `$.status.message` from the root, or `artifacts[*].parts`, `text`, `headers`
+    anywhere.
 
     Raises PathError if it cannot be parsed.
     """
@@ -36,7 +38,8 @@ def parse_path(words: str) -> Path:
 
 
 def is_at_path(row: DifferenceRow, place: Path) -> bool:
-    """Whether a difference is at a path or below it. The first step may be the name of an `ExchangePart`."""
+    """Whether a difference is at a path or below it. The first step may be the name of an
+    `ExchangePart`."""
     path = row.left or row.right or ()
     if place[0] == str(row.part) and _has_prefix(path, place[1:]):
         return True
@@ -46,8 +49,8 @@ def is_at_path(row: DifferenceRow, place: Path) -> bool:
 
 
 def without_paths(value: Any, places: Sequence[Path]) -> Any:
-    """Return a JSON value without the members at these paths. List items become null, so that the others stay where
-    they are."""
+    """Return a JSON value without the members at these paths. List items become null, so that the
+    others stay where they are."""
     return _without_paths(value, places, ()) if places else value
 
 
@@ -60,7 +63,9 @@ def _without_paths(value: Any, places: Sequence[Path], at: Path) -> Any:
         }
     if isinstance(value, list):
         return [
-            None if any(_ends_at(each, (*at, index)) for each in places) else _without_paths(item, places, (*at, index))
+            None
+            if any(_ends_at(each, (*at, index)) for each in places)
+            else _without_paths(item, places, (*at, index))
             for index, item in enumerate(value)
         ]
     return value
@@ -73,4 +78,6 @@ def _ends_at(place: Path, path: Path) -> bool:
 
 
 def _has_prefix(path: Path, prefix: Path) -> bool:
-    return len(path) >= len(prefix) and all(step in (_ANY_STEP, has) for has, step in zip(path, prefix, strict=False))
+    return len(path) >= len(prefix) and all(
+        step in (_ANY_STEP, has) for has, step in zip(path, prefix, strict=False)
+    )

@@ -5,7 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, CanonicalFields, is_default, without_authority
+from a2a_proxy.recording.difference.fields import (
+    MAX_DEPTH,
+    OPAQUE,
+    CanonicalFields,
+    is_default,
+    without_authority,
+)
 from a2a_proxy.recording.difference.ids import PairedIds, neutralize_labels
 from a2a_proxy.recording.difference.values import Ignored
 
@@ -43,7 +49,8 @@ class ReducedItem:
 
 
 class ValueReducer:
-    """Reduces values of one side. Both identifiers of a pair become the same, those without partner are all equal."""
+    """Reduces values of one side. Both identifiers of a pair become the same, those without partner
+    are all equal."""
 
     def __init__(self, ids: PairedIds, fields: CanonicalFields, side: int) -> None:
         self._ids = ids
@@ -55,7 +62,9 @@ class ValueReducer:
         """Return a value reduced for alignment with others."""
         return ReducedItem(kind_label(value), self._reduce_value(value, name, None, opaque, 0))
 
-    def _reduce_value(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
+    def _reduce_value(
+        self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int
+    ) -> Any:
         if depth > MAX_DEPTH:
             return _TOO_DEEP
         if isinstance(value, dict):
@@ -78,7 +87,9 @@ class ValueReducer:
             return why is Ignored.TRACE
         return bool(why) or (not self._fields.plain and name not in OPAQUE and is_default(value))
 
-    def _reduce_scalar(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool) -> Any:
+    def _reduce_scalar(
+        self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool
+    ) -> Any:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         if not isinstance(value, str):
@@ -91,7 +102,8 @@ class ValueReducer:
 
 
 def bound_depth(value: Any, depth: int = 2 * MAX_DEPTH) -> Any:
-    """Return a value in which content nested too deeply for recursion is replaced. It would not be compared anyway."""
+    """Return a value in which content nested too deeply for recursion is replaced. It would not be
+    compared anyway."""
     if not depth:
         return _TOO_DEEP if isinstance(value, dict | list) else value
     if isinstance(value, dict):
@@ -100,7 +112,8 @@ def bound_depth(value: Any, depth: int = 2 * MAX_DEPTH) -> Any:
 
 
 def kind_label(value: Any) -> str:
-    """Return the kind of a value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
+    """Return the kind of a value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its
+    JSON type."""
     if isinstance(value, dict):
         if len(value) == 1:
             return f"{{{next(iter(value))}}}"
@@ -124,7 +137,8 @@ def _collect_leaves(value: Any, name: str, leaves: list[Any]) -> None:
 
 
 def measure_likeness(one: Leaves, other: Leaves) -> int:
-    """Return 0 for values of different kinds, otherwise a number that grows with the share of common leaves."""
+    """Return 0 for values of different kinds, otherwise a number that grows with the share of
+    common leaves."""
     if one[0] != other[0]:
         return 0
     every = len(one[1] | other[1])

@@ -1,6 +1,7 @@
 """Differences between two runs: the matching of their calls, and the differences of each pair.
 
-Calls are matched by operation, request and order: first calls with equal requests, then the calls between them.
+Calls are matched by operation, request and order: first calls with equal requests, then the calls
+between them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ MAX_CALLS = 20_000
 _MAX_KEPT_CALLS = 1000
 """Number of calls whose differences are kept; for further calls only their number is."""
 _MAX_KEPT_ROWS = 50_000
-"""Number of rows that are kept, about 30 MB; beyond it, rows of canonical fields are only counted."""
+"""Number of rows that are kept, about 30 MB; beyond it, rows of canonical fields are only
+counted."""
 
 Watch = Callable[[int, int], bool]
-"""Called with the steps done and the total number of steps as far as known. Returning False ends the comparison."""
+"""Called with the steps done and the total number of steps as far as known. Returning False ends
+the comparison."""
 
 
 class ComparisonStopped(Exception):
@@ -83,7 +86,8 @@ class RunDifference(msgspec.Struct):
     """Two runs side by side."""
 
     matches: list[CallPair]
-    """In the order of the left side. A call that only the right side has follows its predecessor there."""
+    """In the order of the left side. A call that only the right side has follows its predecessor
+    there."""
     tasks: list[DifferenceRow]
     """Differences in the course of tasks, with the paths `(task id, "states")` and so on."""
     cut: tuple[str, ...] = ()
@@ -96,7 +100,9 @@ class RunDifference(msgspec.Struct):
     @property
     def ignored(self) -> int:
         """Number of differences in canonical fields."""
-        return sum(match.ignored for match in self.matches) + sum(not row.counts for row in self.tasks)
+        return sum(match.ignored for match in self.matches) + sum(
+            not row.counts for row in self.tasks
+        )
 
 
 def take_run(recording: Recording, rows: Iterable[ExchangeRow]) -> ComparedRun:
@@ -112,13 +118,16 @@ def take_run(recording: Recording, rows: Iterable[ExchangeRow]) -> ComparedRun:
 def compare_runs(
     left: ComparedRun, right: ComparedRun, ids: PairedIds | None = None, watch: Watch | None = None
 ) -> RunDifference:
-    """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
+    """Match the calls of two runs and compare each pair, in order, so that identifiers keep their
+    partners.
 
     Raises RecordingError, or ComparisonStopped if `watch` returned False.
     """
     ids = ids or PairedIds()
     cut = [f"only the first {MAX_CALLS} calls are compared"] if left.more or right.more else []
-    step = _make_step(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
+    step = _make_step(
+        watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows))
+    )
     found = _match_calls(left, right, ids, step)
     if found.coarse:
         cut.append("too many calls to match them exactly")
@@ -128,7 +137,9 @@ def compare_runs(
         step()
         if match.left is None or match.right is None:
             continue
-        difference = compare_exchanges((left.recording, match.left), (right.recording, match.right), ids)
+        difference = compare_exchanges(
+            (left.recording, match.left), (right.recording, match.right), ids
+        )
         match.inside, match.ignored = difference.count, difference.ignored
         match.difference = kept.keep_difference(difference)
         cut += difference.cut
@@ -145,11 +156,14 @@ class _KeptDifferences:
         self.cut: list[str] = []
 
     def keep_difference(self, found: Difference) -> Difference | None:
-        """Return the difference if it is kept, without ignored rows if there are too many rows, or None."""
+        """Return the difference if it is kept, without ignored rows if there are too many rows, or
+        None."""
         self._rows += len(found.rows)
         self._calls += bool(found.count)
         if found.count and self._calls > _MAX_KEPT_CALLS:
-            self.cut = [f"differences are shown for the first {_MAX_KEPT_CALLS} calls that have any"]
+            self.cut = [
+                f"differences are shown for the first {_MAX_KEPT_CALLS} calls that have any"
+            ]
             return None
         if self._rows <= _MAX_KEPT_ROWS:
             return found
@@ -157,7 +171,8 @@ class _KeptDifferences:
 
 
 def _make_step(watch: Watch | None, of: int) -> Callable[[], None]:
-    """Return the function to call before each call that is read or compared. It raises ComparisonStopped."""
+    """Return the function to call before each call that is read or compared. It raises
+    ComparisonStopped."""
     done = 0
 
     def step() -> None:
@@ -169,7 +184,9 @@ def _make_step(watch: Watch | None, of: int) -> Callable[[], None]:
     return step
 
 
-def _match_calls(left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Callable[[], None]) -> Aligned:
+def _match_calls(
+    left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Callable[[], None]
+) -> Aligned:
     sides: list[list[_CallKey]] = [[], []]
     for side, run in ((LEFT, left), (RIGHT, right)):
         for row in run.rows:
@@ -179,7 +196,9 @@ def _match_calls(left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Ca
     def alike(i: int, j: int) -> int:
         return measure_likeness(sides[0][i].leaves, sides[1][j].leaves)
 
-    return align_sequences([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
+    return align_sequences(
+        [call.token for call in sides[0]], [call.token for call in sides[1]], alike
+    )
 
 
 class _CallKey:
@@ -192,12 +211,16 @@ class _CallKey:
         self._name = exchange.operation or f"{exchange.method} {exchange.target.partition('?')[0]}"
         item = reduced.reduce_item(request)
         self.token = self._name.encode("utf-8", "surrogatepass") + b" " + item.token
-        outcome = (("error", bool(exchange.error)), *(("state", state) for state in exchange.states))
+        outcome = (
+            ("error", bool(exchange.error)),
+            *(("state", state) for state in exchange.states),
+        )
         self.leaves = (self._name, item.leaves[1] | frozenset(outcome))
 
 
 def _pairs_in_order(left: ComparedRun, right: ComparedRun, aligned: Aligned) -> Iterator[CallPair]:
-    """Yield pairs by position on the left. A call that only the right side has follows its predecessor there."""
+    """Yield pairs by position on the left. A call that only the right side has follows its
+    predecessor there."""
     moved = dict(aligned.moved)
     partner: dict[int, Pair] = {j: (i, j) for i, j in (*aligned.pairs, *aligned.moved)}
     steady = dict(aligned.pairs)
@@ -215,7 +238,9 @@ def _pairs_in_order(left: ComparedRun, right: ComparedRun, aligned: Aligned) -> 
     yield from _right_only_pairs(right, partner, at, len(right.rows))
 
 
-def _right_only_pairs(right: ComparedRun, partner: dict[int, Pair], first: int, last: int) -> Iterator[CallPair]:
+def _right_only_pairs(
+    right: ComparedRun, partner: dict[int, Pair], first: int, last: int
+) -> Iterator[CallPair]:
     return (CallPair(None, right.rows[j]) for j in range(first, last) if j not in partner)
 
 
@@ -236,8 +261,11 @@ def _end_time(exchange: Exchange) -> int:
     return exchange.closed or max(exchange.last_event, exchange.started) + 1
 
 
-def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Iterator[DifferenceRow]:
-    """Yield differences of tasks that both sides have. Other tasks show up as differences of calls."""
+def _compare_tasks(
+    left: ComparedRun, right: ComparedRun, ids: PairedIds
+) -> Iterator[DifferenceRow]:
+    """Yield differences of tasks that both sides have. Other tasks show up as differences of
+    calls."""
     mine, other = _tasks_of_run(left), _tasks_of_run(right)
     for name, task in mine.items():
         twin = other.get(ids.find_partner(LEFT, "task", name) or "")
@@ -246,11 +274,15 @@ def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Ite
         before, after = _task_values(task), _task_values(twin)
         for fact, value in before.items():
             if value != after[fact]:
-                yield DifferenceRow(ValueChange.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact])
+                yield DifferenceRow(
+                    ValueChange.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact]
+                )
         if task.generation != twin.generation:
             paths = (name, "generation"), (twin.task_id, "generation")
             absent = Ignored.NOT if task.generation and twin.generation else Ignored.DIALECT
-            yield DifferenceRow(ValueChange.CHANGED, *paths, task.generation, twin.generation, absent)
+            yield DifferenceRow(
+                ValueChange.CHANGED, *paths, task.generation, twin.generation, absent
+            )
 
 
 def _task_values(task: Task) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Alignment of two sequences: pairs of corresponding items, and items that have only moved.
 
-Equal tokens are aligned first (a longest common subsequence), then the items between them are paired by likeness, in
-order. The result is symmetric: both directions are computed from the same one.
+Equal tokens are aligned first (a longest common subsequence), then the items between them are
+paired by likeness, in order. The result is symmetric: both directions are computed from the same
+one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 import msgspec
 
 MAX_CELLS = 250_000
-"""Pairs of items that are compared for one exact alignment: about 50 ms. Above, items that occur once serve as anchors.
+"""Pairs of items that are compared for one exact alignment: about 50 ms. Above, items that occur
+once serve as anchors.
 """
 
 Pair = tuple[int, int]
@@ -34,11 +36,18 @@ class Aligned(msgspec.Struct):
     """Whether there were too many items for an exact alignment."""
 
 
-def align_sequences(left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None = None) -> Aligned:
-    """Align tokens, which must be ordered and hashable. Without `likeness` only equal ones are paired."""
+def align_sequences(
+    left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None = None
+) -> Aligned:
+    """Align tokens, which must be ordered and hashable. Without `likeness` only equal ones are
+    paired."""
     if list(right) < list(left):
-        aligned = _align_tokens(right, left, None if likeness is None else lambda a, b: likeness(b, a))
-        return Aligned([(b, a) for a, b in aligned.pairs], [(b, a) for a, b in aligned.moved], aligned.coarse)
+        aligned = _align_tokens(
+            right, left, None if likeness is None else lambda a, b: likeness(b, a)
+        )
+        return Aligned(
+            [(b, a) for a, b in aligned.pairs], [(b, a) for a, b in aligned.moved], aligned.coarse
+        )
     return _align_tokens(left, right, likeness)
 
 
@@ -51,7 +60,9 @@ def _align_tokens(left: Sequence[Any], right: Sequence[Any], likeness: Likeness 
     if likeness is not None:
         gone = {a for a, _ in moved}, {b for _, b in moved}
         more: list[Pair] = []
-        for (a, b), (c, d) in zip([(-1, -1), *pairs], [*pairs, (len(left), len(right))], strict=True):
+        for (a, b), (c, d) in zip(
+            [(-1, -1), *pairs], [*pairs, (len(left), len(right))], strict=True
+        ):
             rest = [i for i in range(a + 1, c) if i not in gone[0]]
             other = [j for j in range(b + 1, d) if j not in gone[1]]
             found, rough = _likeliest_pairs(rest, other, likeness)
@@ -71,7 +82,8 @@ class _ExactPairs:
         self.coarse = False
 
     def run(self) -> None:
-        """Compute the pairs. Spans are kept on a list, so that no input exceeds the recursion limit."""
+        """Compute the pairs. Spans are kept on a list, so that no input exceeds the recursion
+        limit."""
         spans = [(0, len(self._left), 0, len(self._right))]
         while spans:
             spans += self._split_span(*spans.pop())
@@ -137,7 +149,9 @@ def _unique_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list
             found[token].append(index)
         places.append(found)
     once = [
-        (at[0], places[1][token][0]) for token, at in places[0].items() if len(at) == len(places[1].get(token, ())) == 1
+        (at[0], places[1][token][0])
+        for token, at in places[0].items()
+        if len(at) == len(places[1].get(token, ())) == 1
     ]
     return _longest_ascending(once)
 
@@ -160,17 +174,25 @@ def _longest_ascending(pairs: list[Pair]) -> list[Pair]:
     return chain[::-1]
 
 
-def _moved_pairs(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]) -> list[Pair]:
+def _moved_pairs(
+    left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]
+) -> list[Pair]:
     """Return the remaining items that are equal on both sides."""
     used = {a for a, _ in pairs}, {b for _, b in pairs}
     free: dict[Hashable, list[int]] = defaultdict(list)
     for index in range(len(right) - 1, -1, -1):
         if index not in used[1]:
             free[right[index]].append(index)
-    return [(i, free[token].pop()) for i, token in enumerate(left) if i not in used[0] and free.get(token)]
+    return [
+        (i, free[token].pop())
+        for i, token in enumerate(left)
+        if i not in used[0] and free.get(token)
+    ]
 
 
-def _likeliest_pairs(left: list[int], right: list[int], likeness: Likeness) -> tuple[list[Pair], bool]:
+def _likeliest_pairs(
+    left: list[int], right: list[int], likeness: Likeness
+) -> tuple[list[Pair], bool]:
     """Return pairs of the items between two exact pairs; by position if there are too many."""
     if len(left) * len(right) <= MAX_CELLS // 4:
         found = _best_pairs(len(left), len(right), lambda i, j: likeness(left[i], right[j]))

@@ -1,4 +1,5 @@
-"""Differences of two JSON values, as rows by path. Members are matched by name, lists aligned, identifiers paired."""
+"""Differences of two JSON values, as rows by path. Members are matched by name, lists aligned,
+identifiers paired."""
 
 from __future__ import annotations
 
@@ -15,10 +16,22 @@ from a2a_proxy.recording.difference.fields import (
     is_default,
     without_authority,
 )
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, iter_identifiers, neutralize_labels
+from a2a_proxy.recording.difference.ids import (
+    LEFT,
+    RIGHT,
+    PairedIds,
+    iter_identifiers,
+    neutralize_labels,
+)
 from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import align_sequences
-from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.values import (
+    CompareResult,
+    DifferenceRow,
+    Ignored,
+    Path,
+    ValueChange,
+)
 
 
 class CompareLimits(msgspec.Struct, frozen=True):
@@ -39,8 +52,9 @@ def compare_values(
 ) -> CompareResult:
     """Return the differences of two JSON values.
 
-    Identifiers are paired through `ids`, which is updated. Differences in canonical fields are included, with the
-    reason why they do not count. Takes time linear in the size of the values, except for lists (see `sequences`).
+    Identifiers are paired through `ids`, which is updated. Differences in canonical fields are
+    included, with the reason why they do not count. Takes time linear in the size of the values,
+    except for lists (see `sequences`).
     """
     walk = _Comparison(ids or PairedIds(), fields or CanonicalFields(), limits or CompareLimits())
     walk.compare_value(left, right, _ValuePlace())
@@ -56,13 +70,23 @@ class _ValuePlace(msgspec.Struct, frozen=True):
     """The nearest member name above."""
     opaque: bool = False
     holder: dict[str, Any] | None = None
-    """The object that contains the value, merged from both sides; only if it determines the kind of an identifier."""
+    """The object that contains the value, merged from both sides; only if it determines the kind of
+    an identifier."""
     ignored: Ignored = Ignored.NOT
     """Applies to everything in the value."""
 
-    def enter_member(self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored) -> _ValuePlace:
+    def enter_member(
+        self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored
+    ) -> _ValuePlace:
         holder = {**left, **right} if name in AMBIGUOUS else None
-        return _ValuePlace((*self.left, name), (*self.right, name), name, self.inside, holder, self.ignored or ignored)
+        return _ValuePlace(
+            (*self.left, name),
+            (*self.right, name),
+            name,
+            self.inside,
+            holder,
+            self.ignored or ignored,
+        )
 
     def enter_item(self, left: int, right: int) -> _ValuePlace:
         return msgspec.structs.replace(self, left=(*self.left, left), right=(*self.right, right))
@@ -100,9 +124,13 @@ class _Comparison:
         elif isinstance(left, str) and isinstance(right, str):
             self._compare_texts(left, right, at)
         elif not _is_equal(left, right):
-            self._add_row(ValueChange.CHANGED, at, left, right, self._default_ignored_reason(left, right, at))
+            self._add_row(
+                ValueChange.CHANGED, at, left, right, self._default_ignored_reason(left, right, at)
+            )
 
-    def _compare_objects(self, left: dict[str, Any], right: dict[str, Any], at: _ValuePlace) -> None:
+    def _compare_objects(
+        self, left: dict[str, Any], right: dict[str, Any], at: _ValuePlace
+    ) -> None:
         for name in sorted(left.keys() | right.keys(), key=_identifiers_first):
             ignored = self._fields.ignored_reason(name)
             if at.inside and ignored is not Ignored.TRACE:
@@ -111,7 +139,11 @@ class _Comparison:
             if name in left and name in right:
                 self.compare_value(left[name], right[name], inner)
             else:
-                change, said = (ValueChange.LEFT, left[name]) if name in left else (ValueChange.RIGHT, right[name])
+                change, said = (
+                    (ValueChange.LEFT, left[name])
+                    if name in left
+                    else (ValueChange.RIGHT, right[name])
+                )
                 opaque = at.inside or name in OPAQUE
                 alone = Ignored.NOT if opaque else self._fields.ignored_reason_alone(name, said)
                 self._add_row(change, inner, left.get(name), right.get(name), alone)
@@ -131,7 +163,9 @@ class _Comparison:
         def alike(i: int, j: int) -> int:
             return measure_likeness(sides[LEFT][i].leaves, sides[RIGHT][j].leaves)
 
-        found = align_sequences([item.token for item in sides[LEFT]], [item.token for item in sides[RIGHT]], alike)
+        found = align_sequences(
+            [item.token for item in sides[LEFT]], [item.token for item in sides[RIGHT]], alike
+        )
         if found.coarse:
             self._note_cut(f"lists of {len(left)} and {len(right)} items aligned coarsely")
         for i, j in found.pairs:
@@ -139,7 +173,10 @@ class _Comparison:
         for i, j in found.moved:
             self._add_row(ValueChange.MOVED, at.enter_item(i, j), left[i], right[j])
             self.compare_value(left[i], right[j], at.enter_item(i, j))
-        taken = {i for i, _ in (*found.pairs, *found.moved)}, {j for _, j in (*found.pairs, *found.moved)}
+        taken = (
+            {i for i, _ in (*found.pairs, *found.moved)},
+            {j for _, j in (*found.pairs, *found.moved)},
+        )
         for i, item in enumerate(left):
             if i not in taken[0]:
                 self._add_row(ValueChange.LEFT, at.enter_item(i, 0), item, None)
@@ -152,14 +189,17 @@ class _Comparison:
         if kind and left and right:
             paired = self._ids.pair_ids(kind, left, right)
             if left != right:
-                self._add_row(ValueChange.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT)
+                self._add_row(
+                    ValueChange.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT
+                )
         elif left != right:
             self._add_row(
                 ValueChange.CHANGED,
                 at,
                 left,
                 right,
-                self._default_ignored_reason(left, right, at) or self._text_ignored_reason(left, right, at),
+                self._default_ignored_reason(left, right, at)
+                or self._text_ignored_reason(left, right, at),
             )
 
     def _text_ignored_reason(self, left: str, right: str, at: _ValuePlace) -> Ignored:
@@ -168,22 +208,35 @@ class _Comparison:
             return Ignored.ID
         if neutralize_labels(one) == neutralize_labels(other):
             return Ignored.SECRET
-        if not at.inside and self._fields.is_address(at.name) and without_authority(one) == without_authority(other):
+        if (
+            not at.inside
+            and self._fields.is_address(at.name)
+            and without_authority(one) == without_authority(other)
+        ):
             return Ignored.ADDRESS
         return Ignored.NOT
 
     def _default_ignored_reason(self, left: Any, right: Any, at: _ValuePlace) -> Ignored:
         plain = at.inside or self._fields.plain or not at.left or isinstance(at.left[-1], int)
-        return Ignored.DEFAULT if not plain and is_default(left) and is_default(right) else Ignored.NOT
+        return (
+            Ignored.DEFAULT if not plain and is_default(left) and is_default(right) else Ignored.NOT
+        )
 
     def _add_row(
-        self, change: ValueChange, at: _ValuePlace, left: Any, right: Any, ignored: Ignored = Ignored.NOT
+        self,
+        change: ValueChange,
+        at: _ValuePlace,
+        left: Any,
+        right: Any,
+        ignored: Ignored = Ignored.NOT,
     ) -> None:
         ignored = at.ignored or ignored
         self._row_counts[bool(ignored)] += 1
         if self._row_counts[bool(ignored)] > self._limits.rows:
             if not ignored:
-                self._note_cut(f"more than {self._limits.rows} differences: the others are not shown")
+                self._note_cut(
+                    f"more than {self._limits.rows} differences: the others are not shown"
+                )
             return
         alone = bool(at.left) and isinstance(at.left[-1], int)
         places = (
@@ -203,7 +256,8 @@ def _identifiers_first(name: str) -> tuple[bool, str]:
 
 
 def _is_identical(left: Any, right: Any) -> bool:
-    """Whether the values are the same in every respect. False also if they are nested too deeply to compare."""
+    """Whether the values are the same in every respect. False also if they are nested too deeply to
+    compare."""
     try:
         return bool(left == right) and repr(left) == repr(right)
     except RecursionError:

@@ -45,7 +45,8 @@ class Ignored(StrEnum):
     BINDING = "binding"
     """A consequence of the different bindings of the sides."""
     ARTIFACT = "artifact"
-    """The cuts of an artifact into chunks. A difference in its text is shown once, for the whole text."""
+    """The cuts of an artifact into chunks. A difference in its text is shown once, for the whole
+    text."""
     ORDER = "order"
     """Calls that ran at the same time began in a different order."""
     CLIENT = "client"
@@ -92,7 +93,8 @@ class CompareResult(msgspec.Struct, frozen=True):
 
     rows: tuple[DifferenceRow, ...] = ()
     cut: tuple[str, ...] = ()
-    """Values that were not compared, or only coarsely, with the reason; empty after a full comparison."""
+    """Values that were not compared, or only coarsely, with the reason; empty after a full
+    comparison."""
 
     @property
     def same(self) -> bool:
@@ -108,4 +110,6 @@ def format_path(path: Path) -> str:
 def _step_text(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _PLAIN_NAME.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+    return (
+        f".{step}" if _PLAIN_NAME.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+    )

@@ -1,4 +1,5 @@
-"""Exchanges in the form in which they are compared: request and response in the 1.0 form of every dialect."""
+"""Exchanges in the form in which they are compared: request and response in the 1.0 form of every
+dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ _MAX_BYTES = 64 << 20
 """Bytes of all payloads of one exchange that are compared by content."""
 _MAX_FRAMES = 4000
 """Maximum number of messages of one exchange that are compared."""
-_RESPONSE_KINDS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_RESPONSE_KINDS = (
+    FrameKind.RESPONSE,
+    FrameKind.EVENT,
+    FrameKind.ERROR,
+    FrameKind.OTHER,
+    FrameKind.UNDECODABLE,
+)
 
 
 class ComparedMessage(msgspec.Struct, frozen=True):
@@ -100,12 +107,16 @@ def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Comp
         return ComparedMessage(frame.seq, _digest_value(recording, row), frame.event, failed)
     payload = recording.read_payload(row)
     return ComparedMessage(
-        frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed
+        frame.seq,
+        canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange),
+        frame.event,
+        failed,
     )
 
 
 def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:
-    """Return the size and hash of a payload that is too large to compare, or was not stored completely."""
+    """Return the size and hash of a payload that is too large to compare, or was not stored
+    completely."""
     frame = row.frame
     digest = frame.sha256 or hashlib.sha256(recording.read_payload(row)).digest()
     return {"bytes": frame.size, "sha256": digest.hex()}

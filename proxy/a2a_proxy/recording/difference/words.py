@@ -55,7 +55,9 @@ def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
     take(ValueChange.LEFT, ends)
     take(ValueChange.RIGHT, ends)
     rest, other = left[MAX_CHARS:], right[MAX_CHARS:]
-    for change, tail in ((None, rest),) if rest == other else ((ValueChange.LEFT, rest), (ValueChange.RIGHT, other)):
+    for change, tail in (
+        ((None, rest),) if rest == other else ((ValueChange.LEFT, rest), (ValueChange.RIGHT, other))
+    ):
         if tail:
             pieces.append(WordRun(change, tail, at[0], at[1]))
             at[0] += len(tail) if change is ValueChange.LEFT else 0
@@ -95,7 +97,10 @@ def _merge_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
     if not pieces:
         return
     first = pieces[0]
-    for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
+    for side, other in (
+        (ValueChange.LEFT, ValueChange.RIGHT),
+        (ValueChange.RIGHT, ValueChange.LEFT),
+    ):
         if text := "".join(piece.text for piece in pieces if piece.change is not other):
             left = first.left if side is ValueChange.LEFT else pieces[-1].left
             yield WordRun(side, text, left, first.right)

@@ -1,1 +1,2 @@
-"""Several recordings joined live into one session of one recording, in one order and one numbering."""
+"""Several recordings joined live into one session of one recording, in one order and one
+numbering."""

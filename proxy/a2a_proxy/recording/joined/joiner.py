@@ -1,7 +1,7 @@
 """Continuous joining of several recordings into one, in the order of time.
 
-Everything becomes one session, so that the calls of all files are in one order, a task of an agent that several files
-contain is one task, and every view of a recording shows all files together.
+Everything becomes one session, so that the calls of all files are in one order, a task of an agent
+that several files contain is one task, and every view of a recording shows all files together.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ _Copy = Callable[[JoinedMember, Any], None]
 
 @contextlib.contextmanager
 def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap]]:
-    """Yield one recording of all files in their current state, and its numbering. It is in memory while it is small,
-    and deleted at the end of the block.
+    """Yield one recording of all files in their current state, and its numbering. It is in memory
+    while it is small, and deleted at the end of the block.
 
     Takes 30 us of processor time for each frame. Raises RecordingError if a file cannot be read.
     """
     sessions = [row for _, row in several.read_sessions()]
     started = sessions[0].facts.started if sessions else 0
     with contextlib.closing(open_private()) as db:
-        writer = Writer.on_connection(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
+        writer = Writer.on_connection(
+            db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started)
+        )
         joiner = Joiner(writer, len(several.members))
         for member in several.members:
             joiner.add_file(member.number, member.recording)
@@ -69,7 +71,8 @@ def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap
 
 
 class Joiner:
-    """Writes the joined recording through `writer`. `files` is the number of all files, including those added later."""
+    """Writes the joined recording through `writer`. `files` is the number of all files, including
+    those added later."""
 
     def __init__(self, writer: Writer, files: int) -> None:
         self.writer = writer
@@ -114,13 +117,16 @@ class Joiner:
         rows = [(changed[file.number], row) for file, row in sessions if file.number in changed]
         for member, row in rows:
             member.check_number(row)
-        own = [(changed[file.number], numbers) for file, numbers in self._own if file.number in changed]
+        own = [
+            (changed[file.number], numbers) for file, numbers in self._own if file.number in changed
+        ]
         self._put_conversation(rows, own)
         for member, numbers in own:
             for exchange in member.open_exchanges():
                 self._put_exchange(member, exchange)
             self._batch.findings += [
-                self.numbers.renumber_finding(of, finding) for of, finding in member.new_findings(numbers)
+                self.numbers.renumber_finding(of, finding)
+                for of, finding in member.new_findings(numbers)
             ]
             for session in numbers:
                 self._put_connections(member, session)
@@ -129,7 +135,9 @@ class Joiner:
         return True
 
     def _put_conversation(
-        self, sessions: list[tuple[JoinedMember, SessionRow]], own: list[tuple[JoinedMember, set[int]]]
+        self,
+        sessions: list[tuple[JoinedMember, SessionRow]],
+        own: list[tuple[JoinedMember, set[int]]],
     ) -> None:
         """Add frames by time, each after the exchanges that began before it."""
         exchanges: Iterator[tuple[int, _Copy, JoinedMember, Any]] = (
@@ -137,7 +145,8 @@ class Joiner:
             for member, row in exchanges_by_time(sessions, JoinedMember.new_exchanges)
         )
         frames: Iterator[tuple[int, _Copy, JoinedMember, Any]] = (
-            (row.frame.at, self._put_frame, member, row) for member, row in frames_by_time(own, JoinedMember.new_frames)
+            (row.frame.at, self._put_frame, member, row)
+            for member, row in frames_by_time(own, JoinedMember.new_frames)
         )
         for _, copy, member, row in heapq.merge(exchanges, frames, key=itemgetter(0)):
             copy(member, row)
@@ -153,7 +162,9 @@ class Joiner:
     def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
         of, frame = member.find_origin(row.session), row.frame
         if frame.exchange and not self.numbers.has_exchange(of, frame.exchange):
-            exchange = member.recording.read_exchange(row.exchange_key)  # it began while the frames were read
+            exchange = member.recording.read_exchange(
+                row.exchange_key
+            )  # it began while the frames were read
             if exchange is not None:
                 member.watch_if_open(exchange)
                 self._put_exchange(member, exchange)
@@ -166,11 +177,14 @@ class Joiner:
 
     def _put_connections(self, member: JoinedMember, session: int) -> None:
         of = member.find_origin(session)
-        connections = [self.numbers.renumber_connection(of, value) for value in member.new_connections(session)]
+        connections = [
+            self.numbers.renumber_connection(of, value) for value in member.new_connections(session)
+        ]
         self._batch.connections += connections
 
     def _put_tasks(self) -> None:
-        """Add each changed task merged from all files, one for each agent that has it, in order of first appearance."""
+        """Add each changed task merged from all files, one for each agent that has it, in order of
+        first appearance."""
         tasks: list[Task] = []
         for task_id in self._tasks - {""}:
             views: dict[str, list[Task]] = {}
@@ -185,7 +199,9 @@ class Joiner:
     def copied_notes(self) -> list[Note]:
         """Return the notes about exchanges and frames that have been copied."""
         return [
-            self.numbers.renumber_note(self._members[file.number].find_origin(row.session), row.note)
+            self.numbers.renumber_note(
+                self._members[file.number].find_origin(row.session), row.note
+            )
             for file, own in self._own
             for row in file.recording.read_notes()
             if row.session in own and row.note.exchange
@@ -194,18 +210,23 @@ class Joiner:
     def _flush_batch(self) -> None:
         batch, self._batch = self._batch, _JoinBatch()
         states = Changes(
-            batch.connections, list(batch.exchanges.values()), batch.tasks, *self._segment_builder.take_changes()
+            batch.connections,
+            list(batch.exchanges.values()),
+            batch.tasks,
+            *self._segment_builder.take_changes(),
         )
         self.writer.write(batch.frames, batch.findings, states)
 
     def end_segments(self, at: int) -> None:
-        """End all segments and write the rest. All sessions have ended, the last one at `at` (ns)."""
+        """End all segments and write the rest. All sessions have ended, the last one at `at`
+        (ns)."""
         self._segment_builder.end_segments(at)
         self._flush_batch()
 
 
 class _SegmentBuilder:
-    """Builds segments from the frames of known exchanges of all files, so that hand-offs between files are found."""
+    """Builds segments from the frames of known exchanges of all files, so that hand-offs between
+    files are found."""
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
@@ -229,7 +250,8 @@ class _SegmentBuilder:
         self._tracker.end_session(at)
 
     def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
-        """Return the segments, interruptions and hand-offs that have changed since the last call."""
+        """Return the segments, interruptions and hand-offs that have changed since the last
+        call."""
         return self._tracker.pop_changes()
 
 

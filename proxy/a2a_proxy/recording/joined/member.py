@@ -17,13 +17,17 @@ _REUSED_NUMBER_BASE = 1 << 20
 
 
 class JoinedMember:
-    """Cursors into a recording. Rows that can still change are returned again until they no longer can."""
+    """Cursors into a recording. Rows that can still change are returned again until they no longer
+    can."""
 
     def __init__(self, number: int, recording: Recording) -> None:
         self.number = number
         self.recording = recording
         self._version = -1
-        self._frames, self._findings = RowCursor(recording, "frame"), RowCursor(recording, "finding")
+        self._frames, self._findings = (
+            RowCursor(recording, "frame"),
+            RowCursor(recording, "finding"),
+        )
         self._uuids: dict[int, str] = {}
         self._reused_numbers: dict[int, int] = {}
         """Replacement for the number of a session that was pruned, and whose number was reused."""
@@ -47,7 +51,8 @@ class JoinedMember:
         return self.number, self._reused_numbers.get(session, session)
 
     def check_number(self, row: SessionRow) -> None:
-        """Start again with this session if its number was reused. Call it for each session of a poll."""
+        """Start again with this session if its number was reused. Call it for each session of a
+        poll."""
         before = self._uuids.get(row.id, row.facts.uuid)
         self._uuids[row.id] = row.facts.uuid
         if before != row.facts.uuid:
@@ -57,7 +62,9 @@ class JoinedMember:
 
     def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Yield new exchanges, by the time of their first byte."""
-        for row in self.recording.read_exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
+        for row in self.recording.read_exchanges(
+            session, after=self._exchanges.get(session, make_key(session, 0))
+        ):
             self._exchanges[session] = row.key
             self.watch_if_open(row)
             yield row
@@ -99,7 +106,9 @@ class JoinedMember:
     def new_connections(self, session: int) -> Iterator[Connection]:
         """Yield new connections, and those that were open at the last poll."""
         again = [number for number in sorted(self._live) if split_key(number)[0] == session]
-        found = (row for number in again if (row := self.recording.read_connection(number)) is not None)
+        found = (
+            row for number in again if (row := self.recording.read_connection(number)) is not None
+        )
         new = self.recording.read_connections(session, after=self._connections.get(session, 0))
         for row in itertools.chain(found, new):
             self._connections[session] = max(row.key, self._connections.get(session, 0))

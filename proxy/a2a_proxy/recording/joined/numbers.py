@@ -1,7 +1,7 @@
 """Renumbering of rows of several recordings for the joined one. Pure.
 
-The same number means different objects in different sessions; here each object gets a new number, in the order of the
-requests. The number of a connection also determines its file.
+The same number means different objects in different sessions; here each object gets a new number,
+in the order of the requests. The number of a connection also determines its file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class NumberMap:
         return place * self._files + of[0]
 
     def find_origin(self, exchange: int) -> tuple[Origin, int] | None:
-        """Return the origin of an exchange of the joined recording, and its number there, or None."""
+        """Return the origin of an exchange of the joined recording, and its number there, or
+        None."""
         if not 0 < exchange <= len(self._places):
             return None
         place, number = split_key(self._places[exchange - 1])
@@ -80,7 +81,9 @@ class NumberMap:
     def renumber_exchange(self, of: Origin, value: Exchange) -> Exchange:
         """Return an exchange with its new numbers."""
         return replace(
-            value, id=self.exchange_number(of, value.id), connection=self.connection_number(of, value.connection)
+            value,
+            id=self.exchange_number(of, value.id),
+            connection=self.connection_number(of, value.connection),
         )
 
     def renumber_frame(self, of: Origin, value: Frame) -> Frame:
@@ -103,7 +106,9 @@ class NumberMap:
             for gap in value.missed
         )
         return replace(
-            value, missed=missed, exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges)
+            value,
+            missed=missed,
+            exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges),
         )
 
     def renumber_finding(self, of: Origin, value: Finding) -> Finding:

@@ -24,8 +24,10 @@ STARTED = "(SELECT started FROM session WHERE id = {})"
 
 
 SIZE = (
-    "coalesce(CASE WHEN f.extra IS NOT NULL THEN json_extract(f.extra, '$.size') END, coalesce(f.size, 0) + CASE WHEN"
-    " f.shape IN (SELECT id FROM shape WHERE flags & 32) THEN (SELECT coalesce(sum(blob.size), 0) FROM piece"
+    "coalesce(CASE WHEN f.extra IS NOT NULL THEN json_extract(f.extra, '$.size') END, "
+    "coalesce(f.size, 0) + CASE WHEN"
+    " f.shape IN (SELECT id FROM shape WHERE flags & 32) THEN (SELECT coalesce(sum(blob.size), 0) "
+    "FROM piece"
     " JOIN blob ON blob.id = piece.blob WHERE piece.frame = f.id) ELSE 0 END)"
 )
 MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
@@ -34,7 +36,8 @@ ZERO = "CASE WHEN e.flags & 12 THEN e.started ELSE coalesce(e.request_ended, e.s
 """SQL of `protocol.outcome.latency_origin`; bits 2 and 3 of the flags mark a live exchange."""
 LAST = "coalesce(e.closed, e.last_event)"
 ENDED_BADLY = (
-    "(e.error <> '' OR e.flags & 2 OR e.how NOT IN (SELECT id FROM text WHERE value = 'complete') AND e.how <> 0)"
+    "(e.error <> '' OR e.flags & 2 OR e.how NOT IN (SELECT id FROM text WHERE value = 'complete') "
+    "AND e.how <> 0)"
 )
 _ERRORS = (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE)
 GAP = "A2A-GEN-001"
@@ -48,10 +51,15 @@ def where_shape(condition: Sql) -> Sql:
 
 
 def where_keyed(column: str, *, always: bool = False) -> Condition:
-    """Return the condition on a number of `shape`, by its words. 0 means no value, except with `always`."""
+    """Return the condition on a number of `shape`, by its words. 0 means no value, except with
+    `always`."""
 
     def condition(match: Match) -> Sql:
-        return Sql("1") if always and isinstance(match.value, Anything) else where_shape(where_ordered(column, match))
+        return (
+            Sql("1")
+            if always and isinstance(match.value, Anything)
+            else where_shape(where_ordered(column, match))
+        )
 
     return condition
 
@@ -73,11 +81,14 @@ def where_kind(match: Match) -> Sql:
     assert isinstance(match.value, WordValue)
     key = match.value.keys[0]
     assert isinstance(key, int)
-    return where_shape(Sql("kind = ?", (key,)) if key < EVENT_OFFSET else Sql("event = ?", (key - EVENT_OFFSET,)))
+    return where_shape(
+        Sql("kind = ?", (key,)) if key < EVENT_OFFSET else Sql("event = ?", (key - EVENT_OFFSET,))
+    )
 
 
 def where_word(column: str) -> Condition:
-    """Return the condition on an interned column of an exchange, by words of a closed list or by a pattern."""
+    """Return the condition on an interned column of an exchange, by words of a closed list or by a
+    pattern."""
 
     def condition(match: Match) -> Sql:
         if isinstance(match.value, WordValue):
@@ -99,9 +110,9 @@ def where_connection(*columns: str) -> tuple[Condition, Condition]:
     """Return the conditions on addresses of the connection, for frames and for exchanges."""
 
     def select_connections(match: Match) -> Sql:
-        return sql.join_conditions("OR", *(sql.where_text(column, match) for column in columns)).insert_into(
-            "(SELECT id FROM connection WHERE {})"
-        )
+        return sql.join_conditions(
+            "OR", *(sql.where_text(column, match) for column in columns)
+        ).insert_into("(SELECT id FROM connection WHERE {})")
 
     return (
         lambda match: select_connections(match).insert_into(f"{CONNECTION_OF_FRAME} IN {{}}"),
@@ -110,13 +121,15 @@ def where_connection(*columns: str) -> tuple[Condition, Condition]:
 
 
 def where_agent() -> tuple[Condition, Condition]:
-    """Return the conditions on the agent of the exchange or an address of its upstream, for frames and for
-    exchanges."""
+    """Return the conditions on the agent of the exchange or an address of its upstream, for frames
+    and for exchanges."""
     of_frame, of_exchange = where_connection("upstream", "peer")
     is_named = where_word("e.agent")
     calls = f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})"
     return (
-        lambda match: sql.join_conditions("OR", of_frame(match), is_named(match).insert_into(calls)),
+        lambda match: sql.join_conditions(
+            "OR", of_frame(match), is_named(match).insert_into(calls)
+        ),
         lambda match: sql.join_conditions("OR", of_exchange(match), is_named(match)),
     )
 
@@ -132,9 +145,17 @@ def where_finding(test: Condition) -> tuple[Condition, Condition]:
 
     def of_frame(match: Match) -> Sql:
         rows = (
-            ("(f.session, f.exchange, f.seq)", "session, exchange, seq", "exchange <> 0 AND seq >= 0"),
+            (
+                "(f.session, f.exchange, f.seq)",
+                "session, exchange, seq",
+                "exchange <> 0 AND seq >= 0",
+            ),
             ("(f.session, f.exchange)", "session, exchange", "exchange <> 0 AND seq < 0"),
-            ("(f.session, f.connection, f.seq)", "session, connection, seq", "exchange = 0 AND seq >= 0"),
+            (
+                "(f.session, f.connection, f.seq)",
+                "session, connection, seq",
+                "exchange = 0 AND seq >= 0",
+            ),
             ("(f.session, f.connection)", "session, connection", "exchange = 0 AND seq < 0"),
         )
         parts = []
@@ -152,15 +173,27 @@ def where_finding(test: Condition) -> tuple[Condition, Condition]:
 
 
 def where_note(test: Condition) -> tuple[Condition, Condition]:
-    """Return the conditions on notes. A frame matches by its own notes and by notes about its whole exchange."""
+    """Return the conditions on notes. A frame matches by its own notes and by notes about its whole
+    exchange."""
 
     def of_frame(match: Match) -> Sql:
-        own = "(f.session, f.exchange, f.seq) IN (SELECT session, exchange, seq FROM note WHERE seq >= 0 AND {})"
-        whole = "(f.session, f.exchange) IN (SELECT session, exchange FROM note WHERE exchange <> 0 AND seq < 0 AND {})"
-        return sql.join_conditions("OR", test(match).insert_into(own), test(match).insert_into(whole))
+        own = (
+            "(f.session, f.exchange, f.seq) IN (SELECT session, exchange, seq FROM note WHERE seq "
+            ">= 0 AND {})"
+        )
+        whole = (
+            "(f.session, f.exchange) IN (SELECT session, exchange FROM note WHERE exchange <> 0 "
+            "AND seq < 0 AND {})"
+        )
+        return sql.join_conditions(
+            "OR", test(match).insert_into(own), test(match).insert_into(whole)
+        )
 
     def of_exchange(match: Match) -> Sql:
-        noted = f"e.id IN (SELECT session << {SESSION_SHIFT} | exchange FROM note WHERE exchange <> 0 AND {{}})"
+        noted = (
+            f"e.id IN (SELECT session << {SESSION_SHIFT} | exchange FROM note WHERE exchange <> 0 "
+            f"AND {{}})"
+        )
         return test(match).insert_into(noted)
 
     return of_frame, of_exchange
@@ -182,7 +215,8 @@ def where_outcome(match: Match) -> Sql:
 def where_finding_words(match: Match) -> Sql:
     """Return the condition on the summary of a finding or the id of its rule.
 
-    An id is found by its beginning, but a family only by its whole name, because a word of the summary is no id.
+    An id is found by its beginning, but a family only by its whole name, because a word of the
+    summary is no id.
     """
     summary = sql.where_text("summary", match)
     if not isinstance(match.value, str) or match.op is Op.MATCHES:
@@ -235,7 +269,8 @@ def where_error_frame(_match: Match) -> Sql:
 
 
 def where_source(proxy: str) -> Condition:
-    """Return the condition on the origin of the bytes; `proxy` is the SQL that is true for the proxy's own."""
+    """Return the condition on the origin of the bytes; `proxy` is the SQL that is true for the
+    proxy's own."""
 
     def condition(match: Match) -> Sql:
         if isinstance(match.value, Anything):
@@ -257,6 +292,8 @@ def where_session(column: str) -> Condition:
             and len(match.value) < 8
         ):
             return Sql(f"{column} = ?", (int(match.value),))
-        return sql.where_prefix("uuid", match).insert_into(f"{column} IN (SELECT id FROM session WHERE {{}})")
+        return sql.where_prefix("uuid", match).insert_into(
+            f"{column} IN (SELECT id FROM session WHERE {{}})"
+        )
 
     return condition

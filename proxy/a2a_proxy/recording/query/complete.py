@@ -52,7 +52,9 @@ def suggest_completions(text: str, cursor: int, db: sqlite3.Connection | None = 
     name, value_at = split_field(piece)
     if name:
         return Completion(
-            start + value_at, cursor, tuple(_suggest_values(name, piece[value_at:], db)[:MAX_SUGGESTIONS])
+            start + value_at,
+            cursor,
+            tuple(_suggest_values(name, piece[value_at:], db)[:MAX_SUGGESTIONS]),
         )
     side, _, word = piece.rpartition(".")
     if side not in ("", "req", "resp"):
@@ -62,8 +64,13 @@ def suggest_completions(text: str, cursor: int, db: sqlite3.Connection | None = 
 
 
 def _suggest_fields(word: str, *, sided: bool) -> list[Suggestion]:
-    fields = [each for each in FIELDS.values() if each.name.startswith(word) and (each.sides or not sided)]
-    return [Suggestion(each.name if each.name in BARE_WORDS else f"{each.name}:", each.about) for each in fields]
+    fields = [
+        each for each in FIELDS.values() if each.name.startswith(word) and (each.sides or not sided)
+    ]
+    return [
+        Suggestion(each.name if each.name in BARE_WORDS else f"{each.name}:", each.about)
+        for each in fields
+    ]
 
 
 def _suggest_values(name: str, typed: str, db: sqlite3.Connection | None) -> list[Suggestion]:
@@ -75,24 +82,33 @@ def _suggest_values(name: str, typed: str, db: sqlite3.Connection | None) -> lis
     if name == "rule" and prefix:
         prefix = kinds.parse_rule(prefix)
     counted = _count_values(name, prefix, db) if db is not None and name in _COUNT_QUERIES else {}
-    every = counted | {word: 0 for word in field.kind.words if word not in counted} if field.kind.words else counted
+    every = (
+        counted | {word: 0 for word in field.kind.words if word not in counted}
+        if field.kind.words
+        else counted
+    )
     begun = [
         (word, count)
         for word, count in every.items()
         if word and _normalize_word(word).startswith(_normalize_word(prefix))
     ]
     begun.sort(key=lambda each: -each[1])
-    return [Suggestion(quote_text(word), count=count if db is not None else -1) for word, count in begun]
+    return [
+        Suggestion(quote_text(word), count=count if db is not None else -1) for word, count in begun
+    ]
 
 
 def _normalize_word(word: str) -> str:
     return word.lower().replace("_", "-")
 
 
-_NEWEST = "(SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM exchange ORDER BY id DESC LIMIT {}))"
+_NEWEST = (
+    "(SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM exchange ORDER BY id DESC LIMIT {}))"
+)
 _EXCHANGES = f"FROM exchange e WHERE e.id > {_NEWEST}"
 _SHAPES = (
-    "FROM (SELECT shape, count(*) AS n FROM frame WHERE id > (SELECT max(id) - {} FROM frame) GROUP BY shape)"
+    "FROM (SELECT shape, count(*) AS n FROM frame WHERE id > (SELECT max(id) - {} FROM frame) "
+    "GROUP BY shape)"
     " JOIN shape s ON s.id = shape"
 )
 
@@ -102,16 +118,19 @@ def _exchange_counts_sql(column: str) -> str:
 
 
 def _interned_counts_sql(column: str) -> str:
-    return f"SELECT (SELECT value FROM text WHERE id = k), n FROM ({_exchange_counts_sql(f'{column} AS k')})".replace(
-        "count(*) ", "count(*) AS n "
-    )
+    return (
+        f"SELECT (SELECT value FROM text WHERE id = k), n FROM "
+        f"({_exchange_counts_sql(f'{column} AS k')})"
+    ).replace("count(*) ", "count(*) AS n ")
 
 
 def _shape_counts_sql(column: str) -> str:
     return f"SELECT {column}, sum(n) {_SHAPES} GROUP BY 1"
 
 
-_RULES = "SELECT (SELECT value FROM text WHERE id = rule), count(*) FROM finding GROUP BY 1 LIMIT {}"
+_RULES = (
+    "SELECT (SELECT value FROM text WHERE id = rule), count(*) FROM finding GROUP BY 1 LIMIT {}"
+)
 _SEVERITIES = "SELECT severity, count(*) FROM finding GROUP BY 1 LIMIT {}"
 _NOTES = f"SELECT (SELECT value FROM text WHERE id = note), sum(n) {_SHAPES} GROUP BY 1"
 _SESSIONS = f"SELECT e.id >> {SESSION_SHIFT}, count(*) {_EXCHANGES} GROUP BY 1"
@@ -124,7 +143,10 @@ _COUNT_QUERIES: dict[str, str] = {
     "code": _shape_counts_sql("s.error"),
     "state": _shape_counts_sql("s.state"),
     "dir": _shape_counts_sql("s.direction"),
-    "kind": f"SELECT s.kind, sum(n) {_SHAPES} GROUP BY 1 UNION ALL SELECT s.event + 100, sum(n) {_SHAPES} GROUP BY 1",
+    "kind": (
+        f"SELECT s.kind, sum(n) {_SHAPES} GROUP BY 1 UNION ALL SELECT s.event + 100, sum(n) "
+        f"{_SHAPES} GROUP BY 1"
+    ),
     "note": _NOTES,
     "task": _exchange_counts_sql("e.task"),
     "ctx": _exchange_counts_sql("e.context"),
@@ -154,9 +176,14 @@ def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, i
 def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
     """Return the most frequent ids that begin with `prefix`."""
     begun = (
-        conditions.where_ident(column, Match("task", Op.HAS, prefix)) if prefix else conditions.Sql(f"{column} <> 0")
+        conditions.where_ident(column, Match("task", Op.HAS, prefix))
+        if prefix
+        else conditions.Sql(f"{column} <> 0")
     )
-    query = query.replace(" GROUP BY", f" AND {begun.text} GROUP BY") + f" ORDER BY 2 DESC LIMIT {MAX_SUGGESTIONS}"
+    query = (
+        query.replace(" GROUP BY", f" AND {begun.text} GROUP BY")
+        + f" ORDER BY 2 DESC LIMIT {MAX_SUGGESTIONS}"
+    )
     found = {}
     for number, count in db.execute(query, begun.params).fetchall():
         row = db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone()
@@ -165,7 +192,8 @@ def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) 
 
 
 def _value_words(name: str) -> Callable[[Any], str]:
-    """Return a function from stored values to their typed form, or to an empty string for values without one."""
+    """Return a function from stored values to their typed form, or to an empty string for values
+    without one."""
     kind = FIELDS[name].kind
     if kind.words and name not in ("op", "binding", "code"):
         keys = {}

@@ -10,7 +10,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Match, Number, Op, Range, TimeValue, Value, WordValue
+from a2a_proxy.recording.query.tree import (
+    COMPARISONS,
+    Anything,
+    Match,
+    Number,
+    Op,
+    Range,
+    TimeValue,
+    Value,
+    WordValue,
+)
 from a2a_proxy.recording.store.codec import pack_decimal, pack_ident
 
 
@@ -70,7 +80,8 @@ def where_one_of(column: str, values: tuple[Any, ...]) -> Sql:
 
 
 def where_number(expression: str, match: Match, present: str = "") -> Sql:
-    """Return the condition on a number. NULL counts as absent; `present` is SQL that is true for a value."""
+    """Return the condition on a number. NULL counts as absent; `present` is SQL that is true for a
+    value."""
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"coalesce({present or f'{expression} IS NOT NULL'}, 0)")
@@ -90,7 +101,8 @@ def _int_of(value: Value) -> int:
 
 
 def exact_number(column: str) -> str:
-    """Return the SQL of a number that is TEXT beyond 64 bits; such numbers compare as beyond any typed number."""
+    """Return the SQL of a number that is TEXT beyond 64 bits; such numbers compare as beyond any
+    typed number."""
     beyond = f"CASE substr({column}, 1, 1) WHEN '-' THEN -9.3e18 ELSE 9.3e18 END"
     return f"CASE typeof({column}) WHEN 'text' THEN {beyond} ELSE {column} END"
 
@@ -107,16 +119,22 @@ def where_time(at: str, started: str, match: Match) -> Sql:
         assert isinstance(value.low, TimeValue)
         assert isinstance(value.high, TimeValue)
         return join_conditions(
-            "AND", _time_bound(at, started, ">=", value.low), _time_bound(at, started, "<", value.high, end=True)
+            "AND",
+            _time_bound(at, started, ">=", value.low),
+            _time_bound(at, started, "<", value.high, end=True),
         )
     assert isinstance(value, TimeValue)
     if match.op in COMPARISONS:
         return _time_bound(at, started, match.op, value)
-    return join_conditions("AND", _time_bound(at, started, ">=", value), _time_bound(at, started, "<", value, end=True))
+    return join_conditions(
+        "AND", _time_bound(at, started, ">=", value), _time_bound(at, started, "<", value, end=True)
+    )
 
 
 def _time_bound(at: str, started: str, sign: str, value: TimeValue, *, end: bool = False) -> Sql:
-    zero = {"session": "0", "epoch": f"-{started}", "day": f"a2a_midnight({started}) - {started}"}[value.base]
+    zero = {"session": "0", "epoch": f"-{started}", "day": f"a2a_midnight({started}) - {started}"}[
+        value.base
+    ]
     return Sql(f"{at} {sign} {zero} + ?", (value.ns + (value.span if end else 0),))
 
 
@@ -127,7 +145,8 @@ _UUID = re.compile(
 
 
 def where_ident(column: str, match: Match) -> Sql:
-    """Return the condition on a column of row numbers of `ident` or of decimal numbers themselves (see `schema`)."""
+    """Return the condition on a column of row numbers of `ident` or of decimal numbers themselves
+    (see `schema`)."""
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"{column} <> 0")
@@ -139,14 +158,20 @@ def where_ident(column: str, match: Match) -> Sql:
             return Sql(f"{column} = ?", (known,))
         return Sql(f"{column} IN (SELECT id FROM ident WHERE value = ?)", (pack_ident(value),))
     if match.op is Op.MATCHES:
-        listed = Sql(f"{column} IN (SELECT id FROM ident WHERE a2a_matches(a2a_ident(value), ?))", (value,))
-        return join_conditions("OR", listed, Sql(f"({column} < 0 AND a2a_matches({decimal}, ?))", (value,)))
+        listed = Sql(
+            f"{column} IN (SELECT id FROM ident WHERE a2a_matches(a2a_ident(value), ?))", (value,)
+        )
+        return join_conditions(
+            "OR", listed, Sql(f"({column} < 0 AND a2a_matches({decimal}, ?))", (value,))
+        )
     tests = [Sql("(value >= ? AND value <= ?)", (value, value + "\U0010ffff"))]
     if _UUID.fullmatch(value):
         digits = value.replace("-", "")
         low, high = (bytes.fromhex(digits.ljust(32, end)) for end in "0f")
         tests.append(Sql("(value >= ? AND value <= ? AND length(value) = 16)", (low, high)))
-    found = [join_conditions("OR", *tests).insert_into(f"{column} IN (SELECT id FROM ident WHERE {{}})")]
+    found = [
+        join_conditions("OR", *tests).insert_into(f"{column} IN (SELECT id FROM ident WHERE {{}})")
+    ]
     if value.isdecimal() and value.isascii():
         found.append(Sql(f"({column} < 0 AND substr({decimal}, 1, ?) = ?)", (len(value), value)))
     return join_conditions("OR", *found)

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 class QueryError(Exception):
     """The expression cannot be used. `str()` is the message alone."""
 
-    def __init__(self, message: str, text: str = "", at: int = 0, *, hint: str = "", incomplete: bool = False) -> None:
+    def __init__(
+        self, message: str, text: str = "", at: int = 0, *, hint: str = "", incomplete: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.text = text

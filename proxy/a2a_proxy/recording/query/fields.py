@@ -1,7 +1,7 @@
 """The fields of the filter language: their values and their columns in the recording.
 
-A field of a frame has a condition on `frame f`, a field of an exchange a condition on `exchange e`; `sql` converts each
-to the other. The table in the manual is generated from this one.
+A field of a frame has a condition on `frame f`, a field of an exchange a condition on `exchange e`;
+`sql` converts each to the other. The table in the manual is generated from this one.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ class QueryField(msgspec.Struct, frozen=True):
     sides: bool = False
     """Whether `req.` and `resp.` can precede the field."""
     covers: bool = False
-    """Whether a match of an exchange also holds for each of its frames, although frames have a condition of their own.
+    """Whether a match of an exchange also holds for each of its frames, although frames have a
+    condition of their own.
     """
 
 
 def _field_table() -> dict[str, QueryField]:
     agent, peer = columns.where_agent(), columns.where_connection("client", "peer")
-    gap = columns.where_finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
+    gap = columns.where_finding(
+        lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,))
+    )
     finding = columns.where_finding(columns.where_finding_words)
     severity = columns.where_finding(lambda match: columns.where_ordered("severity", match))
     rule = columns.where_finding(columns.where_rule)
@@ -56,7 +59,8 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "op",
             words.OPERATION,
-            "the operation, by its 1.0, JSON-RPC or gRPC name; `op:Send*`: by its beginning; `method` is the same",
+            "the operation, by its 1.0, JSON-RPC or gRPC name; `op:Send*`: by its beginning; "
+            "`method` is the same",
             "op:message/stream",
             exchange=columns.where_word("e.operation"),
         ),
@@ -156,8 +160,12 @@ def _field_table() -> dict[str, QueryField]:
             words.CODE,
             "the error's code (JSON-RPC, REST, gRPC), or its name",
             "code:TASK_NOT_FOUND",
-            frame=lambda m: columns.where_shape(sql.where_number(sql.exact_number("error"), m, "error <> 0")),
-            exchange=lambda m: sql.where_number(sql.exact_number("e.error_code"), m, "e.error_code <> 0"),
+            frame=lambda m: columns.where_shape(
+                sql.where_number(sql.exact_number("error"), m, "error <> 0")
+            ),
+            exchange=lambda m: sql.where_number(
+                sql.exact_number("e.error_code"), m, "e.error_code <> 0"
+            ),
         ),
         QueryField(
             "status",
@@ -171,7 +179,9 @@ def _field_table() -> dict[str, QueryField]:
             kinds.NUMBER,
             "the task's generation in a frame",
             "gen:>3",
-            frame=lambda m: sql.where_number(sql.exact_number("f.generation"), m, "f.generation <> 0"),
+            frame=lambda m: sql.where_number(
+                sql.exact_number("f.generation"), m, "f.generation <> 0"
+            ),
             sides=True,
         ),
         QueryField(
@@ -217,7 +227,13 @@ def _field_table() -> dict[str, QueryField]:
             alone=True,
         ),
         QueryField(
-            "rule", kinds.RULE, "the rule of a finding", "rule:GEN-001", frame=rule[0], exchange=rule[1], alone=True
+            "rule",
+            kinds.RULE,
+            "the rule of a finding",
+            "rule:GEN-001",
+            frame=rule[0],
+            exchange=rule[1],
+            alone=True,
         ),
         QueryField(
             "agent",
@@ -283,7 +299,9 @@ def _field_table() -> dict[str, QueryField]:
             "the time of a frame's last byte, of an exchange's first",
             "t:>12:30",
             frame=lambda m: sql.where_time("f.at", columns.STARTED.format("f.session"), m),
-            exchange=lambda m: sql.where_time("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
+            exchange=lambda m: sql.where_time(
+                "e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m
+            ),
             alone=True,
         ),
         QueryField(
@@ -296,7 +314,13 @@ def _field_table() -> dict[str, QueryField]:
             alone=True,
         ),
         QueryField(
-            "src", words.SOURCE, "the origin of the bytes", "src:proxy", frame=source[0], exchange=source[1], sides=True
+            "src",
+            words.SOURCE,
+            "the origin of the bytes",
+            "src:proxy",
+            frame=source[0],
+            exchange=source[1],
+            sides=True,
         ),
         QueryField(
             "trace",

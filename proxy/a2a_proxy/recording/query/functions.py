@@ -1,4 +1,5 @@
-"""SQL functions of the filter language, over one connection to a recording. Each returns 0 or 1, or a text."""
+"""SQL functions of the filter language, over one connection to a recording. Each returns 0 or 1, or
+a text."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class QueryFunctions:
         self._payloads = payloads
         self._shapes: dict[int, tuple[str, int]] = {}
         self._parsed: tuple[int, Any] = (0, None)
-        """Number and decoded payload of the most recently parsed frame: one expression may test it several times."""
+        """Number and decoded payload of the most recently parsed frame: one expression may test it
+        several times."""
         self._lines: dict[tuple[str, int, int], tuple[str, ...]] = {}
         """Recently read headers as `name: value`, of one side or of both."""
         self.trouble: Exception | None = None
@@ -39,13 +41,23 @@ class QueryFunctions:
             db.create_function(name, count, self._record_trouble(function), deterministic=True)
 
     def _sql_functions(self) -> Iterator[tuple[str, int, Callable[..., Any]]]:
-        yield "a2a_contains", 2, lambda value, wanted: tests.matches_string(Op.HAS, wanted, _column_text(value))
-        yield "a2a_equals", 2, lambda value, wanted: _column_text(value).casefold() == wanted.casefold()
+        yield (
+            "a2a_contains",
+            2,
+            lambda value, wanted: tests.matches_string(Op.HAS, wanted, _column_text(value)),
+        )
+        yield (
+            "a2a_equals",
+            2,
+            lambda value, wanted: _column_text(value).casefold() == wanted.casefold(),
+        )
         yield "a2a_begins", 2, lambda value, wanted: _column_text(value).startswith(wanted)
         yield (
             "a2a_matches",
             2,
-            lambda value, wanted: bool(text := _column_text(value)) and tests.matches_pattern(wanted, text),
+            lambda value, wanted: (
+                bool(text := _column_text(value)) and tests.matches_pattern(wanted, text)
+            ),
         )
         yield "a2a_ident", 1, lambda value: unpack_ident(value).encode("utf-8", "replace").decode()
         yield "a2a_midnight", 1, _local_midnight
@@ -54,7 +66,9 @@ class QueryFunctions:
         yield (
             "a2a_text",
             7,
-            lambda op, wanted, *at: bool(p := self._read_payload(*at)) and tests.matches_text(op, wanted, p),
+            lambda op, wanted, *at: (
+                bool(p := self._read_payload(*at)) and tests.matches_text(op, wanted, p)
+            ),
         )
         yield "a2a_json", 8, self._matches_json
         yield "a2a_part", 7, self._matches_part
@@ -76,16 +90,27 @@ class QueryFunctions:
     def _shape_of(self, number: int) -> tuple[str, int]:
         known = self._shapes.get(number)
         if known is None:
-            find = "SELECT text.value, flags FROM shape LEFT JOIN text ON text.id = shape.schema WHERE shape.id = ?"
+            find = (
+                "SELECT text.value, flags FROM shape LEFT JOIN text ON text.id = shape.schema "
+                "WHERE shape.id = ?"
+            )
             row = self._db.execute(find, (number,)).fetchone()
             if row is None:
-                raise RecordingError(f"shape {number} of the recording is missing", "the file is damaged")
+                raise RecordingError(
+                    f"shape {number} of the recording is missing", "the file is damaged"
+                )
             known = self._shapes[number] = (row[0] or "", row[1])
         return known
 
-    def _read_payload(self, frame: int, shape: int, block: int | None, offset: int | None, size: int | None) -> bytes:
+    def _read_payload(
+        self, frame: int, shape: int, block: int | None, offset: int | None, size: int | None
+    ) -> bytes:
         data = self._payloads.read(block, offset, size)
-        return self._payloads.read_whole(frame, data) if self._shape_of(shape)[1] & _PIECES_FLAG else data
+        return (
+            self._payloads.read_whole(frame, data)
+            if self._shape_of(shape)[1] & _PIECES_FLAG
+            else data
+        )
 
     def _parsed_payload(self, frame: int, shape: int, *at: int | None) -> Any:
         if self._parsed[0] != frame:
@@ -99,23 +124,31 @@ class QueryFunctions:
         return unpack_ident(message).encode("utf-8", "replace").decode()
 
     def _matches_json(self, path: str, op: str, wanted: str, *at: int) -> bool:
-        if op in _TEXTUAL and self._shape_of(at[1])[0] == JSON and not tests.DECIMAL.fullmatch(wanted):
+        if (
+            op in _TEXTUAL
+            and self._shape_of(at[1])[0] == JSON
+            and not tests.DECIMAL.fullmatch(wanted)
+        ):
             data = self._read_payload(*at)  # searching the raw text costs a tenth of parsing it
             if not tests.matches_text(Op.HAS, wanted, data):
                 return False
         value = self._parsed_payload(*at)
         return value is not None and any(
-            tests.matches_leaf(op, wanted, each) for each in tests.values_at_path(value, tests.path_steps(path))
+            tests.matches_leaf(op, wanted, each)
+            for each in tests.values_at_path(value, tests.path_steps(path))
         )
 
     def _may_have(self, what: str, at: tuple[int, ...]) -> bool:
-        """Whether the payload may match. JSON that does not contain such a name need not be parsed."""
+        """Whether the payload may match. JSON that does not contain such a name need not be
+        parsed."""
         return self._shape_of(at[1])[0] != JSON or tests.has_any_name(what, self._read_payload(*at))
 
     def _matches_part(self, op: str, wanted: str, *at: int) -> bool:
         if not self._may_have("part" if op == "*" else wanted, at):
             return False
-        found = {tests.part_kind(part) for part in tests.find_parts(self._parsed_payload(*at))} - {""}
+        found = {tests.part_kind(part) for part in tests.find_parts(self._parsed_payload(*at))} - {
+            ""
+        }
         if op == "*":
             return bool(found)
         return bool(found & {"raw", "url"}) if wanted == "file" else wanted in found
@@ -129,7 +162,13 @@ class QueryFunctions:
         return any(tests.matches_string(op, wanted, each) for each in found)
 
     def _matches_header(
-        self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None
+        self,
+        side: str,
+        op: str,
+        wanted: str,
+        block: int | None,
+        offset: int | None,
+        size: int | None,
     ) -> bool:
         if not block:
             return False
@@ -137,7 +176,9 @@ class QueryFunctions:
         lines = self._lines.get(place)
         if lines is None:
             request, response, trailers = unpack_headers(self._payloads.read(block, offset, size))
-            fields = (() if side == "resp" else request) + (() if side == "req" else response + trailers)
+            fields = (() if side == "resp" else request) + (
+                () if side == "req" else response + trailers
+            )
             lines = tuple(f"{n.decode('latin-1')}: {v.decode('latin-1')}" for n, v in fields)
             self._lines[place] = lines
             if len(self._lines) > _MAX_CACHED_HEADERS:
@@ -158,5 +199,7 @@ def _column_text(value: Any) -> str:
 
 def _local_midnight(started: int) -> int:
     """Return the local midnight before a time, in ns since the epoch."""
-    day = datetime.fromtimestamp(started // _NS_PER_SECOND).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = datetime.fromtimestamp(started // _NS_PER_SECOND).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
     return int(day.timestamp()) * _NS_PER_SECOND

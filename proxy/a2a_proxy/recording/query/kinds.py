@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from a2a_proxy.recording.query.errors import suggest_word
-from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Number, Op, TimeValue, Value, WordValue
+from a2a_proxy.recording.query.tree import (
+    COMPARISONS,
+    Anything,
+    Number,
+    Op,
+    TimeValue,
+    Value,
+    WordValue,
+)
 
 MAX_PATTERN = 1000
 """Maximum characters of a regular expression."""
@@ -19,7 +27,16 @@ _S, _MS = 1_000_000_000, 1_000_000
 _DURATIONS = {"ns": 1, "us": 1000, "ms": _MS, "s": _S, "m": 60 * _S, "min": 60 * _S, "h": 3600 * _S}
 _DURATIONS |= {"d": 86_400 * _S, "w": 604_800 * _S}
 _DURATION = "a duration with its unit: 500ms, 2s, 1.5m"
-_SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZES = {
+    "": 1,
+    "b": 1,
+    "kb": 1000,
+    "mb": 10**6,
+    "gb": 10**9,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+}
 _SIZES |= {"k": 1000, "m": 10**6, "g": 10**9}
 _NUMBER = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?([a-zA-Zµ]*)")
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
@@ -38,7 +55,9 @@ class InvalidValue(Exception):
 class ValueKind:
     """A kind of value: its operators and its parser."""
 
-    def __init__(self, name: str, ops: str, read: Callable[[str], Value], *, ranges: bool = False) -> None:
+    def __init__(
+        self, name: str, ops: str, read: Callable[[str], Value], *, ranges: bool = False
+    ) -> None:
         self.name = name
         self.ops = tuple(Op(op) for op in ops.split())
         self.read = read
@@ -63,7 +82,8 @@ def parse_duration(text: str) -> Number:
 def parse_length(text: str) -> int:
     """Parse a duration of a command-line option and return it in ns.
 
-    It has no sign, may have spaces around its number, and is limited to 292 years (64 bits). Raises InvalidValue.
+    It has no sign, may have spaces around its number, and is limited to 292 years (64 bits). Raises
+    InvalidValue.
     """
     if not text.isascii() or text.strip()[:1] in ("+", "-"):
         raise InvalidValue(f'"{text}" is not a duration')
@@ -88,7 +108,9 @@ def _exact_value(text: str, units: Mapping[str, int], what: str) -> int:
     unit = match[3].replace("µ", "u") if match else ""
     factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
     if match is None or factor is None or (match[2] and factor == 1):
-        near = not text or (match is not None and any(each.startswith(unit.lower()) for each in units))
+        near = not text or (
+            match is not None and any(each.startswith(unit.lower()) for each in units)
+        )
         raise InvalidValue(f'"{text}" is not {what}', incomplete=near)
     value = int(match[1]) * factor
     if match[2]:
@@ -98,7 +120,8 @@ def _exact_value(text: str, units: Mapping[str, int], what: str) -> int:
 
 
 def parse_time(text: str) -> TimeValue:
-    """Parse a point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
+    """Parse a point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the
+    session."""
     if text.startswith("+"):
         shift = parse_duration(text[1:])
         if abs(shift.value) > _MAX_INT64 // 2:
@@ -113,7 +136,9 @@ def parse_time(text: str) -> TimeValue:
     try:
         since = datetime.fromisoformat(text).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise InvalidValue(f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True) from None
+        raise InvalidValue(
+            f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True
+        ) from None
     clock = _TIME.search(text)
     span = _time_precision(clock[1], clock[2]) if clock else 86400 * _S
     ns = since // timedelta(microseconds=1) * 1000
@@ -139,8 +164,8 @@ def parse_text(text: str) -> str:
 def parse_pattern(text: str) -> str:
     """Parse a regular expression.
 
-    It is executed by the package `regex` with a time limit for each text, which detects a pattern that takes
-    exponential time. The package is imported only for patterns.
+    It is executed by the package `regex` with a time limit for each text, which detects a pattern
+    that takes exponential time. The package is imported only for patterns.
     """
     import regex
 
@@ -163,8 +188,8 @@ def choice_kind(
 ) -> ValueKind:
     """Return the kind of a closed list of words, each with its keys.
 
-    `labels` maps an alias to the word that it stands for. With `prefixes` a value such as `Send*` stands for all words
-    that begin with it.
+    `labels` maps an alias to the word that it stands for. With `prefixes` a value such as `Send*`
+    stands for all words that begin with it.
     """
     labels = labels or {}
     folded = {word.lower().replace("_", "-"): word for word in words}
@@ -173,10 +198,16 @@ def choice_kind(
         typed = text.lower().replace("_", "-")
         word = folded.get(typed)
         if word is None:
-            begun = [each for key, each in folded.items() if key.startswith(typed.removesuffix("*"))]
+            begun = [
+                each for key, each in folded.items() if key.startswith(typed.removesuffix("*"))
+            ]
             if prefixes and begun and len(text) > 1 and text.endswith("*"):
-                return WordValue(text, tuple(dict.fromkeys(key for each in begun for key in words[each])))
-            raise InvalidValue(f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=bool(begun))
+                return WordValue(
+                    text, tuple(dict.fromkeys(key for each in begun for key in words[each]))
+                )
+            raise InvalidValue(
+                f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=bool(begun)
+            )
         return WordValue(labels.get(word, word), words[word])
 
     kind = ValueKind("one of a list", ops, read)
@@ -234,7 +265,8 @@ def coded_kind(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
             begun = any(each.startswith(text.replace("_", "").lower()) for each in folded)
             near = suggest_word(text.upper(), names)
             raise InvalidValue(
-                f'"{text}" is not the code or name of an error{near}', incomplete=begun or wrong.incomplete
+                f'"{text}" is not the code or name of an error{near}',
+                incomplete=begun or wrong.incomplete,
             ) from None
 
     kind = ValueKind("code", _COMPARED, read, ranges=True)

@@ -17,7 +17,8 @@ _SPACE = re.compile(r"\s+")
 _KEYWORD = re.compile(r"(AND|OR|NOT)(?=[\s()]|$)")
 _HEAD = re.compile(
     r"(?:(?P<side>req|resp)\.)?"
-    r"(?P<field>[A-Za-z_][A-Za-z0-9_-]*|\$(?:\.[A-Za-z0-9_*-]+|\[(?:\d+|\*|\"(?:[^\"\\]|\\.)*\")\])*)"
+    r"(?P<field>[A-Za-z_][A-Za-z0-9_-]*|\$(?:\.[A-Za-z0-9_*-]+|\[(?:\d+|\*|\"(?:[^\"\\]|"
+    r"\\.)*\")\])*)"
     r"(?P<op>:(?:<=|>=|!=|<|>|=|~)?|<=|>=|!=|<|>|=|~)"
 )
 _PATH = re.compile(r"(?:(?:req|resp)\.)?\$[.\[]\S*")
@@ -48,7 +49,9 @@ def split_tokens(text: str) -> list[Token]:
         QueryError: a quote is not closed, an operator has no value, or the expression is too long.
     """
     if len(text) > MAX_LENGTH:
-        raise QueryError(f"the expression is longer than {MAX_LENGTH} characters", text[:MAX_LENGTH], MAX_LENGTH)
+        raise QueryError(
+            f"the expression is longer than {MAX_LENGTH} characters", text[:MAX_LENGTH], MAX_LENGTH
+        )
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -62,7 +65,8 @@ def split_tokens(text: str) -> list[Token]:
 
 
 def last_piece(text: str) -> int:
-    """Return the offset of the token that is being typed at the end of a text, or the length of the text."""
+    """Return the offset of the token that is being typed at the end of a text, or the length of the
+    text."""
     at = 0
     while at < len(text):
         if space := _SPACE.match(text, at):
@@ -72,14 +76,19 @@ def last_piece(text: str) -> int:
             token = _read_token(text, at)
         except QueryError:
             return at
-        if token.end == len(text) and token.kind in ("match", "word", "AND", "OR", "NOT") and text[at] != "-":
+        if (
+            token.end == len(text)
+            and token.kind in ("match", "word", "AND", "OR", "NOT")
+            and text[at] != "-"
+        ):
             return at
         at = token.end
     return at
 
 
 def split_field(piece: str) -> tuple[str, int]:
-    """Return the field of a token and the offset of its value, or an empty field if it has none yet."""
+    """Return the field of a token and the offset of its value, or an empty field if it has none
+    yet."""
     if piece.startswith("~~"):
         return "trace", 2
     match = _HEAD.match(piece)
@@ -98,7 +107,9 @@ def _read_token(text: str, at: int) -> Token:
     if head := _HEAD.match(text, at):
         return _read_match(text, at, head.end(), head["side"] or "", head["field"], head["op"])
     if path := _PATH.match(text, at):
-        wanted = "a JSON path needs steps, an operator and a value: $.params.message.parts[0].text:hello"
+        wanted = (
+            "a JSON path needs steps, an operator and a value: $.params.message.parts[0].text:hello"
+        )
         raise QueryError(wanted, text, at, incomplete=path.end() == len(text))
     value, end, in_quotes = _read_value(text, at)
     return Token("word", at, end, value, in_quotes, value_at=at)
@@ -108,11 +119,14 @@ def _read_match(text: str, at: int, value_at: int, side: str, field: str, op: st
     if value_at == len(text) or text[value_at].isspace() or text[value_at] == ")":
         raise QueryError("a value is missing", text, value_at, incomplete=value_at == len(text))
     value, end, in_quotes = _read_value(text, value_at)
-    return Token("match", at, end, value, in_quotes, side, field, op.removeprefix(":") or ":", value_at)
+    return Token(
+        "match", at, end, value, in_quotes, side, field, op.removeprefix(":") or ":", value_at
+    )
 
 
 def _read_value(text: str, at: int) -> tuple[str, int, bool]:
-    """Read the value that begins at `at`. Return it, the offset after it, and whether it was quoted."""
+    """Read the value that begins at `at`. Return it, the offset after it, and whether it was
+    quoted."""
     if text[at] in "\"'":
         value, end = _read_quoted(text, at)
         return value, end, True
@@ -140,8 +154,8 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
 
 
 def _read_escape(text: str, at: int) -> tuple[str, int]:
-    """Return the character of an escape and the offset after it. Unknown escapes are kept: `"\\d+"` is a regular
-    expression.
+    """Return the character of an escape and the offset after it. Unknown escapes are kept: `"\\d+"`
+    is a regular expression.
     """
     letter = text[at + 1 : at + 2]
     size = {"u": 4, "U": 8}.get(letter)
@@ -151,5 +165,8 @@ def _read_escape(text: str, at: int) -> tuple[str, int]:
     if len(digits) == size and set(digits) <= set(hexdigits) and int(digits, 16) <= sys.maxunicode:
         return chr(int(digits, 16)), at + 2 + size
     raise QueryError(
-        f"\\{letter} needs {size} hexadecimal digits", text, at, incomplete=at + 2 + len(digits) == len(text)
+        f"\\{letter} needs {size} hexadecimal digits",
+        text,
+        at,
+        incomplete=at + 2 + len(digits) == len(text),
     )

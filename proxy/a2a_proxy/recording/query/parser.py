@@ -33,7 +33,10 @@ from a2a_proxy.recording.query.words import FLAG
 
 MAX_MATCHES = 200
 MAX_DEPTH = 50
-BARE_WORDS = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match("err", Op.HAS, WordValue("yes", (1,)))}
+BARE_WORDS = {
+    "gap": Match("gap", Op.HAS, WordValue("yes", (1,))),
+    "err": Match("err", Op.HAS, WordValue("yes", (1,))),
+}
 """Words that are conditions by themselves; in quotes they are text."""
 
 
@@ -98,12 +101,18 @@ class _Parser:
             return self._make_match(token)
         if not token.quoted and token.text in BARE_WORDS:
             return BARE_WORDS[token.text]
-        return Match("text", Op.HAS, self._make_value(token, FIELDS["text"], Op.HAS, token.text, token.value_at))
+        return Match(
+            "text",
+            Op.HAS,
+            self._make_value(token, FIELDS["text"], Op.HAS, token.text, token.value_at),
+        )
 
     def _parse_nested(self, opened: Token) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._make_error(f"more than {MAX_DEPTH} levels of parentheses and negations", opened)
+            raise self._make_error(
+                f"more than {MAX_DEPTH} levels of parentheses and negations", opened
+            )
         if opened.kind == "NOT":
             node: Node = Not(self._parse_term())
         elif self._peek_token() == ")":
@@ -112,7 +121,9 @@ class _Parser:
         else:
             node = self._parse_or()
             if self._peek_token() != ")":
-                raise QueryError("this parenthesis is not closed", self._text, opened.at, incomplete=True)
+                raise QueryError(
+                    "this parenthesis is not closed", self._text, opened.at, incomplete=True
+                )
             self._take_token()
         self._depth -= 1
         return node
@@ -126,7 +137,10 @@ class _Parser:
         if op not in field.kind.ops:
             ways = " ".join(field.kind.ops)
             raise QueryError(
-                f'"{name}" does not support `{token.op}`', self._text, token.at + len(name), hint=f"use one of: {ways}"
+                f'"{name}" does not support `{token.op}`',
+                self._text,
+                token.at + len(name),
+                hint=f"use one of: {ways}",
             )
         value = self._make_value(token, field, op, token.text, token.value_at)
         if name == "slow" and op not in COMPARISONS:
@@ -141,7 +155,10 @@ class _Parser:
         found = FIELDS.get(name)
         if found is None:
             near = suggest_word(name.lower(), (*FIELDS, *ALIASES))
-            hint = f'fields: {" ".join(FIELDS)}; to search for the text, quote it: "{self._text[token.at : token.end]}"'
+            hint = (
+                f"fields: {' '.join(FIELDS)}; to search for the text, quote it: "
+                f'"{self._text[token.at : token.end]}"'
+            )
             raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
         return found
 
@@ -151,7 +168,12 @@ class _Parser:
             text.encode()
             if op is Op.MATCHES:
                 return kinds.parse_pattern(text)
-            if not token.quoted and text == "*" and op in (Op.HAS, Op.IS) and field.kind is not FLAG:
+            if (
+                not token.quoted
+                and text == "*"
+                and op in (Op.HAS, Op.IS)
+                and field.kind is not FLAG
+            ):
                 return Anything()
             if field.kind.ranges and ".." in text and op in (Op.HAS, Op.IS):
                 low, _, high = text.partition("..")
@@ -160,7 +182,9 @@ class _Parser:
         except UnicodeEncodeError:
             raise QueryError("this is not valid Unicode", self._text, at) from None
         except kinds.InvalidValue as wrong:
-            raise QueryError(str(wrong), self._text, at, incomplete=ends and wrong.incomplete) from None
+            raise QueryError(
+                str(wrong), self._text, at, incomplete=ends and wrong.incomplete
+            ) from None
         if op in COMPARISONS and _is_unordered(field, value):
             raise QueryError("only numbers have an order", self._text, at)
         return value
@@ -181,8 +205,14 @@ def _make_range(field: QueryField, low: str, high: str) -> Range:
     for each in ends:
         if not isinstance(each, Number | TimeValue):
             raise kinds.InvalidValue("a range needs a number at both ends")
-    if isinstance(ends[0], Number) and isinstance(ends[1], Number) and ends[0].value > ends[1].value:
-        raise kinds.InvalidValue(f"the range {low} to {high} is empty: put the lower end first", incomplete=True)
+    if (
+        isinstance(ends[0], Number)
+        and isinstance(ends[1], Number)
+        and ends[0].value > ends[1].value
+    ):
+        raise kinds.InvalidValue(
+            f"the range {low} to {high} is empty: put the lower end first", incomplete=True
+        )
     return Range(*ends)  # type: ignore[arg-type]
 
 

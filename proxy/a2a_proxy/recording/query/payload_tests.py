@@ -1,4 +1,5 @@
-"""Tests on payloads: text, JSON paths, parts, metadata and extensions. Pure functions that accept any bytes."""
+"""Tests on payloads: text, JSON paths, parts, metadata and extensions. Pure functions that accept
+any bytes."""
 
 from __future__ import annotations
 
@@ -85,20 +86,25 @@ def path_steps(path: str) -> tuple[str | int | None, ...]:
 
 
 def values_at_path(value: Any, path: tuple[str | int | None, ...]) -> Iterator[Any]:
-    """Yield the values at a path. A member is found by its name, else by the same name in camelCase or snake_case."""
+    """Yield the values at a path. A member is found by its name, else by the same name in camelCase
+    or snake_case."""
     if not path:
         yield value
         return
     first, rest = path[0], path[1:]
     if first is None:
-        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        inside = (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        )
         for each in inside:
             yield from values_at_path(each, rest)
     elif isinstance(first, int):
         if isinstance(value, list) and first < len(value):
             yield from values_at_path(value[first], rest)
     elif isinstance(value, dict):
-        name = next((each for each in (first, _to_camel(first), _to_snake(first)) if each in value), None)
+        name = next(
+            (each for each in (first, _to_camel(first), _to_snake(first)) if each in value), None
+        )
         if name is not None:
             yield from values_at_path(value[name], rest)
 
@@ -113,7 +119,8 @@ def _to_snake(name: str) -> str:
 
 
 def matches_leaf(op: str, operand: str, value: Any) -> bool:
-    """Whether a JSON value matches: texts as texts, numbers as numbers; `true`, `false`, `null` as words."""
+    """Whether a JSON value matches: texts as texts, numbers as numbers; `true`, `false`, `null` as
+    words."""
     if op == "*":
         return True
     if isinstance(value, dict | list):
@@ -124,7 +131,11 @@ def matches_leaf(op: str, operand: str, value: Any) -> bool:
         return matches_string(op, operand, value)
     if op == Op.MATCHES:
         return matches_pattern(operand, _leaf_text(value))
-    if isinstance(value, int | float) and not isinstance(value, bool) and DECIMAL.fullmatch(operand):
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and DECIMAL.fullmatch(operand)
+    ):
         return value == _parse_number(operand)
     return operand == _leaf_text(value)
 
@@ -140,7 +151,11 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 def _matches_order(op: str, operand: str, value: Any) -> bool:
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         value = _parse_number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not DECIMAL.fullmatch(operand):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not DECIMAL.fullmatch(operand)
+    ):
         return False
     return _ORDERS[op](value, _parse_number(operand))
 
@@ -182,11 +197,14 @@ _PART_MEMBERS |= {
     "meta": ("metadata",),
     "ext": ("extensions",),
 }
-_QUOTED_MEMBERS = {what: tuple(f'"{name}"'.encode() for name in names) for what, names in _PART_MEMBERS.items()}
+_QUOTED_MEMBERS = {
+    what: tuple(f'"{name}"'.encode() for name in names) for what, names in _PART_MEMBERS.items()
+}
 
 
 def has_any_name(what: str, data: bytes) -> bool:
-    """Whether JSON contains a member name that the part or facet needs, or an escape that may hide one."""
+    """Whether JSON contains a member name that the part or facet needs, or an escape that may hide
+    one."""
     return any(name in data for name in _QUOTED_MEMBERS[what]) or b"\\u" in data
 
 
@@ -207,7 +225,9 @@ def find_facets(what: str, value: Any) -> Iterator[str]:
         for part in find_parts(value):
             file = part.get("file")
             for holder in (part, file if isinstance(file, dict) else {}):
-                yield from (holder[name] for name in _MIME_MEMBERS if isinstance(holder.get(name), str))
+                yield from (
+                    holder[name] for name in _MIME_MEMBERS if isinstance(holder.get(name), str)
+                )
     else:
         yield from (_find_metadata if what == "meta" else _find_extensions)(value, _MAX_DEPTH)
 

@@ -1,7 +1,8 @@
 """Execution of filter expressions, in windows of rows.
 
-No transaction is held between windows, and a long search can be watched. Filters have no index: columns hold small
-numbers, so testing a frame takes 0.1 us, which costs less than an index would cost each recording in bytes.
+No transaction is held between windows, and a long search can be watched. Filters have no index:
+columns hold small numbers, so testing a frame takes 0.1 us, which costs less than an index would
+cost each recording in bytes.
 """
 
 from __future__ import annotations
@@ -26,22 +27,26 @@ from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
 _WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32)}
-"""Rows of the first window by cost: columns only, payloads read, payloads parsed. A window takes 10 to 50 ms, then the
-watcher is called.
+"""Rows of the first window by cost: columns only, payloads read, payloads parsed. A window takes 10
+to 50 ms, then the watcher is called.
 
-If payloads are read each window is twice the previous one, up to _GROWTH times the first, because conditions on other
-tables are evaluated once for each window. _MAX_WINDOW limits the number of ids in memory.
+If payloads are read each window is twice the previous one, up to _GROWTH times the first, because
+conditions on other tables are evaluated once for each window. _MAX_WINDOW limits the number of ids
+in memory.
 """
 _GROWTH, _MAX_WINDOW = 8, 1 << 17
 _FIRST_WINDOW = 512
-"""Rows of the first window if another table is scanned for all rows at once. Row by row these take 10 ms, the scan
-takes 0.1 us for each row of the other table, and the first results need not wait for it.
+"""Rows of the first window if another table is scanned for all rows at once. Row by row these take
+10 ms, the scan takes 0.1 us for each row of the other table, and the first results need not wait
+for it.
 """
 _FEW = 250
-"""Ids in one query. With the values of the longest expression they stay below SQLite's limit of 999 parameters."""
+"""Ids in one query. With the values of the longest expression they stay below SQLite's limit of 999
+parameters."""
 
 Watch = Callable[[int, int], bool]
-"""Called between windows with the number of rows examined and the total number. Returning False ends the search."""
+"""Called between windows with the number of rows examined and the total number. Returning False
+ends the search."""
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -79,7 +84,10 @@ class QueryableRecording:
             SearchStopped: `watch` returned False.
         """
         node = parse_expression(expression) if isinstance(expression, str) else expression
-        whole, each = self._build_query(node, rows, session), self._build_query(node, rows, session, few=True)
+        whole, each = (
+            self._build_query(node, rows, session),
+            self._build_query(node, rows, session, few=True),
+        )
         plan = _Plan(whole, _window_size(node, rows), each, _FIRST_WINDOW if each != whole else 0)
         return self._search_windows(plan, _RowRange(rows, session, after, limit), watch)
 
@@ -93,17 +101,21 @@ class QueryableRecording:
         """
         node = parse_expression(expression) if isinstance(expression, str) else expression
         condition = own_condition(node) if node_cost(node) == 0 else None
-        if condition is None or make_condition(node, Rows.EXCHANGES) == make_condition(node, Rows.EXCHANGES, few=True):
+        if condition is None or make_condition(node, Rows.EXCHANGES) == make_condition(
+            node, Rows.EXCHANGES, few=True
+        ):
             return []
         return [
             row[0]
             for row in self._fetch_all(
-                f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params
+                f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id",
+                condition.params,
             )
         ]
 
     def filter_ids(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
-        """Return the matching ids of these, in order. Takes no time for other rows of the recording.
+        """Return the matching ids of these, in order. Takes no time for other rows of the
+        recording.
 
         Raises:
             QueryError: as for `select_ids`.
@@ -113,7 +125,10 @@ class QueryableRecording:
         found: list[int] = []
         for begin in range(0, len(ids), _FEW):
             one = where_one_of(f"{alias}.id", tuple(ids[begin : begin + _FEW]))
-            query = f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {one.text} AND {condition.text}"
+            query = (
+                f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {one.text} AND "
+                f"{condition.text}"
+            )
             found += (row[0] for row in self._fetch_all(query, (*one.params, *condition.params)))
         return sorted(found)
 
@@ -128,7 +143,8 @@ class QueryableRecording:
         node = parse_expression(expression) if isinstance(expression, str) else expression
         condition = make_condition(node, rows)
         return self._fetch_all(
-            query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}")
+            query.replace("{where}", f"({condition.text})"),
+            condition.params * query.count("{where}"),
         )
 
     def explain_expression(self, expression: str | Node, rows: Rows) -> Explained:
@@ -143,7 +159,8 @@ class QueryableRecording:
     def _build_query(
         self, node: Node, rows: Rows, session: int | None, *, few: bool = False
     ) -> tuple[str, tuple[Column, ...]]:
-        """Return a query whose last parameters are the lowest id (excluded), the highest id and the limit.
+        """Return a query whose last parameters are the lowest id (excluded), the highest id and the
+        limit.
 
         `few` as for `where`.
         """
@@ -163,7 +180,9 @@ class QueryableRecording:
         while left is None or left > 0:
             first = plan.first and not looked
             query, params = plan.row_query if first else plan.bulk_query
-            count, upto = self._fetch_one(place.next_window, (after, plan.first if first else window))
+            count, upto = self._fetch_one(
+                place.next_window, (after, plan.first if first else window)
+            )
             if not count:
                 return
             found = self._fetch_all(query, (*params, after, upto, -1 if left is None else left))
@@ -224,7 +243,8 @@ class _RowRange(msgspec.Struct, frozen=True):
         """SQL for the number of rows in the next window, and the id of its last row."""
         table = _TABLES[self.rows]
         return (
-            f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} ORDER BY id LIMIT ?)"
+            f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} "
+            f"ORDER BY id LIMIT ?)"
         )
 
     @property
@@ -250,7 +270,8 @@ def _window_size(node: Node, rows: Rows) -> int:
 
 def _too_slow_error(pattern: str) -> QueryError:
     return QueryError(
-        f"the regular expression takes longer than {MAX_PATTERN_SECONDS:g} s on one text: {pattern}",
+        f"the regular expression takes longer than {MAX_PATTERN_SECONDS:g} s on one text: "
+        f"{pattern}",
         pattern,
         hint="avoid nested repetitions such as (a+)+",
     )

@@ -1,8 +1,8 @@
 """Translation of an expression tree to SQL, for frames or for exchanges.
 
-A frame matches if its exchange does. An exchange matches a condition by itself or by at least one of its frames; two
-conditions may be met by different frames. NOT is the negation of that: `-state:failed` finds exchanges without any
-frame in this state.
+A frame matches if its exchange does. An exchange matches a condition by itself or by at least one
+of its frames; two conditions may be met by different frames. NOT is the negation of that:
+`-state:failed` finds exchanges without any frame in this state.
 """
 
 from __future__ import annotations
@@ -28,23 +28,29 @@ class Rows(Enum):
 def make_condition(node: Node, rows: Rows, *, few: bool = False) -> Sql:
     """Return the condition, for `frame f` or `exchange e`.
 
-    If the whole expression is cheap, conditions on the other table are evaluated for many rows with one scan of it. For
-    `few` rows the scan would cost more than the rows themselves.
+    If the whole expression is cheap, conditions on the other table are evaluated for many rows with
+    one scan of it. For `few` rows the scan would cost more than the rows themselves.
     """
     return _node_condition(node, rows, few or node_cost(node) > 0)
 
 
 def _node_condition(node: Node, rows: Rows, by_row: bool) -> Sql:
-    """Return the condition of a node. With `by_row` the other table is queried again for every row."""
+    """Return the condition of a node. With `by_row` the other table is queried again for every
+    row."""
     if isinstance(node, Not):
         return _node_condition(node.item, rows, by_row).insert_into("NOT {}")
     if isinstance(node, Match):
-        return _frame_condition(node, by_row) if rows is Rows.FRAMES else _exchange_condition(node, by_row)
+        return (
+            _frame_condition(node, by_row)
+            if rows is Rows.FRAMES
+            else _exchange_condition(node, by_row)
+        )
     if not node.items:
         return Sql("1")
     items = sorted(node.items, key=node_cost)  # cheap conditions are evaluated first
     return join_conditions(
-        "AND" if isinstance(node, And) else "OR", *(_node_condition(item, rows, by_row) for item in items)
+        "AND" if isinstance(node, And) else "OR",
+        *(_node_condition(item, rows, by_row) for item in items),
     )
 
 
@@ -58,7 +64,11 @@ def own_condition(node: Node) -> Sql | None:
     if isinstance(node, Not):
         item = node.item
         exact = isinstance(item, Match) and not _has_frames(item)
-        return _node_condition(item, Rows.EXCHANGES, by_row=True).insert_into("NOT {}") if exact else None
+        return (
+            _node_condition(item, Rows.EXCHANGES, by_row=True).insert_into("NOT {}")
+            if exact
+            else None
+        )
     parts = [own_condition(item) for item in node.items]
     known = [part for part in parts if part is not None]
     if not known or (isinstance(node, And) and len(known) < len(parts)):
@@ -77,14 +87,22 @@ def node_cost(node: Node) -> int:
 def _frame_condition(match: Match, by_row: bool) -> Sql:
     own = _own_frame_condition(match)
     field = FIELDS.get(match.field)
-    if field is None or field.exchange is None or (own is not None and (match.side or not field.covers)):
+    if (
+        field is None
+        or field.exchange is None
+        or (own is not None and (match.side or not field.covers))
+    ):
         assert own is not None
         return own
     condition = field.exchange(match)
     if by_row:
-        found = condition.insert_into(f"EXISTS (SELECT 1 FROM exchange e WHERE e.id = {EXCHANGE_OF_FRAME} AND {{}})")
+        found = condition.insert_into(
+            f"EXISTS (SELECT 1 FROM exchange e WHERE e.id = {EXCHANGE_OF_FRAME} AND {{}})"
+        )
     else:
-        found = condition.insert_into(f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})")
+        found = condition.insert_into(
+            f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})"
+        )
     return join_conditions("OR", own, found) if own is not None else found
 
 
@@ -96,7 +114,9 @@ def _own_frame_condition(match: Match) -> Sql | None:
     condition = make(match)
     if not match.side:
         return condition
-    side = Sql("f.shape IN (SELECT id FROM shape WHERE direction = ?)", (int(match.side == "resp"),))
+    side = Sql(
+        "f.shape IN (SELECT id FROM shape WHERE direction = ?)", (int(match.side == "resp"),)
+    )
     return join_conditions("AND", side, condition)
 
 
@@ -128,5 +148,9 @@ def _exchange_condition(match: Match, by_row: bool) -> Sql:
                 )
             )
         else:
-            parts.append(of_frame.insert_into(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
+            parts.append(
+                of_frame.insert_into(
+                    f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"
+                )
+            )
     return join_conditions("OR", *parts)

@@ -101,13 +101,22 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def to_text(node: Node) -> str:
-    """Return the expression in its shortest canonical spelling. `parse` restores the tree from it."""
+    """Return the expression in its shortest canonical spelling. `parse` restores the tree from
+    it."""
     if isinstance(node, Or):
-        return " OR ".join(_group_text(item) if isinstance(item, Or) else to_text(item) or "()" for item in node.items)
+        return " OR ".join(
+            _group_text(item) if isinstance(item, Or) else to_text(item) or "()"
+            for item in node.items
+        )
     if isinstance(node, And):
-        return " ".join(_group_text(item) if isinstance(item, And | Or) else to_text(item) for item in node.items)
+        return " ".join(
+            _group_text(item) if isinstance(item, And | Or) else to_text(item)
+            for item in node.items
+        )
     if isinstance(node, Not):
-        return "-" + (_group_text(node.item) if isinstance(node.item, And | Or) else to_text(node.item))
+        return "-" + (
+            _group_text(node.item) if isinstance(node.item, And | Or) else to_text(node.item)
+        )
     side = f"{node.side}." if node.side else ""
     return f"{side}{node.field}{node.op}{_value_text(node.value)}"
 
@@ -128,7 +137,11 @@ def quote_text(text: str) -> str:
     """Return a text as a value, quoted if it could be parsed as anything else."""
     if BARE.fullmatch(text) and text[0] not in "<>=~!" and ".." not in text:
         return text
-    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape_character(c)) for c in text) + '"'
+    return (
+        '"'
+        + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape_character(c)) for c in text)
+        + '"'
+    )
 
 
 def _escape_character(character: str) -> str:

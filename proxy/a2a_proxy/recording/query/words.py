@@ -41,19 +41,32 @@ _OPERATIONS = _operation_names()
 _STATES = {state.label: int(state) for state in TaskState} | STATE_NUMBERS
 _FRAME_KINDS = {kind.name.lower(): int(kind) for kind in FrameKind}
 _EVENT_KINDS = {kind.name.lower(): EVENT_OFFSET + kind for kind in EventKind if kind}
-_PARTS = {"text": ("text",), "data": ("data",), "raw": ("raw",), "url": ("url",), "file": ("raw", "url")}
+_PARTS = {
+    "text": ("text",),
+    "data": ("data",),
+    "raw": ("raw",),
+    "url": ("url",),
+    "file": ("raw", "url"),
+}
 _YES: dict[str, tuple[int | str, ...]] = {"yes": (1,)}
 
 _OPERATION_LABELS = {name: str(keys[0]) for name, keys in _OPERATIONS.items()}
 OPERATION = kinds.choice_kind("operation", _OPERATIONS, ": = ~", _OPERATION_LABELS, prefixes=True)
-OUTCOME = kinds.choice_kind("outcome", {each: (each,) for each in ("ok", "error", "cut", "refused", "live")}, ": =")
+OUTCOME = kinds.choice_kind(
+    "outcome", {each: (each,) for each in ("ok", "error", "cut", "refused", "live")}, ": ="
+)
 BINDING = kinds.choice_kind("binding", {each.value: (each.value,) for each in Binding}, ": = ~")
 DIRECTION = kinds.choice_kind("direction", {"to-agent": (0,), "to-client": (1,)}, ": =")
 KIND = kinds.choice_kind("kind of frame", _number_keys(_FRAME_KINDS | _EVENT_KINDS), ": =")
 STATE = kinds.choice_kind(
-    "state", _number_keys(_STATES), ": =", {name: TaskState(number).label for name, number in _STATES.items()}
+    "state",
+    _number_keys(_STATES),
+    ": =",
+    {name: TaskState(number).label for name, number in _STATES.items()},
 )
-SEVERITY = kinds.choice_kind("severity", {each.name.lower(): (int(each),) for each in Severity}, ": = < <= > >=")
+SEVERITY = kinds.choice_kind(
+    "severity", {each.name.lower(): (int(each),) for each in Severity}, ": = < <= > >="
+)
 PART = kinds.choice_kind("kind of part", _PARTS, ": =")
 SOURCE = kinds.choice_kind("source", {"peer": (0,), "proxy": (1,)}, ": =")
 FLAG = kinds.choice_kind("answer", _YES, ":")

@@ -1,4 +1,5 @@
-"""Segments of a recorded session with their content, rebuilt from its frames by the code that also builds them live.
+"""Segments of a recorded session with their content, rebuilt from its frames by the code that also
+builds them live.
 
 So turns without rows are included.
 """
@@ -104,7 +105,9 @@ class SegmentContent(msgspec.Struct):
         for each in content.media:
             self.heard.append(SegmentEvent(frame.at, frame.exchange, frame.seq, each))
             self._add_mark(each.data or each.url.encode(), frame.at)
-        self.heard += [SegmentEvent(frame.at, frame.exchange, frame.seq, tool) for tool in content.tools]
+        self.heard += [
+            SegmentEvent(frame.at, frame.exchange, frame.seq, tool) for tool in content.tools
+        ]
 
     def _add_mark(self, data: bytes, at: int) -> None:
         if data and len(self.marks) < _MAX_MARKS:
@@ -138,7 +141,9 @@ def read_conversations(recording: Recording, session: SessionRow) -> Conversatio
                 known.gaps.append(frame.at - known.last)
             known.last = frame.at
             if output or said.speaker != AGENT:
-                known.add(frame, content_of_frame(frame, view.dialect, view.operation), output=output)
+                known.add(
+                    frame, content_of_frame(frame, view.dialect, view.operation), output=output
+                )
         if count % _CHANGES_INTERVAL == 0:
             _collect_changes(tracker, segments, interruptions, handoffs)
     _collect_changes(tracker, segments, interruptions, handoffs)
@@ -174,7 +179,8 @@ def rebuild_segments(recording: Recording, session: SessionRow) -> Iterator[Chan
 def _replay_frames(
     recording: Recording, session: SessionRow, tracker: SegmentTracker
 ) -> Iterator[tuple[Frame, SegmentExchangeView, SegmentState | None]]:
-    """Apply all frames of exchanges and yield each with its exchange and segment. End the session if it has ended."""
+    """Apply all frames of exchanges and yield each with its exchange and segment. End the session
+    if it has ended."""
     views = _ExchangeViews(recording, session.id)
     last = session.facts.started
     for row in recording.frames_after(0, session=session.id):
@@ -198,7 +204,8 @@ class _ExchangeViews:
         self._cache: dict[int, SegmentExchangeView | None] = {}
 
     def view_of(self, frame: Frame) -> SegmentExchangeView | None:
-        """Return the view of a frame's exchange, or None if the recording does not have the exchange."""
+        """Return the view of a frame's exchange, or None if the recording does not have the
+        exchange."""
         number = frame.exchange
         if number in self._cache:
             view = self._cache[number]
@@ -213,4 +220,6 @@ class _ExchangeViews:
         if row is None:
             return None
         line = self._recording.read_connection(make_key(self._session, row.exchange.connection))
-        return SegmentExchangeView.of_exchange(row.exchange, line.connection if line is not None else None)
+        return SegmentExchangeView.of_exchange(
+            row.exchange, line.connection if line is not None else None
+        )

@@ -1,7 +1,8 @@
 """Read position in a table, for followers of a recording.
 
-Rows are only added at the end, but SQLite reuses the numbers of pruned rows at the end of a table. Then the row at the
-cursor has changed, and the last rows read of the remaining sessions determine the position.
+Rows are only added at the end, but SQLite reuses the numbers of pruned rows at the end of a table.
+Then the row at the cursor has changed, and the last rows read of the remaining sessions determine
+the position.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import sqlite3
 
 from a2a_proxy.recording.read.reader import Recording
 
-_ROW = """SELECT s.uuid, r.exchange, r.connection, r.seq, r.at FROM {table} r JOIN session s ON s.id = r.session
-  WHERE r.id = ?"""
+_ROW = """SELECT s.uuid, r.exchange, r.connection, r.seq, r.at
+  FROM {table} r JOIN session s ON s.id = r.session WHERE r.id = ?"""
 """Columns that identify a row independently of its number."""
 
 Fingerprint = tuple[str | int, ...]
 
 
 def read_fingerprint(db: sqlite3.Connection, table: str, number: int) -> Fingerprint:
-    """Return the identity of the row of `frame` or `finding` with this number, or an empty tuple."""
+    """Return the identity of the row of `frame` or `finding` with this number, or an empty
+    tuple."""
     row = db.execute(_ROW.format(table=table), (number,)).fetchone()
     return tuple(row) if row is not None else ()
 
@@ -35,7 +37,8 @@ class RowCursor:
         self._sessions_by_uuid: dict[str, int] = {}
         """Number of each session by UUID, as of the last poll."""
         self._last: dict[int, int] = {}
-        """Number of the last row that was read, by session; only sessions that may get more rows."""
+        """Number of the last row that was read, by session; only sessions that may get more
+        rows."""
 
     def start_at(self, row: int) -> None:
         """Set the position: rows up to this one count as read."""
@@ -61,11 +64,17 @@ class RowCursor:
         for session in self._recording.read_sessions():
             self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
-                self._last.setdefault(session.id, 0)  # the session began since, and none of its rows was read
+                self._last.setdefault(
+                    session.id, 0
+                )  # the session began since, and none of its rows was read
 
     def begin_look(self) -> int:
-        """Begin a poll and return the number of the last row that was read. Call it before each poll."""
-        if self.row and read_fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
+        """Begin a poll and return the number of the last row that was read. Call it before each
+        poll."""
+        if (
+            self.row
+            and read_fingerprint(self._recording.db, self._table, self.row) != self._fingerprint
+        ):
             left = [
                 row.id
                 for row in self._recording.read_sessions()
@@ -73,13 +82,18 @@ class RowCursor:
             ]
             self._last = {session: row for session, row in self._last.items() if session in left}
             ended = [session for session in left if session not in self._last]
-            self.row = max((*self._last.values(), self._last_row_before(self.row, ended)), default=0)
+            self.row = max(
+                (*self._last.values(), self._last_row_before(self.row, ended)), default=0
+            )
         return self.row
 
     def _last_row_before(self, row: int, sessions: list[int]) -> int:
         """Return the number of the last row of these sessions, not above `row`."""
         marks = ",".join("?" * len(sessions))
         # Without `+` SQLite would sort all rows of the sessions, although the newest one is near.
-        query = f"SELECT id FROM {self._table} WHERE id <= ? AND +session IN ({marks}) ORDER BY id DESC LIMIT 1"
+        query = (
+            f"SELECT id FROM {self._table} WHERE id <= ? AND +session IN ({marks}) "
+            "ORDER BY id DESC LIMIT 1"
+        )
         found = self._recording.db.execute(query, (row, *sessions)).fetchone() if sessions else None
         return int(found[0]) if found is not None else 0

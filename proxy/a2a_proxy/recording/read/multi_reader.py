@@ -1,7 +1,8 @@
-"""Several recordings read as one: their rows ordered by time, their tasks joined. One recording is a special case.
+"""Several recordings read as one: their rows ordered by time, their tasks joined. One recording is
+a special case.
 
-Nothing is copied or indexed: each file is read in pages as usual, and the pages are merged. So files that are being
-written can be followed, and memory does not grow with their size.
+Nothing is copied or indexed: each file is read in pages as usual, and the pages are merged. So
+files that are being written can be followed, and memory does not grow with their size.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from a2a_proxy.recording.store.codec import pack_uuid, unpack_ident, unpack_text
 
 _SUFFIXES = (".a2a.db", ".a2a.jsonl")
 
-_TASKS = """SELECT t.id, t.session, CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
+_TASKS = """SELECT t.id, t.session,
+    CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
     s.started + t.first AS first, s.started + t.last AS last, t.state
   FROM task t JOIN session s ON s.id = t.session
     LEFT JOIN ident i ON i.id = t.ident LEFT JOIN text a ON a.id = t.agent"""
@@ -102,8 +104,8 @@ class MultiReader:
         self.close()
 
     def read_sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
-        """Return all sessions by start time. A session in several files is taken from its file in `homes`, or else from
-        the file that has most of it.
+        """Return all sessions by start time. A session in several files is taken from its file in
+        `homes`, or else from the file that has most of it.
         """
         best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
         for member in self.members:
@@ -113,7 +115,9 @@ class MultiReader:
                     continue
                 if uuid not in best or _session_extent(member, row) > _session_extent(*best[uuid]):
                     best[uuid] = member, row
-        return sorted(best.values(), key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+        return sorted(
+            best.values(), key=lambda each: (each[1].facts.started, each[0].number, each[1].id)
+        )
 
     def own_sessions(self) -> OwnSessions:
         """Return each file with its sessions, without sessions of which another file has more."""
@@ -127,23 +131,28 @@ class MultiReader:
         return [(member, own[member.number]) for member in self.members]
 
     def read_exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-        """Yield all exchanges, or the exchanges that match a filter expression, by the time of their first byte.
+        """Yield all exchanges, or the exchanges that match a filter expression, by the time of
+        their first byte.
 
         Raises the errors of `Recording.find_exchanges`.
         """
         if not where:
             return exchanges_by_time(
-                self.read_sessions(), lambda member, session: member.recording.read_exchanges(session)
+                self.read_sessions(),
+                lambda member, session: member.recording.read_exchanges(session),
             )
 
         from a2a_proxy.recording.query.parser import parse_expression
 
         node = parse_expression(where)
         return exchanges_by_time(
-            self.read_sessions(), lambda member, session: member.recording.find_exchanges(node, session)
+            self.read_sessions(),
+            lambda member, session: member.recording.find_exchanges(node, session),
         )
 
-    def read_frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+    def read_frames(
+        self, where: str = "", *, payloads: bool = True
+    ) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
         """Yield all frames by the time of their last byte.
 
         Frames of one file stay in the order in which they were stored.
@@ -160,11 +169,11 @@ class MultiReader:
         return frames_by_time(self.own_sessions(), read_frames)
 
     def read_tasks(self) -> Iterator[list[TaskSighting]]:
-        """Yield each task once, by its first appearance, with its version in each session of each file, the earliest
-        first.
+        """Yield each task once, by its first appearance, with its version in each session of each
+        file, the earliest first.
 
-        A UUID names the same task in every file. Any other id does so only for agents of the same name, because two
-        agents may both have a task 1.
+        A UUID names the same task in every file. Any other id does so only for agents of the same
+        name, because two agents may both have a task 1.
         """
         for rows in self._join_tasks():
             sightings = (self._read_sighting(each.member, each.row) for each in rows)
@@ -177,21 +186,30 @@ class MultiReader:
         If several agents have a task of this id, the agent that appears first is chosen.
         """
         sightings = find_task(self.own_sessions(), task_id)
-        return [each for each in sightings if pack_uuid(task_id) or each.row.task.agent == sightings[0].row.task.agent]
+        return [
+            each
+            for each in sightings
+            if pack_uuid(task_id) or each.row.task.agent == sightings[0].row.task.agent
+        ]
 
     def task_states(self) -> Counter[int]:
-        """Return the number of tasks in each state (see `TaskState`), as of the latest session of each task."""
+        """Return the number of tasks in each state (see `TaskState`), as of the latest session of
+        each task."""
         return Counter(max(rows, key=lambda each: each.last).state for rows in self._join_tasks())
 
     def _join_tasks(self) -> list[list[_TaskView]]:
         """Return the rows of each task, by the time of its first appearance."""
         groups: dict[tuple[str, str], list[_TaskView]] = {}
         for place, (member, own) in enumerate(self.own_sessions()):
-            for number, session, ident, agent, first, last, state in member.recording.db.execute(_TASKS).fetchall():
+            for number, session, ident, agent, first, last, state in member.recording.db.execute(
+                _TASKS
+            ).fetchall():
                 if session in own:
                     task = unpack_ident(ident)
                     home = "" if pack_uuid(task) else unpack_text(agent)
-                    groups.setdefault((task, home), []).append(_TaskView(first, place, number, last, state))
+                    groups.setdefault((task, home), []).append(
+                        _TaskView(first, place, number, last, state)
+                    )
         return sorted(map(sorted, groups.values()))
 
     def _read_sighting(self, place: int, row_id: int) -> TaskSighting | None:
@@ -205,7 +223,8 @@ def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int
 
 
 def find_task(own_sessions: OwnSessions, task_id: str) -> list[TaskSighting]:
-    """Return the versions of the tasks of this id, of all agents, in these sessions, the earliest first."""
+    """Return the versions of the tasks of this id, of all agents, in these sessions, the earliest
+    first."""
     sightings = [
         TaskSighting(member, row)
         for member, own in own_sessions
@@ -216,7 +235,8 @@ def find_task(own_sessions: OwnSessions, task_id: str) -> list[TaskSighting]:
 
 
 def exchanges_by_time(
-    sessions: Sequence[tuple[_File, SessionRow]], read: Callable[[_File, int], Iterator[ExchangeRow]]
+    sessions: Sequence[tuple[_File, SessionRow]],
+    read: Callable[[_File, int], Iterator[ExchangeRow]],
 ) -> Iterator[tuple[_File, ExchangeRow]]:
     """Yield the exchanges that `read` returns of `sessions`, which are ordered by start time.
 
@@ -242,23 +262,28 @@ def exchanges_by_time(
 def frames_by_time(
     own_sessions: Iterable[tuple[_File, set[int]]], read: Callable[[_File], Iterator[FrameRow]]
 ) -> Iterator[tuple[_File, FrameRow]]:
-    """Yield the frames that `read` returns of each file, if they are of these sessions: `MultiReader.read_frames`."""
+    """Yield the frames that `read` returns of each file, if they are of these sessions:
+    `MultiReader.read_frames`."""
     streams = [_own_frames(file, own, read(file)) for file, own in own_sessions]
     return heapq.merge(*streams, key=lambda each: each[1].frame.at)
 
 
-def _own_frames(file: _File, own: set[int], rows: Iterator[FrameRow]) -> Iterator[tuple[_File, FrameRow]]:
+def _own_frames(
+    file: _File, own: set[int], rows: Iterator[FrameRow]
+) -> Iterator[tuple[_File, FrameRow]]:
     return ((file, row) for row in rows if row.session in own)
 
 
 def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return a name for each file: without its extension, preceded by as many folders as make it unique."""
+    """Return a name for each file: without its extension, preceded by as many folders as make it
+    unique."""
     files = [Path(path).absolute() for path in paths]
     names = {file: _file_stem(file) for file in files}
     for depth in range(1, max((len(file.parts) for file in files), default=0)):
         taken = list(names.values())
         names = {
-            file: name if taken.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()
+            file: name if taken.count(name) == 1 else "/".join(file.parts[-depth:])
+            for file, name in names.items()
         }
     return [names[file] for file in files]
 

@@ -17,7 +17,8 @@ _Value = TypeVar("_Value")
 
 
 class PagedQuery:
-    """Queries on one connection. SQLite's errors become RecordingError with the name of the file."""
+    """Queries on one connection. SQLite's errors become RecordingError with the name of the
+    file."""
 
     def __init__(self, db: sqlite3.Connection, name: str) -> None:
         self._db = db
@@ -41,7 +42,8 @@ class PagedQuery:
         make: Callable[[Row], _Value],
         limit: int | None,
     ) -> Iterator[_Value]:
-        """Yield values in order. `after` and the page size are the last two parameters of the query."""
+        """Yield values in order. `after` and the page size are the last two parameters of the
+        query."""
         remaining = limit
         while remaining is None or remaining > 0:
             size = PAGE_ROWS if remaining is None else min(PAGE_ROWS, remaining)
@@ -62,14 +64,17 @@ class PagedQuery:
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[_Value]:
-        """Yield values with a key greater than `after`, of one session or of all. The key contains the session."""
+        """Yield values with a key greater than `after`, of one session or of all. The key contains
+        the session."""
         before = 1 << 62
         if session is not None:
             after, before = max(after, make_key(session, 0) - 1), make_key(session + 1, 0)
         query = f"SELECT * FROM {table} WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
         return self.by_keyset(query, (before,), after, lambda value: value.key, make, limit)
 
-    def by_ids(self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]) -> Iterator[_Value]:
+    def by_ids(
+        self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]
+    ) -> Iterator[_Value]:
         """Yield values of these ids, each as soon as it is read."""
         for number in ids:
             row = self.fetch_one(f"SELECT * FROM {table} WHERE id = ?", (number,))

@@ -1,6 +1,7 @@
 """Reading of a recording, also while it is written. Returns the model's values as they were stored.
 
-No transaction is held between calls, nor while a caller processes an iterator: rows are fetched page by page.
+No transaction is held between calls, nor while a caller processes an iterator: rows are fetched
+page by page.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ from a2a_proxy.recording.read.rows import (
     split_key,
 )
 from a2a_proxy.recording.store.codec import pack_decimal, pack_ident, pack_text
-from a2a_proxy.recording.store.database import has_log, open_readable, remove_empty_log, translate_errors
+from a2a_proxy.recording.store.database import (
+    has_log,
+    open_readable,
+    remove_empty_log,
+    translate_errors,
+)
 from a2a_proxy.recording.store.notes import read_notes
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import Row
@@ -68,7 +74,8 @@ class Recording:
         self.lacks_log = False
         """Whether it is a file that had no write-ahead log before it was opened."""
         self.db = db
-        """For the caller's own queries. The functions of `recording.store.sql_functions` are registered."""
+        """For the caller's own queries. The functions of `recording.store.sql_functions` are
+        registered."""
         self._pages = PagedQuery(db, path)
         self._payloads = Payloads(db)
         self._decode = RowDecoder(db, self._payloads)
@@ -95,24 +102,37 @@ class Recording:
         """Return the numbers of rows, of the whole file or of one session."""
         if session is None:
             names = ("session", "connection", "exchange", "frame", "task", "finding")
-            return Counts(*(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
+            return Counts(
+                *(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names)
+            )
         keys = (make_key(session, 0), make_key(session + 1, 0))
         span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
         of = "SELECT count(*) FROM {} WHERE session = ?"
-        numbers = [self._pages.fetch_all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
-        numbers += [self._pages.fetch_all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
+        numbers = [
+            self._pages.fetch_all(span.format(name), keys)[0][0]
+            for name in ("connection", "exchange")
+        ]
+        numbers += [
+            self._pages.fetch_all(of.format(name), (session,))[0][0]
+            for name in ("frame", "task", "finding")
+        ]
         return Counts(1, *numbers)
 
     def read_sessions(self) -> list[SessionRow]:
         """Return all sessions in order of their start in this file."""
-        return [self._decode.decode_session(row) for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")]
+        return [
+            self._decode.decode_session(row)
+            for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")
+        ]
 
     def read_session(self, number: int) -> SessionRow | None:
         """Return one session, or None."""
         row = self._pages.fetch_one("SELECT * FROM session WHERE id = ?", (number,))
         return self._decode.decode_session(row) if row is not None else None
 
-    def read_connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
+    def read_connections(
+        self, session: int | None = None, *, after: int = 0
+    ) -> Iterator[ConnectionRow]:
         """Yield connections by session and number, with a key greater than `after`."""
         return self._pages.by_session("connection", self._decode.decode_connection, session, after)
 
@@ -122,9 +142,15 @@ class Recording:
         return self._decode.decode_connection(row) if row is not None else None
 
     def read_exchanges(
-        self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
+        self,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        headers: bool = True,
     ) -> Iterator[ExchangeRow]:
-        """Yield exchanges by session and number (order of first byte), with a key greater than `after`."""
+        """Yield exchanges by session and number (order of first byte), with a key greater than
+        `after`."""
         make = partial(self._decode.decode_exchange, headers=headers)
         return self._pages.by_session("exchange", make, session, after, limit=limit)
 
@@ -138,18 +164,31 @@ class Recording:
     ) -> Iterator[FrameRow]:
         """Yield frames of an exchange by `seq`, with a `seq` greater than `after`."""
         session, number = split_key(exchange_key)
-        query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        query = (
+            "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT "
+            "?"
+        )
         make = self._frame_maker(payloads)
-        return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
+        return self._pages.by_keyset(
+            query, (session, number), after, lambda value: value.frame.seq, make, limit
+        )
 
-    def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
+    def connection_frames(
+        self, connection_key: int, *, payloads: bool = True
+    ) -> Iterator[FrameRow]:
         """Yield frames of the connection itself (SETTINGS, GOAWAY, opaque bytes) in order."""
         session, number = split_key(connection_key)
         query = (
-            "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
+            "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? "
+            "ORDER BY seq LIMIT ?"
         )
         return self._pages.by_keyset(
-            query, (session, number), -1, lambda value: value.frame.seq, self._frame_maker(payloads), None
+            query,
+            (session, number),
+            -1,
+            lambda value: value.frame.seq,
+            self._frame_maker(payloads),
+            None,
         )
 
     def read_frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
@@ -166,15 +205,22 @@ class Recording:
         ]
 
     def frames_after(
-        self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
+        self,
+        number: int,
+        limit: int | None = None,
+        *,
+        session: int | None = None,
+        payloads: bool = True,
     ) -> Iterator[FrameRow]:
         """Yield frames stored after this id, in order of storing: the cursor of a follower."""
-        # The `+` prevents SQLite from using the index of sessions, which would sort all frames of the session for each
-        # page.
+        # The `+` prevents SQLite from using the index of sessions, which would sort all frames of
+        # the session for each page.
         of = "" if session is None else "+session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
-        return self._pages.by_keyset(query, fixed, number, lambda value: value.id, self._frame_maker(payloads), limit)
+        return self._pages.by_keyset(
+            query, fixed, number, lambda value: value.id, self._frame_maker(payloads), limit
+        )
 
     def find_exchanges(
         self,
@@ -185,11 +231,13 @@ class Recording:
         limit: int | None = None,
         watch: Watch | None = None,
     ) -> Iterator[ExchangeRow]:
-        """Yield exchanges that match an expression of the filter language, as `read_exchanges` does.
+        """Yield exchanges that match an expression of the filter language, as `read_exchanges`
+        does.
 
-        `watch` is called from time to time with the number of rows examined and the number of rows in total; the search
-        ends if it returns False. Raises QueryError immediately if the expression is wrong, and during the search if a
-        regular expression takes too long; SearchStopped if `watch` ended the search.
+        `watch` is called from time to time with the number of rows examined and the number of rows
+        in total; the search ends if it returns False. Raises QueryError immediately if the
+        expression is wrong, and during the search if a regular expression takes too long;
+        SearchStopped if `watch` ended the search.
         """
         from a2a_proxy.recording.query.sql import Rows
 
@@ -208,7 +256,8 @@ class Recording:
         watch: Watch | None = None,
         payloads: bool = True,
     ) -> Iterator[FrameRow]:
-        """Yield frames that match an expression of the filter language, in order of storing; see `find_exchanges`."""
+        """Yield frames that match an expression of the filter language, in order of storing; see
+        `find_exchanges`."""
         from a2a_proxy.recording.query.sql import Rows
 
         ids = self.get_queryable().select_ids(
@@ -217,13 +266,16 @@ class Recording:
         return self._pages.by_ids("frame", ids, self._frame_maker(payloads))
 
     def get_queryable(self) -> QueryableRecording:
-        """Return the object that runs filter expressions on this recording. It is imported and created on first use."""
+        """Return the object that runs filter expressions on this recording. It is imported and
+        created on first use."""
         if self._queryable is None:
             from a2a_proxy.recording.query.functions import QueryFunctions
             from a2a_proxy.recording.query.run import QueryableRecording
 
             with translate_errors(self.path):
-                self._queryable = QueryableRecording(self.db, self.path, QueryFunctions(self.db, self._payloads))
+                self._queryable = QueryableRecording(
+                    self.db, self.path, QueryFunctions(self.db, self._payloads)
+                )
         return self._queryable
 
     def read_payload(self, row: FrameRow) -> bytes:
@@ -239,7 +291,9 @@ class Recording:
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._make_task, None)
 
-    def read_task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
+    def read_task(
+        self, task_id: str, agent: str | None = None, *, session: int | None = None
+    ) -> list[TaskRow]:
         """Return the task of this id in each session of the file or in one, of one agent or of all.
 
         With both a session and an agent an index is used.
@@ -284,7 +338,8 @@ class Recording:
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[FindingRow]:
-        """Yield findings with an id greater than `after`, in order: of a session, of an exchange, or of one frame.
+        """Yield findings with an id greater than `after`, in order: of a session, of an exchange,
+        or of one frame.
 
         `exchange` is the key of the exchange, `seq` the number of the frame in it.
         """
@@ -304,8 +359,8 @@ class Recording:
         )
 
     def finding_totals(self, session: int) -> Iterator[Finding]:
-        """Yield the totals of a session. Each stands for findings of one kind that are not rows by themselves, see
-        `finding_totals.count_occurrences`.
+        """Yield the totals of a session. Each stands for findings of one kind that are not rows by
+        themselves, see `finding_totals.count_occurrences`.
         """
         rows = self.read_findings(exchange=make_key(session, 0))
         return (row.finding for row in rows if is_total(row.finding))
@@ -318,29 +373,40 @@ class Recording:
     def read_segments(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[SegmentRow]:
-        """Yield segments in their stored state, by session and number, with a key greater than `after`.
+        """Yield segments in their stored state, by session and number, with a key greater than
+        `after`.
 
         Turns of one unary call have no segments (see `schema`).
         """
-        return self._pages.by_session("segment", self._decode.segments.decode_segment, session, after, limit)
+        return self._pages.by_session(
+            "segment", self._decode.segments.decode_segment, session, after, limit
+        )
 
     def read_interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[InterruptionRow]:
-        """Yield interruptions in their stored state, by session and number, with a key greater than `after`."""
-        return self._pages.by_session("interruption", self._decode.segments.decode_interruption, session, after, limit)
+        """Yield interruptions in their stored state, by session and number, with a key greater than
+        `after`."""
+        return self._pages.by_session(
+            "interruption", self._decode.segments.decode_interruption, session, after, limit
+        )
 
     def read_handoffs(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[HandoffRow]:
-        """Yield hand-offs in their stored state, by session and number, with a key greater than `after`."""
-        return self._pages.by_session("handoff", self._decode.segments.decode_handoff, session, after, limit)
+        """Yield hand-offs in their stored state, by session and number, with a key greater than
+        `after`."""
+        return self._pages.by_session(
+            "handoff", self._decode.segments.decode_handoff, session, after, limit
+        )
 
     def _ident_number(self, text: str) -> int | None:
         """Return the number of an identifier, or None if no row has it."""
         number = pack_decimal(text)
         if number is None:
-            found = self._pages.fetch_one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))
+            found = self._pages.fetch_one(
+                "SELECT id FROM ident WHERE value = ?", (pack_ident(text),)
+            )
             number = found[0] if found is not None else None
         return number
 
@@ -348,5 +414,7 @@ class Recording:
         return lambda row: self._decode.decode_frame(row, payload=payloads)
 
     def _make_task(self, row: Row) -> TaskRow:
-        artifacts = self._pages.fetch_all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
+        artifacts = self._pages.fetch_all(
+            "SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)
+        )
         return self._decode.decode_task(row, artifacts)

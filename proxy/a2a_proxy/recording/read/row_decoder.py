@@ -1,6 +1,8 @@
-"""Conversion of rows to values: the inverse of `frame_writer` and `state_writer`. Runs only look-ups by row number.
+"""Conversion of rows to values: the inverse of `frame_writer` and `state_writer`. Runs only
+look-ups by row number.
 
-Every method raises RecordingError if the row is not valid, or if a row that it refers to does not exist.
+Every method raises RecordingError if the row is not valid, or if a row that it refers to does not
+exist.
 """
 
 from __future__ import annotations
@@ -30,7 +32,14 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
 from a2a_proxy.recording.store.payloads import Payloads
-from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, absolute_time, check_row, check_time, json_reader
+from a2a_proxy.recording.store.row_types import (
+    DAMAGED_HINT,
+    Row,
+    absolute_time,
+    check_row,
+    check_time,
+    json_reader,
+)
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.store.segment_rows import SegmentDecoder
 from a2a_proxy.recording.write.frame_writer import Extra
@@ -41,7 +50,9 @@ _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
 _decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
-_decode_runs = json_reader(tuple[tuple[int, int, int, int, int | None, int, int, MissedReason, int], ...])
+_decode_runs = json_reader(
+    tuple[tuple[int, int, int, int, int | None, int, int, MissedReason, int], ...]
+)
 _decode_counters = json_reader(dict[str, int])
 _decode_process = json_reader(ClientProcess)
 _decode_tls = json_reader(ConnectionTls)
@@ -105,10 +116,18 @@ class RowDecoder:
         how, complete, lost, edits, segment, position, snapshot, *lists = rest
         self._started[number] = check_time(started)
         decoded = map(_decode_texts, (command, listens, upstreams, *lists))
-        words = dict(zip(("command", "listens", "upstreams", "redaction", "names", "faults"), decoded, strict=True))
+        words = dict(
+            zip(
+                ("command", "listens", "upstreams", "redaction", "names", "faults"),
+                decoded,
+                strict=True,
+            )
+        )
         return SessionRow(
             id=number,
-            facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),
+            facts=SessionFacts(
+                uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words
+            ),
             ended=absolute_time(started, ended),
             how=how,
             complete=complete,
@@ -121,7 +140,22 @@ class RowDecoder:
     @check_row("frame")
     def decode_frame(self, row: Row, *, payload: bool = True) -> FrameRow:
         """Build a value from a row of `frame`, with or without its payload."""
-        number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
+        (
+            number,
+            session,
+            exchange,
+            connection,
+            seq,
+            shape_id,
+            at,
+            took,
+            start,
+            span,
+            block,
+            offset,
+            size,
+            *rest,
+        ) = row
         task, context, message, artifact, generation, rpc, extra = rest
         shape = self._shapes.get(shape_id) or self._load_shape(shape_id)
         idents, flags = self._idents, shape.flags
@@ -157,7 +191,9 @@ class RowDecoder:
             shape.event,
             idents[task],
             idents[task + context],
-            data[message : message + 36].decode() if message.__class__ is int else unpack_ident(message),
+            data[message : message + 36].decode()
+            if message.__class__ is int
+            else unpack_ident(message),
             idents[artifact],
             shape.state,
             unpack_int(generation),
@@ -217,7 +253,8 @@ class RowDecoder:
 
     @check_row("exchange")
     def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
-        """Build a value from a row of `exchange`. Its headers and trailers take three times as long as the rest."""
+        """Build a value from a row of `exchange`. Its headers and trailers take three times as long
+        as the rest."""
         (
             row_key,
             connection,
@@ -245,12 +282,38 @@ class RowDecoder:
             last_event,
             *columns,
         ) = columns
-        closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
-        requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
+        (
+            closed,
+            status,
+            grpc_status,
+            error_code,
+            error,
+            how,
+            half_close,
+            task,
+            context,
+            states,
+            *columns,
+        ) = columns
+        (
+            requests,
+            events,
+            to_agent,
+            to_client,
+            traceparent,
+            version_header,
+            extensions,
+            redacted,
+            *columns,
+        ) = columns
         current, match, generation, sent, signatures, agent = columns
         session, number = split_key(row_key)
         start, word, idents = self._session_start(session), self._words, self._idents
-        heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
+        heads = (
+            unpack_headers(self._payloads.read(block, offset, size))
+            if block and headers
+            else ((), (), ())
+        )
         value = Exchange(
             id=number,
             connection=connection,
@@ -305,7 +368,21 @@ class RowDecoder:
     @check_row("task")
     def decode_task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """Build a value from a row of `task` with its rows of `artifact` in order."""
-        number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *columns = row
+        (
+            number,
+            session,
+            agent,
+            ident,
+            context,
+            tenant,
+            state,
+            states,
+            first,
+            last,
+            generation,
+            missed,
+            *columns,
+        ) = row
         messages, exchanges, seen, support = columns
         start = self._session_start(session)
         value = Task(
@@ -330,7 +407,20 @@ class RowDecoder:
     @check_row("finding")
     def decode_finding(self, row: Row) -> FindingRow:
         """Build a value from a row of `finding`."""
-        number, session, rule, severity, at, summary, connection, exchange, seq, task, confidence, evidence = row
+        (
+            number,
+            session,
+            rule,
+            severity,
+            at,
+            summary,
+            connection,
+            exchange,
+            seq,
+            task,
+            confidence,
+            evidence,
+        ) = row
         value = Finding(
             self._words[rule],
             Severity(severity),
@@ -349,9 +439,13 @@ class RowDecoder:
     def _make_artifact(self, row: Row, start: int) -> ArtifactState:
         _, _, ident, name, chunks, parts, size, complete, first, last = row
         times = absolute_time(start, first), absolute_time(start, last)
-        return ArtifactState(self._idents[ident], unpack_text(name), chunks, parts, size, bool(complete), *times)
+        return ArtifactState(
+            self._idents[ident], unpack_text(name), chunks, parts, size, bool(complete), *times
+        )
 
-    def _payload_length(self, number: int, size: int, data: bytes, pieces: bool, loaded: bool) -> int:
+    def _payload_length(
+        self, number: int, size: int, data: bytes, pieces: bool, loaded: bool
+    ) -> int:
         """Return the length of the stored payload in bytes."""
         if not pieces:
             return size
@@ -384,7 +478,9 @@ class RowDecoder:
         """Return the start of a session, in ns since the epoch."""
         start = self._started.get(session)
         if start is None:
-            row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()
+            row = self._db.execute(
+                "SELECT started FROM session WHERE id = ?", (session,)
+            ).fetchone()
             if row is None or not isinstance(row[0], int):
                 raise RecordingError(f"session {session} of the recording is missing", DAMAGED_HINT)
             start = self._started[session] = check_time(row[0])
@@ -393,4 +489,6 @@ class RowDecoder:
 
 def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
     first, last, at, exchange, healed, *rest = run
-    return MissedGenerations(first, last, absolute_time(start, at), exchange, absolute_time(start, healed), *rest)
+    return MissedGenerations(
+        first, last, absolute_time(start, at), exchange, absolute_time(start, healed), *rest
+    )

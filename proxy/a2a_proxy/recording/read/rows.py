@@ -1,4 +1,5 @@
-"""Values that a reader returns: the model's values with their keys in the file, and the facts of a session."""
+"""Values that a reader returns: the model's values with their keys in the file, and the facts of a
+session."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     """Process id of the relay; 0 if there is none."""
     redaction: tuple[str, ...] = ()
-    """Redactions besides credentials, and exceptions, as words of a policy; of all rounds together."""
+    """Redactions besides credentials, and exceptions, as words of a policy; of all rounds
+    together."""
     faults: tuple[str, ...] = ()
     """Faults that the proxy made on purpose, as the user wrote them."""
 
@@ -54,7 +56,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that were relayed but not captured."""
     edits: int = 0
     position: tuple[int, int] | None = None
-    """Number of the journal segment and byte offset up to which everything is stored; None before the first commit."""
+    """Number of the journal segment and byte offset up to which everything is stored; None before
+    the first commit."""
     snapshot: str | None = None
     """Name of the decoder snapshot of that position."""
 
@@ -91,7 +94,8 @@ class FrameRow(msgspec.Struct, frozen=True):
     id: int
     session: int
     frame: Frame
-    """Its `payload` is empty if the reader was called without payloads; `Recording.read_payload(row)` returns it."""
+    """Its `payload` is empty if the reader was called without payloads;
+    `Recording.read_payload(row)` returns it."""
     block: int = 0
     """0 if no part of the payload is in a block."""
     offset: int = 0
@@ -165,7 +169,8 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def make_key(session: int, number: int) -> int:
-    """Return the key of an exchange or connection: one integer that orders by session, then by number."""
+    """Return the key of an exchange or connection: one integer that orders by session, then by
+    number."""
     return session << SESSION_SHIFT | number
 
 
@@ -174,8 +179,11 @@ def split_key(row_key: int) -> tuple[int, int]:
     return row_key >> SESSION_SHIFT, row_key & ((1 << SESSION_SHIFT) - 1)
 
 
-def label_place(session: int, exchange: int = 0, seq: int = -1, *, with_session: bool = False) -> str:
-    """Return a place for people: `#2`, its frame `#2.5`, `#3:2.5` in session 3, `session 1` without an exchange.
+def label_place(
+    session: int, exchange: int = 0, seq: int = -1, *, with_session: bool = False
+) -> str:
+    """Return a place for people: `#2`, its frame `#2.5`, `#3:2.5` in session 3, `session 1` without
+    an exchange.
 
     The number of session 1 is left out, except with `with_session`.
     """

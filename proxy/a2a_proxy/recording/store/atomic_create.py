@@ -1,4 +1,5 @@
-"""Atomic creation of a recording from other recordings: the file exists completely or not at all."""
+"""Atomic creation of a recording from other recordings: the file exists completely or not at
+all."""
 
 from __future__ import annotations
 
@@ -31,8 +32,11 @@ def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = Fa
 
 
 @contextlib.contextmanager
-def create_atomically(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[sqlite3.Connection]:
-    """Yield an empty recording of the newest schema, which gets its name when the block ends without an error.
+def create_atomically(
+    path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """Yield an empty recording of the newest schema, which gets its name when the block ends
+    without an error.
 
     Raises RecordingError if `check_recording_target` does, or if the file cannot be written.
     """

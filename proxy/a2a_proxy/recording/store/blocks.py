@@ -1,7 +1,9 @@
-"""Storage of payload bytes: small payloads together in compressed blocks, large ones as blobs stored once.
+"""Storage of payload bytes: small payloads together in compressed blocks, large ones as blobs
+stored once.
 
-An address is (block, offset, size). The pieces of the open block are rows of `block_tail`, so that each commit adds
-only its own bytes; a full block is compressed into `block` in the same transaction.
+An address is (block, offset, size). The pieces of the open block are rows of `block_tail`, so that
+each commit adds only its own bytes; a full block is compressed into `block` in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from a2a_proxy.recording.store.zstd import make_compressor
 BLOCK_SIZE = 1_048_576
 """Bytes of a full block. A payload is never split, so a block may be larger by one payload.
 
-Half of this size costs 3 bytes of 150 more per frame on disk, a quarter costs 10; but reading one payload takes 0.6 ms
-with this size, and half or a quarter of that with the smaller ones.
+Half of this size costs 3 bytes of 150 more per frame on disk, a quarter costs 10; but reading one
+payload takes 0.6 ms with this size, and half or a quarter of that with the smaller ones.
 """
 _LEVEL = 4
 """At this block size it is as fast as level 3, and the result is 1 % smaller."""
@@ -24,7 +26,8 @@ Address = tuple[int, int, int]
 
 
 class Blocks:
-    """The blocks of one session. Use inside a write transaction, and call `flush` before its commit."""
+    """The blocks of one session. Use inside a write transaction, and call `flush` before its
+    commit."""
 
     def __init__(self, db: sqlite3.Connection, session: int) -> None:
         self._db = db
@@ -52,7 +55,9 @@ class Blocks:
         """Write the bytes added to the open block since the last flush."""
         if self._size > self._stored:
             new = b"".join(self._parts[self._stored_parts :])
-            self._db.execute("INSERT INTO block_tail VALUES (?, ?, ?)", (self._block, self._stored, new))
+            self._db.execute(
+                "INSERT INTO block_tail VALUES (?, ?, ?)", (self._block, self._stored, new)
+            )
             self._stored, self._stored_parts = self._size, len(self._parts)
 
     def close(self) -> None:
@@ -62,21 +67,29 @@ class Blocks:
 
     def reload_block(self) -> None:
         """Load the open block from the file (after a rollback, or left by an earlier recorder)."""
-        found = self._db.execute("SELECT id FROM block WHERE session = ? AND data IS NULL", (self._session,)).fetchone()
+        found = self._db.execute(
+            "SELECT id FROM block WHERE session = ? AND data IS NULL", (self._session,)
+        ).fetchone()
         self._block = found[0] if found else 0
-        rows = self._db.execute("SELECT data FROM block_tail WHERE block = ? ORDER BY offset", (self._block,))
+        rows = self._db.execute(
+            "SELECT data FROM block_tail WHERE block = ? ORDER BY offset", (self._block,)
+        )
         data = b"".join(row[0] for row in rows)
         self._parts = [data] if data else []
         self._size = self._stored = len(data)
         self._stored_parts = len(self._parts)
 
     def _open_block(self) -> None:
-        cursor = self._db.execute("INSERT INTO block (session, size) VALUES (?, 0)", (self._session,))
+        cursor = self._db.execute(
+            "INSERT INTO block (session, size) VALUES (?, 0)", (self._session,)
+        )
         self._block = cursor.lastrowid or 0
 
     def _close_block(self) -> None:
         data = self._compress(b"".join(self._parts))
-        self._db.execute("UPDATE block SET size = ?, data = ? WHERE id = ?", (self._size, data, self._block))
+        self._db.execute(
+            "UPDATE block SET size = ?, data = ? WHERE id = ?", (self._size, data, self._block)
+        )
         if self._stored:
             self._db.execute("DELETE FROM block_tail WHERE block = ?", (self._block,))
         self._parts = []
@@ -99,6 +112,8 @@ class Blobs:
         packed = self._compress(data)
         codec, kept = ("zstd", packed) if len(packed) < len(data) else ("raw", data)
         row = (digest, len(data), codec, kept)
-        number = self._db.execute("INSERT INTO blob (sha256, size, codec, data) VALUES (?, ?, ?, ?)", row).lastrowid
+        number = self._db.execute(
+            "INSERT INTO blob (sha256, size, codec, data) VALUES (?, ?, ?, ?)", row
+        ).lastrowid
         assert number is not None
         return number

@@ -1,7 +1,8 @@
-"""Column encodings of single values: identifiers, texts, numbers, header lists. Pure functions, each with its inverse.
+"""Column encodings of single values: identifiers, texts, numbers, header lists. Pure functions,
+each with its inverse.
 
-A peer may send any Unicode (including lone surrogates, which SQLite text cannot hold) and any number (including numbers
-beyond 64 bits), so every function here is total and exact.
+A peer may send any Unicode (including lone surrogates, which SQLite text cannot hold) and any
+number (including numbers beyond 64 bits), so every function here is total and exact.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _QUOTE_BYTE = 0x22
 
 
 def pack_text(value: str) -> str | bytes:
-    """Return TEXT, or a BLOB (`00`, then UTF-16LE, so its length is odd) if the text is not valid Unicode."""
+    """Return TEXT, or a BLOB (`00`, then UTF-16LE, so its length is odd) if the text is not valid
+    Unicode."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -37,7 +39,8 @@ def unpack_text(value: str | bytes | None) -> str:
 
 
 def pack_uuid(value: str) -> bytes | None:
-    """Return 16 bytes if the text is a UUID in its canonical form (lower case, hyphens), else None."""
+    """Return 16 bytes if the text is a UUID in its canonical form (lower case, hyphens), else
+    None."""
     if len(value) != 36:
         return None
     try:
@@ -54,7 +57,8 @@ def format_uuid(data: bytes) -> str:
 
 
 def pack_ident(value: str) -> str | bytes:
-    """Pack an identifier: a UUID as 16 bytes, in JSON quotes as `22` and 16 bytes, others as `pack_text` does."""
+    """Pack an identifier: a UUID as 16 bytes, in JSON quotes as `22` and 16 bytes, others as
+    `pack_text` does."""
     size = len(value)
     if size == 36 and (data := pack_uuid(value)) is not None:
         return data
@@ -94,7 +98,8 @@ def unpack_int(value: int | str | None) -> int:
 
 
 def pack_json(value: Any) -> str:
-    """Return compact JSON text, escaped if msgspec cannot encode it (lone surrogates, numbers beyond 64 bits)."""
+    """Return compact JSON text, escaped if msgspec cannot encode it (lone surrogates, numbers
+    beyond 64 bits)."""
     try:
         return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):
@@ -107,8 +112,11 @@ def unpack_json(text: str | None) -> Any:
 
 
 def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
-    """Return header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of the same number."""
-    return msgspec.json.encode([[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists])
+    """Return header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of
+    the same number."""
+    return msgspec.json.encode(
+        [[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists]
+    )
 
 
 _headers_decoder = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
@@ -117,5 +125,7 @@ _headers_decoder = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
 def unpack_headers(data: bytes) -> tuple[Headers, Headers, Headers]:
     """Inverse of `pack_headers`."""
     lists = _headers_decoder.decode(data)
-    request, response, trailers = (tuple((n.encode("latin-1"), v.encode("latin-1")) for n, v in li) for li in lists)
+    request, response, trailers = (
+        tuple((n.encode("latin-1"), v.encode("latin-1")) for n, v in li) for li in lists
+    )
     return request, response, trailers

@@ -16,11 +16,11 @@ from a2a_proxy.recording.store.table_check import has_strict_types
 
 @contextlib.contextmanager
 def guard_corruption(recording: Recording) -> Iterator[None]:
-    """Raise RecordingError if SQLite cannot read the recording, or if invalid values in its tables cause an error in
-    the block.
+    """Raise RecordingError if SQLite cannot read the recording, or if invalid values in its tables
+    cause an error in the block.
 
-    An error over tables that enforce their types (STRICT), of which each row can be decoded, is a mistake of this
-    program and is raised unchanged.
+    An error over tables that enforce their types (STRICT), of which each row can be decoded, is a
+    mistake of this program and is raised unchanged.
     """
     try:
         with translate_errors(recording.path):
@@ -33,7 +33,8 @@ def guard_corruption(recording: Recording) -> Iterator[None]:
 
 
 def _check_rows(recording: Recording) -> None:
-    """Decode all rows. Raises RecordingError: one of them is not valid, for example because of its time."""
+    """Decode all rows. Raises RecordingError: one of them is not valid, for example because of its
+    time."""
     rows = chain(
         recording.read_sessions(),
         recording.read_connections(),

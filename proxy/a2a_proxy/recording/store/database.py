@@ -1,9 +1,10 @@
-"""Opening of recording files: checks their kind and permissions, and creates them completely or not at all.
+"""Opening of recording files: checks their kind and permissions, and creates them completely or not
+at all.
 
 Reads no table.
 
-A new recording is completed under a temporary name and then linked to its own. So eight processes that create one file
-at the same time get one file, and no process ever sees an incomplete one.
+A new recording is completed under a temporary name and then linked to its own. So eight processes
+that create one file at the same time get one file, and no process ever sees an incomplete one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.store.file_header import NAME_ANOTHER, check_recording, check_version, check_writable
+from a2a_proxy.recording.store.file_header import (
+    NAME_ANOTHER,
+    check_recording,
+    check_version,
+    check_writable,
+)
 from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, create_script
 from a2a_proxy.recording.store.table_check import check_tables
 from a2a_proxy.system_errors import LIMIT_HINTS, hint_for
@@ -29,14 +35,19 @@ BUSY_SECONDS = 30.0
 """Seconds that a short transaction waits for transactions of other processes."""
 _STRICT_SINCE = (3, 37)
 """Version of SQLite."""
-_GROWTH_ERRORS = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_GROWTH_ERRORS = {
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+}
 """Errors of SQLite if a file cannot grow; it does not say why."""
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
     """Return a connection that can write.
 
-    Create the file (mode 0600) if it is missing. Raises RecordingError, in which case nothing was created or changed.
+    Create the file (mode 0600) if it is missing. Raises RecordingError, in which case nothing was
+    created or changed.
     """
     file = Path(path)
     if create:
@@ -57,7 +68,8 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
 
 
 def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    """Return a connection that can only read, also while other processes write, also in a read-only folder.
+    """Return a connection that can only read, also while other processes write, also in a read-only
+    folder.
 
     Raises RecordingError.
     """
@@ -70,7 +82,9 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
             version = _read_version(connection)
         except sqlite3.OperationalError:
             connection.close()
-            connection = _connect_file(uri + "&immutable=1") if _has_no_log(file) else _connect_file(uri)
+            connection = (
+                _connect_file(uri + "&immutable=1") if _has_no_log(file) else _connect_file(uri)
+            )
             version = _read_version(connection)
         try:
             check_version(file, version)
@@ -84,7 +98,8 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit everything that the block writes, or nothing. No other process can write in the meantime."""
+    """Commit everything that the block writes, or nothing. No other process can write in the
+    meantime."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -107,7 +122,10 @@ def remove_empty_log(path: str | os.PathLike[str]) -> None:
     """
     if _has_no_log(Path(path)) and has_log(path):
         uri = f"{_file_uri(Path(path))}?mode=rw"
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect_file(uri)) as connection:
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(_connect_file(uri)) as connection,
+        ):
             _read_version(connection)
 
 
@@ -118,18 +136,24 @@ def _file_uri(file: Path) -> str:
 
 def _connect_file(target: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), check_same_thread=False
+        target,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        uri=target.startswith("file:"),
+        check_same_thread=False,
     )
 
 
 def _has_no_log(file: Path) -> bool:
-    """Whether the write-ahead log is missing or empty, so that the main file alone is the whole recording."""
+    """Whether the write-ahead log is missing or empty, so that the main file alone is the whole
+    recording."""
     log = file.with_name(file.name + "-wal")
     return not log.exists() or not log.stat().st_size
 
 
 def _read_version(connection: sqlite3.Connection) -> int:
-    """Return the schema version. It may be in the log, where the file's header does not show it yet."""
+    """Return the schema version. It may be in the log, where the file's header does not show it
+    yet."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -155,7 +179,8 @@ def _create_file(file: Path) -> None:
 
 @contextlib.contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Let one process at a time name a new recording, because another may already have it open, with a log."""
+    """Let one process at a time name a new recording, because another may already have it open,
+    with a log."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -186,7 +211,8 @@ def _create_tables(file: Path) -> None:
 
 
 def _move_into_place(draft: Path, file: Path) -> None:
-    """Give the file its name without replacing another: by a link if the file system has links, else by a rename."""
+    """Give the file its name without replacing another: by a link if the file system has links,
+    else by a rename."""
     try:
         os.link(draft, file)
     except FileExistsError:
@@ -217,12 +243,18 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
     if "locked" in text or "busy" in text:
         return RecordingError(f"{file} is locked by another program", "close that program")
     if "full" in text:
-        return RecordingError(f"cannot write to {file}: the disk is full", LIMIT_HINTS[errno.ENOSPC])
+        return RecordingError(
+            f"cannot write to {file}: the disk is full", LIMIT_HINTS[errno.ENOSPC]
+        )
     if getattr(error, "sqlite_errorcode", 0) in _GROWTH_ERRORS and _is_file_size_limited():
         return RecordingError(f"cannot write to {file}: file too large", LIMIT_HINTS[errno.EFBIG])
     if "readonly" in text or "unable to open" in text:
-        return RecordingError(f"cannot open {file}: {text}", "check its permissions and those of its folder")
-    return RecordingError(f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover")
+        return RecordingError(
+            f"cannot open {file}: {text}", "check its permissions and those of its folder"
+        )
+    return RecordingError(
+        f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover"
+    )
 
 
 def _is_file_size_limited() -> bool:

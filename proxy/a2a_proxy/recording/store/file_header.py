@@ -1,4 +1,5 @@
-"""Checks of a recording before it is opened: its kind, its version and its permissions. Needs no SQLite."""
+"""Checks of a recording before it is opened: its kind, its version and its permissions. Needs no
+SQLite."""
 
 from __future__ import annotations
 
@@ -31,14 +32,18 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise RecordingError(
-            f"cannot record to {file}: {folder} {what}", f"create it first: {shell_line('mkdir', '-p', str(folder))}"
+            f"cannot record to {file}: {folder} {what}",
+            f"create it first: {shell_line('mkdir', '-p', str(folder))}",
         )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise RecordingError(f"cannot record to {file}: no permission to write in {folder}", NAME_ANOTHER)
+        raise RecordingError(
+            f"cannot record to {file}: no permission to write in {folder}", NAME_ANOTHER
+        )
 
 
 def check_recording(path: str | os.PathLike[str]) -> None:
-    """Check that this file is a recording that this version can read. Reads its first 100 bytes only.
+    """Check that this file is a recording that this version can read. Reads its first 100 bytes
+    only.
 
     Raises RecordingError.
     """
@@ -65,7 +70,9 @@ def _read_header(file: Path) -> bytes:
     except NotADirectoryError:
         raise missing_folder_error(file) from None
     except PermissionError:
-        raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
+        raise RecordingError(
+            f"cannot read {file}: permission denied", "only its owner may read it"
+        ) from None
     except OSError as error:
         raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from error
 
@@ -76,6 +83,7 @@ def check_version(path: str | os.PathLike[str], version: int) -> None:
 
     if version != SCHEMA_VERSION:
         raise RecordingError(
-            f"{path} was written by a newer a2a-proxy (schema {version}, this one reads {SCHEMA_VERSION})",
+            f"{path} was written by a newer a2a-proxy (schema {version}, this one reads "
+            f"{SCHEMA_VERSION})",
             upgrade_hint(),
         )

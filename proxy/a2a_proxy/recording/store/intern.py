@@ -1,7 +1,9 @@
-"""Row numbers of values that repeat and are stored once: texts, identifiers, shapes. Used by writers.
+"""Row numbers of values that repeat and are stored once: texts, identifiers, shapes. Used by
+writers.
 
-The caches are bounded, because a recording may have any number of identifiers. There are two epochs: when the current
-one is full, the previous one is dropped; values still in use are copied to the current one.
+The caches are bounded, because a recording may have any number of identifiers. There are two
+epochs: when the current one is full, the previous one is dropped; values still in use are copied to
+the current one.
 """
 
 from __future__ import annotations
@@ -19,12 +21,17 @@ _BATCH_VALUES = 500
 class Interner:
     """Row numbers of the values of one table `(id, value)`. Use inside a write transaction.
 
-    Call `learn_values` with the values of a batch, then look them up in `ids`. The empty text is 0; the number n as an
-    identifier is `-1-n`.
+    Call `learn_values` with the values of a batch, then look them up in `ids`. The empty text is 0;
+    the number n as an identifier is `-1-n`.
     """
 
     def __init__(
-        self, db: sqlite3.Connection, table: str, pack: Callable[[str], str | bytes], *, decimals: bool
+        self,
+        db: sqlite3.Connection,
+        table: str,
+        pack: Callable[[str], str | bytes],
+        *,
+        decimals: bool,
     ) -> None:
         self._db = db
         self._table = table
@@ -75,7 +82,9 @@ class Interner:
     def _begin_epoch(self, wanted: Iterable[str]) -> None:
         """Start a new epoch. Values of this batch that were already cached are kept."""
         self._previous_ids, young = self.ids, {"": 0}
-        young.update((value, self._previous_ids[value]) for value in wanted if value in self._previous_ids)
+        young.update(
+            (value, self._previous_ids[value]) for value in wanted if value in self._previous_ids
+        )
         self.ids = young
 
     def _find_rows(self, missing: dict[str | bytes, str]) -> None:
@@ -83,14 +92,18 @@ class Interner:
         for start in range(0, len(packed), _BATCH_VALUES):
             part = packed[start : start + _BATCH_VALUES]
             marks = ",".join("?" * len(part))
-            rows = self._db.execute(f"SELECT value, id FROM {self._table} WHERE value IN ({marks})", part)
+            rows = self._db.execute(
+                f"SELECT value, id FROM {self._table} WHERE value IN ({marks})", part
+            )
             for value, number in rows:
                 self.ids[missing.pop(value)] = number
 
     def _add_rows(self, missing: dict[str | bytes, str]) -> None:
         if not missing:
             return
-        first = self._db.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {self._table}").fetchone()[0]
+        first = self._db.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {self._table}").fetchone()[
+            0
+        ]
         rows = [(first + index, value) for index, value in enumerate(missing)]
         self._db.executemany(f"INSERT INTO {self._table} (id, value) VALUES (?, ?)", rows)
         self.ids.update((missing[value], number) for number, value in rows)
@@ -106,16 +119,20 @@ def ident_interner(db: sqlite3.Connection) -> Interner:
     return Interner(db, "ident", pack_ident, decimals=True)
 
 
-ShapeKey = tuple[int, int, int, int, bool, bool, bool, bool, bool, str, str, str, int, tuple[str, ...], bool]
-"""direction, kind, event, state, append, last_chunk, final, truncated, ours, schema, framing, note, error_code,
-redacted, pieces."""
+ShapeKey = tuple[
+    int, int, int, int, bool, bool, bool, bool, bool, str, str, str, int, tuple[str, ...], bool
+]
+"""direction, kind, event, state, append, last_chunk, final, truncated, ours, schema, framing, note,
+error_code, redacted, pieces."""
 
 _SELECT_SHAPE = (
-    "SELECT id FROM shape WHERE direction = ? AND kind = ? AND event = ? AND state = ? AND flags = ?"
+    "SELECT id FROM shape WHERE direction = ? AND kind = ? AND event = ? AND state = ? AND flags = "
+    "?"
     " AND schema = ? AND framing = ? AND note = ? AND error = ? AND redacted = ?"
 )
 _INSERT_SHAPE = (
-    "INSERT INTO shape (direction, kind, event, state, flags, schema, framing, note, error, redacted)"
+    "INSERT INTO shape (direction, kind, event, state, flags, schema, framing, note, error, "
+    "redacted)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
@@ -123,7 +140,9 @@ _INSERT_SHAPE = (
 class ShapeInterner:
     """Row numbers of shapes: the properties that frames share. Use inside a write transaction."""
 
-    def __init__(self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]
+    ) -> None:
         self._db = db
         self._words = words
         self._lists = lists
@@ -163,7 +182,16 @@ class ShapeInterner:
         flags = append | last << 1 | final << 2 | cut << 3 | ours << 4 | pieces << 5
         word = self._words.row_number
         words = (word(schema), word(framing), word(note))
-        return (direction, kind, event, pack_int(state), flags, *words, pack_int(error), self._lists(redacted))
+        return (
+            direction,
+            kind,
+            event,
+            pack_int(state),
+            flags,
+            *words,
+            pack_int(error),
+            self._lists(redacted),
+        )
 
     def _find_or_add(self, row: tuple[Column, ...]) -> int:
         found = self._db.execute(_SELECT_SHAPE, row).fetchone()

@@ -1,7 +1,8 @@
-"""Long runs of a large payload that are worth storing once: strings in JSON, strings and bytes in protobuf.
+"""Long runs of a large payload that are worth storing once: strings in JSON, strings and bytes in
+protobuf.
 
-The cuts are heuristic, and correctness does not depend on them: a payload is its remainder with the pieces put back at
-their offsets, whatever the pieces are.
+The cuts are heuristic, and correctness does not depend on them: a payload is its remainder with the
+pieces put back at their offsets, whatever the pieces are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def remove_spans(payload: bytes, spans: list[Span]) -> bytes:
 
 
 def insert_pieces(rest: bytes, pieces: list[tuple[int, bytes]]) -> bytes:
-    """Inverse of `remove_spans`: put pieces, each with its offset in the payload, back into the remainder."""
+    """Inverse of `remove_spans`: put pieces, each with its offset in the payload, back into the
+    remainder."""
     parts: list[bytes] = []
     done = used = 0
     for offset, piece in pieces:
@@ -73,7 +75,8 @@ def _is_escaped(payload: bytes, quote: int) -> bool:
 
 
 def _walk_fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) -> bool:
-    """Walk the protobuf fields in [at, end). Return False, with `spans` unchanged, if the bytes are not a message."""
+    """Walk the protobuf fields in [at, end). Return False, with `spans` unchanged, if the bytes are
+    not a message."""
     known = len(spans)
     while at < end:
         tag, at = _read_varint(data, at, end)

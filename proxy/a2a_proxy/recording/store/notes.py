@@ -12,7 +12,8 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
 from a2a_proxy.recording.store.row_types import DAMAGED_HINT
 
-_PUT_NOTE = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)
+_PUT_NOTE = """INSERT INTO note (session, exchange, seq, at, bookmark, body)
+  VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET at = excluded.at, bookmark = excluded.bookmark, body = excluded.body"""
 _NOTES = """SELECT n.id, n.session, body, session.started + at, exchange, seq, bookmark
   FROM note n JOIN session ON session.id = n.session {} ORDER BY n.session, exchange, seq"""
@@ -22,7 +23,10 @@ _ROWS = list[tuple[int, int, str, int, int, int, int]]
 
 def store_notes(db: sqlite3.Connection, session: int, started: int, notes: Iterable[Note]) -> None:
     """Store notes of a session that began at `started` (ns), within the caller's transaction."""
-    rows = ((session, note.exchange, note.seq, note.at - started, note.bookmark, note.text) for note in notes)
+    rows = (
+        (session, note.exchange, note.seq, note.at - started, note.bookmark, note.text)
+        for note in notes
+    )
     db.executemany(_PUT_NOTE, rows)
 
 

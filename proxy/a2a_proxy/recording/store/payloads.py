@@ -12,8 +12,8 @@ from a2a_proxy.recording.store.zstd import ZstdError, decompress_frame
 _MAX_CACHED_BLOCKS = 8
 """Number of decompressed blocks that are cached: 8 MiB."""
 _MAX_BYTES = 256 << 20
-"""Maximum bytes of a payload, a block or a blob. A stored payload has 64 MiB at most, and a block may exceed its size
-by one payload.
+"""Maximum bytes of a payload, a block or a blob. A stored payload has 64 MiB at most, and a block
+may exceed its size by one payload.
 """
 
 
@@ -24,10 +24,12 @@ class Payloads:
         self._db = db
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._broken: set[str] = set()
-        """Blocks and blobs that could not be decompressed, so that this is not attempted again for every frame."""
+        """Blocks and blobs that could not be decompressed, so that this is not attempted again for
+        every frame."""
 
     def read(self, block: int | None, offset: int | None, size: int | None) -> bytes:
-        """Return bytes of a block, or no bytes for NULLs. Raises RecordingError if the file does not have them."""
+        """Return bytes of a block, or no bytes for NULLs. Raises RecordingError if the file does
+        not have them."""
         if not block or offset is None or size is None:
             return b""
         data = self._blocks.get(block)
@@ -37,19 +39,25 @@ class Payloads:
                 return self._read_open_block(block, offset, size)
         raw = data[offset : offset + size]
         if len(raw) != size:
-            raise RecordingError(f"block {block} of the recording is too short", "the file is damaged")
+            raise RecordingError(
+                f"block {block} of the recording is too short", "the file is damaged"
+            )
         return raw
 
     def read_whole(self, frame: int, rest: bytes) -> bytes:
         """Return the payload of a frame that has pieces. `rest` is the part of it in the block."""
         pieces: list[tuple[int, bytes]] = []
         size = 0
-        rows = self._db.execute("SELECT at, blob FROM piece WHERE frame = ? ORDER BY position", (frame,)).fetchall()
+        rows = self._db.execute(
+            "SELECT at, blob FROM piece WHERE frame = ? ORDER BY position", (frame,)
+        ).fetchall()
         for at, blob in rows:
             data = self.read_blob(blob)
             size += len(data)
             if size > _MAX_BYTES:
-                raise RecordingError(f"frame {frame} of the recording has too many pieces", "the file is damaged")
+                raise RecordingError(
+                    f"frame {frame} of the recording has too many pieces", "the file is damaged"
+                )
             if at is None:
                 rest = data
             else:
@@ -60,7 +68,9 @@ class Payloads:
         """Return the bytes of a blob. Raises RecordingError."""
         row = self._db.execute("SELECT codec, data FROM blob WHERE id = ?", (number,)).fetchone()
         if row is None:
-            raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
+            raise RecordingError(
+                f"blob {number} of the recording is missing", "the file is damaged"
+            )
         codec, data = row
         return (
             self._decompress_payload(data, f"blob {number}")
@@ -85,18 +95,25 @@ class Payloads:
             return decompress_frame(_check_bytes(data, what), _MAX_BYTES)
         except ZstdError as error:
             self._broken.add(what)
-            raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None
+            raise RecordingError(
+                f"{what} of the recording cannot be read: {error}", "the file is damaged"
+            ) from None
 
     def _read_open_block(self, block: int, offset: int, size: int) -> bytes:
         """Return bytes of the open block. One commit wrote them, so they are all in one row."""
-        find = "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset DESC LIMIT 1"
+        find = (
+            "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset "
+            "DESC LIMIT 1"
+        )
         row = self._db.execute(find, (block, offset)).fetchone()
         raw = _check_bytes(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
         if len(raw) == size:
             return raw
         data = self._load_block(block)  # the block was closed between the two queries
         if data is None or len(data) < offset + size:
-            raise RecordingError(f"block {block} of the recording is missing", "the file is damaged")
+            raise RecordingError(
+                f"block {block} of the recording is missing", "the file is damaged"
+            )
         return data[offset : offset + size]
 
 

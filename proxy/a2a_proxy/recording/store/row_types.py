@@ -1,7 +1,8 @@
-"""Type checks of rows. A file may be damaged or malicious, so no column is trusted to hold its type.
+"""Type checks of rows. A file may be damaged or malicious, so no column is trusted to hold its
+type.
 
-The expected types are those of this program's schema, whatever the tables of the file declare. Checking a row costs a
-microsecond, because combinations of types are cached.
+The expected types are those of this program's schema, whatever the tables of the file declare.
+Checking a row costs a microsecond, because combinations of types are cached.
 """
 
 from __future__ import annotations
@@ -18,11 +19,24 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.schema import TABLES
 
 DAMAGED_HINT = "the file is damaged; what can be saved: sqlite3 FILE .recover"
-ROW_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+ROW_ERRORS = (
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    msgspec.MsgspecError,
+)
 """Errors that decoding raises on values of the wrong type or content."""
 _MAX_CACHED_ROWS = 4096
 """Combinations of types that are cached for a table; an intact file has about ten."""
-_TYPES: dict[str, set[type]] = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
+_TYPES: dict[str, set[type]] = {
+    "INTEGER": {int},
+    "TEXT": {str},
+    "BLOB": {bytes},
+    "ANY": {int, str, bytes},
+}
 
 _COLUMN = re.compile(r'"?[a-z_0-9]+"? (INTEGER|TEXT|BLOB|ANY)\b')
 
@@ -34,7 +48,8 @@ _Reader = Callable[Concatenate[_Self, Row, _P], _Value]
 
 
 def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
-    """Make a method that builds a value from a row of this table raise RecordingError for invalid rows."""
+    """Make a method that builds a value from a row of this table raise RecordingError for invalid
+    rows."""
     columns, known = declared_types()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
@@ -48,7 +63,9 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
                 return make(self, row, *args, **more)
             except ROW_ERRORS as wrong:
                 place = next(iter(row), None)
-                raise RecordingError(f"row {place!r} of table {table} is not valid", DAMAGED_HINT) from wrong
+                raise RecordingError(
+                    f"row {place!r} of table {table} is not valid", DAMAGED_HINT
+                ) from wrong
 
         functools.update_wrapper(make_row, make)
         return make_row
@@ -75,15 +92,16 @@ def json_reader(kind: Any) -> Callable[[str | None], Any]:
 
 
 def check_time(at: int) -> int:
-    """Return `at`, in ns since the epoch. Raises ValueError: it does not fit in the 63 bits of a recording."""
+    """Return `at`, in ns since the epoch. Raises ValueError: it does not fit in the 63 bits of a
+    recording."""
     if not 0 <= at < 1 << 63:
         raise ValueError("a time is before 1970 or after 2262")
     return at
 
 
 def absolute_time(zero: int, at: int | None) -> int:
-    """Return the time of a column that is relative to `zero`, in ns since the epoch; 0 for NULL. Raises ValueError:
-    `check_time`."""
+    """Return the time of a column that is relative to `zero`, in ns since the epoch; 0 for NULL.
+    Raises ValueError: `check_time`."""
     return 0 if at is None else check_time(zero + at)
 
 
@@ -91,7 +109,9 @@ def absolute_time(zero: int, at: int | None) -> int:
 def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
     """Return the types that the columns of each table may hold, in their order."""
     return {
-        name: tuple(_column_types(part) for part in map(str.strip, body.split(",")) if _COLUMN.match(part))
+        name: tuple(
+            _column_types(part) for part in map(str.strip, body.split(",")) if _COLUMN.match(part)
+        )
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", TABLES, re.DOTALL)
     }
 
@@ -103,7 +123,8 @@ def _column_types(column: str) -> frozenset[type]:
 
 
 def _check_types(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
-    """Raise TypeError if a value has a type that its column cannot hold, ValueError if the number of values differs."""
+    """Raise TypeError if a value has a type that its column cannot hold, ValueError if the number
+    of values differs."""
     for allowed, found in zip(columns, types, strict=True):
         if found not in allowed:
             raise TypeError(found.__name__)

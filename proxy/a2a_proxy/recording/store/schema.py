@@ -2,31 +2,36 @@
 
 Conventions, for readers of the file with any SQLite tool:
 
-- Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL if the event has not happened.
-- Texts that repeat are row numbers in `text`, identifiers are row numbers in `ident`: 0 is the empty text, and a
-  negative number `-1-n` is the decimal number n itself. `ident.value` is 16 bytes for a UUID, 17 (`"` and 16) for a
-  UUID in JSON quotes, else text. The views show plain values.
-- `frame.context` is relative to `frame.task`: 1 if its row in `ident` follows the task's, as it mostly does. So it
-  takes no byte.
-- `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions of
-  a file and orders by session, then by first byte.
-- `shape` holds the properties that frames share: one small number in `frame` instead of ten columns.
-- (block, offset, size) addresses bytes in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
-  a whole frame, if the functions of `recording.store.sql_functions` are registered.
-- `frame.message` is the message's id; an INTEGER is the byte offset in the payload of those 36 characters, so no view
-  has it: `message_id(id)` returns the message id of a frame, if the functions are registered.
-- `segment`, `interruption` and `handoff` have keys `session << 40 | number` too. A turn of one unary call, with one
-  request and one response, has no rows: its exchange is the turn. Its two segments still have numbers, which no row
-  has; an interruption may name one. Times within a segment are relative to each other, so that they take few bytes:
-  `start` to `began`, `end` to `start`; `ended`, `last_output` (backwards) and `closed` to `end`; `first_output` to
-  `start`.
-- `note.exchange` is the exchange's number in the session, 0 for a note about the session; `note.seq` is the number of
-  the frame, -1 for the whole exchange.
+- Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL if the event has
+  not happened.
+- Texts that repeat are row numbers in `text`, identifiers are row numbers in `ident`: 0 is the
+  empty text, and a negative number `-1-n` is the decimal number n itself. `ident.value` is 16 bytes
+  for a UUID, 17 (`"` and 16) for a UUID in JSON quotes, else text. The views show plain values.
+- `frame.context` is relative to `frame.task`: 1 if its row in `ident` follows the task's, as it
+  mostly does. So it takes no byte.
+- `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row
+  across the sessions of a file and orders by session, then by first byte.
+- `shape` holds the properties that frames share: one small number in `frame` instead of ten
+  columns.
+- (block, offset, size) addresses bytes in the payload blocks; `payload(block, offset, size)` reads
+  them, `payload(id)` a whole frame, if the functions of `recording.store.sql_functions` are
+  registered.
+- `frame.message` is the message's id; an INTEGER is the byte offset in the payload of those 36
+  characters, so no view has it: `message_id(id)` returns the message id of a frame, if the
+  functions are registered.
+- `segment`, `interruption` and `handoff` have keys `session << 40 | number` too. A turn of one
+  unary call, with one request and one response, has no rows: its exchange is the turn. Its two
+  segments still have numbers, which no row has; an interruption may name one. Times within a
+  segment are relative to each other, so that they take few bytes: `start` to `began`, `end` to
+  `start`; `ended`, `last_output` (backwards) and `closed` to `end`; `first_output` to `start`.
+- `note.exchange` is the exchange's number in the session, 0 for a note about the session;
+  `note.seq` is the number of the frame, -1 for the whole exchange.
 - `rule.id` is the row number of the rule's id in `text`.
-- `session.redaction` says which traffic was not recorded, `session.names` has the names of the agents,
-  `session.faults` the faults that the proxy made on purpose. `task.seen` has the ranges of the generations received,
-  `task.missed` a list for each gap in the generations on a stream.
-- ANY columns hold text; a BLOB if a peer's text is not valid Unicode; TEXT if a number exceeds 64 bits.
+- `session.redaction` says which traffic was not recorded, `session.names` has the names of the
+  agents, `session.faults` the faults that the proxy made on purpose. `task.seen` has the ranges of
+  the generations received, `task.missed` a list for each gap in the generations on a stream.
+- ANY columns hold text; a BLOB if a peer's text is not valid Unicode; TEXT if a number exceeds 64
+  bits.
 """
 
 from __future__ import annotations
@@ -39,7 +44,8 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.task import Support
 
 APPLICATION_ID = int.from_bytes(b"a2ap")
-"""Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
+"""Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite
+database."""
 
 SCHEMA_VERSION = 1
 """`PRAGMA user_version`."""
@@ -322,14 +328,16 @@ CREATE TABLE handoff (
 """
 
 LIVE_PAYLOADS = ("", "bidi", "1975", "2153")
-"""Payload types of live proposals. `exchange.flags`: bit 0 streaming, bit 1 answered by the proxy, bits 2 and 3 an
-index into this tuple.
+"""Payload types of live proposals. `exchange.flags`: bit 0 streaming, bit 1 answered by the proxy,
+bits 2 and 3 an index into this tuple.
 """
 
 FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
 """Bits of `shape.flags`, lowest first. `pieces`: parts of the payload are blobs, see `piece`."""
 
-_UUID = "substr(h,1,8)||'-'||substr(h,9,4)||'-'||substr(h,13,4)||'-'||substr(h,17,4)||'-'||substr(h,21)"
+_UUID = (
+    "substr(h,1,8)||'-'||substr(h,9,4)||'-'||substr(h,13,4)||'-'||substr(h,17,4)||'-'||substr(h,21)"
+)
 
 
 def _text_sql(column: str) -> str:
@@ -337,11 +345,15 @@ def _text_sql(column: str) -> str:
 
 
 def _ident_sql(column: str) -> str:
-    return f"CASE WHEN {column} < 0 THEN -1 - {column} ELSE (SELECT value FROM ident_text i WHERE i.id = {column}) END"
+    return (
+        f"CASE WHEN {column} < 0 THEN -1 - {column} ELSE (SELECT value FROM ident_text i WHERE "
+        f"i.id = {column}) END"
+    )
 
 
 def _enum_sql(column: str, names: dict[int, str]) -> str:
-    """Return the SQL for the name of a stored number: NULL for 0, the number itself if it has no name."""
+    """Return the SQL for the name of a stored number: NULL for 0, the number itself if it has no
+    name."""
     cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
     return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
 
@@ -355,7 +367,8 @@ _STATES = {state.value: state.label for state in TaskState}
 _NUMBER = (1 << SESSION_SHIFT) - 1
 _SESSION = f"JOIN session ON session.id = x.id >> {SESSION_SHIFT}"
 
-_WHOSE = f"""x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS number, {_text_sql("x.agent")} AS agent,
+_WHOSE = f"""x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS number,
+    {_text_sql("x.agent")} AS agent,
     {_ident_sql("x.task")} AS task_id, {_ident_sql("x.context")} AS context_id"""
 
 VIEWS = f"""
@@ -366,62 +379,77 @@ CREATE VIEW ident_text AS SELECT id, CASE
   FROM (SELECT id, value, lower(hex(value)) AS h FROM ident);
 CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
     CASE s.direction WHEN 0 THEN 'to agent' ELSE 'to client' END AS direction,
-    {_enum_sql("s.kind", _lower_names(FrameKind))} AS kind, {_enum_sql("s.event", _lower_names(EventKind))} AS event,
+    {_enum_sql("s.kind", _lower_names(FrameKind))} AS kind,
+    {_enum_sql("s.event", _lower_names(EventKind))} AS event,
     {_enum_sql("s.state", _STATES)} AS state,
-    session.started + f.at AS at, session.started + f.at - f.took AS began, f.start, f.start + f.span AS "end",
-    f.block, f.offset, f.size, {_text_sql("s.schema")} AS schema, {_text_sql("s.framing")} AS framing,
+    session.started + f.at AS at, session.started + f.at - f.took AS began,
+    f.start, f.start + f.span AS "end", f.block, f.offset, f.size,
+    {_text_sql("s.schema")} AS schema, {_text_sql("s.framing")} AS framing,
     {_ident_sql("f.task")} AS task_id, {_ident_sql("(f.task + f.context)")} AS context_id,
-    {_ident_sql("f.artifact")} AS artifact_id, f.generation, {_ident_sql("f.rpc")} AS rpc_id, s.error AS error_code,
+    {_ident_sql("f.artifact")} AS artifact_id, f.generation,
+    {_ident_sql("f.rpc")} AS rpc_id, s.error AS error_code,
     {_text_sql("s.note")} AS note, {_text_sql("s.redacted")} AS redacted,
     {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}
   FROM frame f JOIN session ON session.id = f.session JOIN shape s ON s.id = f.shape;
-CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {_NUMBER} AS number,
-    e.connection, e.stream, {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
+CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session,
+    e.id & {_NUMBER} AS number, e.connection, e.stream,
+    {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
     {_text_sql("e.operation")} AS operation, {_text_sql("e.method")} AS method, e.target,
     {_text_sql("e.authority")} AS authority, {_text_sql("e.agent")} AS agent,
-    e.status, e.grpc_status, e.error_code, e.error, {_text_sql("e.how")} AS how, {_ident_sql("e.task")} AS task_id,
-    {_ident_sql("e.context")} AS context_id, {_text_sql("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
-    e.bytes_to_client, e.current_generation, e.generation_match, e.generation,
-    session.started + e.started AS started, session.started + e.response_started AS response_started,
+    e.status, e.grpc_status, e.error_code, e.error, {_text_sql("e.how")} AS how,
+    {_ident_sql("e.task")} AS task_id, {_ident_sql("e.context")} AS context_id,
+    {_text_sql("e.states")} AS states, e.requests, e.events, e.bytes_to_agent, e.bytes_to_client,
+    e.current_generation, e.generation_match, e.generation,
+    session.started + e.started AS started,
+    session.started + e.response_started AS response_started,
     session.started + e.first_event AS first_event, session.started + e.last_event AS last_event,
     session.started + e.closed AS closed, e.block, e.offset, e.size
   FROM exchange e JOIN session ON session.id = e.id >> {SESSION_SHIFT};
-CREATE VIEW tasks AS SELECT t.id, t.session, {_text_sql("t.agent")} AS agent, {_ident_sql("t.ident")} AS task_id,
-    {_ident_sql("t.context")} AS context_id, {_enum_sql("t.state", _STATES)} AS state, t.generation,
-    {_enum_sql("t.support", _lower_names(Support))} AS support, t.seen, t.missed, t.messages, t.exchanges,
+CREATE VIEW tasks AS SELECT t.id, t.session, {_text_sql("t.agent")} AS agent,
+    {_ident_sql("t.ident")} AS task_id, {_ident_sql("t.context")} AS context_id,
+    {_enum_sql("t.state", _STATES)} AS state, t.generation,
+    {_enum_sql("t.support", _lower_names(Support))} AS support,
+    t.seen, t.missed, t.messages, t.exchanges,
     session.started + t.first AS first, session.started + t.last AS last
   FROM task t JOIN session ON session.id = t.session;
-CREATE VIEW artifacts AS SELECT t.session, {_text_sql("t.agent")} AS agent, {_ident_sql("t.ident")} AS task_id,
-    {_ident_sql("a.ident")} AS artifact_id, a.name, a.chunks, a.parts, a.size, a.complete,
+CREATE VIEW artifacts AS SELECT t.session, {_text_sql("t.agent")} AS agent,
+    {_ident_sql("t.ident")} AS task_id, {_ident_sql("a.ident")} AS artifact_id,
+    a.name, a.chunks, a.parts, a.size, a.complete,
     session.started + a.first AS first, session.started + a.last AS last
   FROM artifact a JOIN task t ON t.id = a.task JOIN session ON session.id = t.session;
 CREATE VIEW findings AS SELECT f.id, f.session, {_text_sql("f.rule")} AS rule,
-    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_enum_sql("f.severity", _lower_names(Severity))} AS
-    severity,
+    (SELECT title FROM rule WHERE rule.id = f.rule) AS title,
+    {_enum_sql("f.severity", _lower_names(Severity))} AS severity,
     {_text_sql("f.confidence")} AS confidence, session.started + f.at AS at,
-    CASE WHEN f.exchange THEN f.session || ':' || f.exchange || CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END
-    END AS place,
+    CASE WHEN f.exchange THEN f.session || ':' || f.exchange ||
+      CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END END AS place,
     f.connection, f.exchange, f.seq, {_ident_sql("f.task")} AS task_id, f.summary, f.evidence
   FROM finding f JOIN session ON session.id = f.session;
 CREATE VIEW segments AS SELECT {_WHOSE},
     CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
     x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
-    session.started + x.began + x.start AS start, session.started + x.began + x.start + x."end" AS "end",
-    session.started + x.began + x.start + x."end" + x.ended AS ended, {_text_sql("x.reason")} AS reason, x.frames,
-    x.bytes,
-    x.outputs, session.started + x.began + x.start + x.first_output AS first_output,
+    session.started + x.began + x.start AS start,
+    session.started + x.began + x.start + x."end" AS "end",
+    session.started + x.began + x.start + x."end" + x.ended AS ended,
+    {_text_sql("x.reason")} AS reason, x.frames, x.bytes, x.outputs,
+    session.started + x.began + x.start + x.first_output AS first_output,
     session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
   FROM segment x {_SESSION};
-CREATE VIEW interruptions AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, x.segment, x.exchange, x.seq,
-    session.started + x.at AS at, session.started + x.ended AS ended, {_text_sql("x.outcome")} AS outcome,
-    x.residual_frames, x.residual_bytes, x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
+CREATE VIEW interruptions AS SELECT {_WHOSE},
+    {_text_sql("x.kind")} AS kind, x.segment, x.exchange, x.seq,
+    session.started + x.at AS at, session.started + x.ended AS ended,
+    {_text_sql("x.outcome")} AS outcome, x.residual_frames, x.residual_bytes,
+    x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
   FROM interruption x {_SESSION};
-CREATE VIEW handoffs AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence,
-x.segment,
-    {_text_sql("x.to_agent")} AS to_agent, {_ident_sql("x.to_task")} AS to_task, x.to_exchange, x.exchange, x.seq,
-    session.started + x.at AS at, session.started + x.ended AS ended, x.first_output - x.at AS latency, x.briefing
+CREATE VIEW handoffs AS SELECT {_WHOSE},
+    {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence, x.segment,
+    {_text_sql("x.to_agent")} AS to_agent, {_ident_sql("x.to_task")} AS to_task,
+    x.to_exchange, x.exchange, x.seq,
+    session.started + x.at AS at, session.started + x.ended AS ended,
+    x.first_output - x.at AS latency, x.briefing
   FROM handoff x {_SESSION};
-CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq, session.started + n.at AS at, n.bookmark, n.body
+CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq,
+    session.started + n.at AS at, n.bookmark, n.body
   FROM note n JOIN session ON session.id = n.session;
 """
 
@@ -433,5 +461,9 @@ def create_script(*, strict: bool) -> str:
     """
     tables = TABLES
     if not strict:
-        tables = tables.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB")
+        tables = (
+            tables.replace(" STRICT, WITHOUT", " WITHOUT")
+            .replace(" STRICT;", ";")
+            .replace(" ANY", " BLOB")
+        )
     return f"BEGIN; {tables} {VIEWS} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"

@@ -10,7 +10,13 @@ import msgspec
 
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, make_key, split_key
+from a2a_proxy.recording.read.rows import (
+    HandoffRow,
+    InterruptionRow,
+    SegmentRow,
+    make_key,
+    split_key,
+)
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.intern import Interner
 from a2a_proxy.recording.store.row_types import Row, absolute_time, check_row, json_reader
@@ -18,7 +24,8 @@ from a2a_proxy.recording.store.row_types import Row, absolute_time, check_row, j
 TABLES = ("segment", "interruption", "handoff")
 _WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
 _INSERT = {
-    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})" for table, width in _WIDTHS.items()
+    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})"
+    for table, width in _WIDTHS.items()
 }
 _EXTRA = ("idle", "activity_end", "closed", "generation_first", "generation_last", "author")
 """Fields that few segments have. The two times among them are relative to `end`."""
@@ -38,9 +45,12 @@ _decode_extra = json_reader(_Extra)
 
 
 class SegmentWriter:
-    """Stores segments, interruptions and hand-offs of one session. Use inside a write transaction."""
+    """Stores segments, interruptions and hand-offs of one session. Use inside a write
+    transaction."""
 
-    def __init__(self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner
+    ) -> None:
         self._db = db
         self._session = session
         self._started = started
@@ -163,8 +173,23 @@ class SegmentDecoder:
     @check_row("segment")
     def decode_segment(self, row: Row) -> SegmentRow:
         """Build a value from a row of `segment`."""
-        row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began_at, *rest = row
-        start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
+        (
+            row_key,
+            agent,
+            task,
+            context,
+            speaker,
+            turn,
+            exchange,
+            seq,
+            exchanges,
+            last_seq,
+            began_at,
+            *rest,
+        ) = row
+        start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = (
+            rest
+        )
         session, number, zero = self._split_row_key(row_key)
         began_at = absolute_time(zero, began_at)
         start = absolute_time(began_at, start)
@@ -224,7 +249,19 @@ class SegmentDecoder:
     @check_row("handoff")
     def decode_handoff(self, row: Row) -> HandoffRow:
         """Build a value from a row of `handoff`."""
-        row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row
+        (
+            row_key,
+            kind,
+            evidence,
+            agent,
+            task,
+            context,
+            segment,
+            to_agent,
+            to_task,
+            to_exchange,
+            *rest,
+        ) = row
         exchange, seq, at, ended, first_output, briefing = rest
         session, number, zero = self._split_row_key(row_key)
         value = Handoff(

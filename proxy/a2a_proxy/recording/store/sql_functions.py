@@ -15,7 +15,10 @@ from a2a_proxy.recording.store.codec import unpack_ident
 from a2a_proxy.recording.store.payloads import Payloads
 
 _MESSAGE = "SELECT message FROM frame WHERE id = ?"
-_FRAME = "SELECT block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON shape.id = frame.shape WHERE frame.id = ?"
+_FRAME = (
+    "SELECT block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON shape.id = frame.shape "
+    "WHERE frame.id = ?"
+)
 
 
 def register_functions(db: sqlite3.Connection, payloads: Payloads | None = None) -> None:
@@ -50,7 +53,8 @@ _Function = Callable[..., bytes | str | None]
 
 
 def _null_on_damage(function: _Function) -> _Function:
-    """Wrap a function so that it returns NULL if the file is damaged, and a query still shows the other rows."""
+    """Wrap a function so that it returns NULL if the file is damaged, and a query still shows the
+    other rows."""
 
     def call(*arguments: Any) -> bytes | str | None:
         try:

@@ -16,7 +16,8 @@ __all__ = ["LEVEL", "ZstdDecompressor", "ZstdError", "decompress_frame", "make_c
 
 
 class Compressor:
-    """A reusable compression context: creating one per call costs more than compressing a small text."""
+    """A reusable compression context: creating one per call costs more than compressing a small
+    text."""
 
     def __init__(self, level: int = LEVEL) -> None:
         self._context = ZstdCompressor(level=level)
@@ -32,7 +33,8 @@ def make_compressor(level: int = LEVEL) -> Compressor:
 
 
 def decompress_frame(data: bytes, max_bytes: int) -> bytes:
-    """Return the content of one complete zstd frame. Raises ZstdError if it exceeds `max_bytes` or is not one frame."""
+    """Return the content of one complete zstd frame. Raises ZstdError if it exceeds `max_bytes` or
+    is not one frame."""
     context = ZstdDecompressor()
     raw = context.decompress(data, max_length=max_bytes + 1)
     if len(raw) > max_bytes or context.unused_data:

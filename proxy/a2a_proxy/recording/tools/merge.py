@@ -1,8 +1,9 @@
-"""Merging of several recordings by whole sessions: writes a file with the content that `MultiReader` shows.
+"""Merging of several recordings by whole sessions: writes a file with the content that
+`MultiReader` shows.
 
-Everything is stored again, so ids, interned texts, blocks and blobs belong to the new file, in the newest schema.
-Frames are stored in the order of their times, as if the proxies had written into one file. Each source is read in its
-state at one moment.
+Everything is stored again, so ids, interned texts, blocks and blobs belong to the new file, in the
+newest schema. Frames are stored in the order of their times, as if the proxies had written into one
+file. Each source is read in its state at one moment.
 """
 
 from __future__ import annotations
@@ -73,10 +74,11 @@ def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedS
 def merge_sessions(
     several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False
 ) -> list[MergedSession]:
-    """Merge the recordings into a new one. The sources are only read. `into` is complete, or unchanged after an error.
+    """Merge the recordings into a new one. The sources are only read. `into` is complete, or
+    unchanged after an error.
 
-    Raises RecordingError if the file exists (unless `overwrite`), is one of the sources or cannot be written, and if a
-    source is damaged.
+    Raises RecordingError if the file exists (unless `overwrite`), is one of the sources or cannot
+    be written, and if a source is damaged.
     """
     check_merge_target(several, into, overwrite=overwrite)
     with _hold_snapshots(several), create_atomically(into, overwrite=overwrite) as db:
@@ -85,7 +87,9 @@ def merge_sessions(
     return merged
 
 
-def check_merge_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
+def check_merge_target(
+    several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool
+) -> None:
     """Check that the new file can be created. Raises RecordingError as `merge_sessions` does."""
     check_not_source(several, into)
     check_recording_target(into, overwrite=overwrite)
@@ -98,7 +102,8 @@ def check_not_source(several: MultiReader, into: str | os.PathLike[str]) -> None
         with contextlib.suppress(OSError):
             if os.path.samefile(path, into):
                 raise RecordingError(
-                    f"{path} is one of the recordings to merge and cannot be the result", "name another file"
+                    f"{path} is one of the recordings to merge and cannot be the result",
+                    "name another file",
                 )
 
 
@@ -118,13 +123,20 @@ def _hold_snapshots(several: MultiReader) -> Iterator[None]:
 class _Merge:
     """Fills an empty recording."""
 
-    def __init__(self, db: sqlite3.Connection, several: MultiReader, merged_sessions: list[MergedSession]) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, several: MultiReader, merged_sessions: list[MergedSession]
+    ) -> None:
         self._db = db
         self._several = several
-        self._merged_sessions = {(each.member.number, each.row.id): each for each in merged_sessions}
-        self._remaining_frames = {whose: each.frames for whose, each in self._merged_sessions.items()}
+        self._merged_sessions = {
+            (each.member.number, each.row.id): each for each in merged_sessions
+        }
+        self._remaining_frames = {
+            whose: each.frames for whose, each in self._merged_sessions.items()
+        }
         self._writers = {
-            whose: Writer.on_connection(db, each.row.facts) for whose, each in self._merged_sessions.items()
+            whose: Writer.on_connection(db, each.row.facts)
+            for whose, each in self._merged_sessions.items()
         }
 
     def run(self) -> None:
@@ -143,17 +155,28 @@ class _Merge:
         member, row = self._merged_sessions[whose].member, self._merged_sessions[whose].row
         recording, session, writer = member.recording, row.id, self._writers.pop(whose)
         write_values = partial(_write_values, writer)
-        write_values("connections", (each.connection for each in recording.read_connections(session)))
+        write_values(
+            "connections", (each.connection for each in recording.read_connections(session))
+        )
         write_values("exchanges", (each.exchange for each in recording.read_exchanges(session)))
         write_values("tasks", (each.task for each in recording.read_tasks(session)))
         for findings in _split_batches(each.finding for each in recording.read_findings(session)):
             writer.write([], findings)
         write_values("segments", (each.segment for each in recording.read_segments(session)))
-        write_values("interruptions", (each.interruption for each in recording.read_interruptions(session)))
+        write_values(
+            "interruptions", (each.interruption for each in recording.read_interruptions(session))
+        )
         write_values("handoffs", (each.handoff for each in recording.read_handoffs(session)))
-        store_notes(self._db, writer.session, row.facts.started, (each.note for each in recording.read_notes(session)))
+        store_notes(
+            self._db,
+            writer.session,
+            row.facts.started,
+            (each.note for each in recording.read_notes(session)),
+        )
         if row.how:
-            writer.finish(row.ended, how=row.how, complete=row.complete, lost=row.lost, edits=row.edits)
+            writer.finish(
+                row.ended, how=row.how, complete=row.complete, lost=row.lost, edits=row.edits
+            )
         else:
             writer.finish(0, how="unclean", complete=UNENDED, lost=row.lost, edits=row.edits)
 
@@ -171,7 +194,9 @@ def _split_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
         yield batch
 
 
-def _frame_batches(frames: Iterable[tuple[MultiReaderFile, FrameRow]]) -> Iterator[dict[tuple[int, int], list[Frame]]]:
+def _frame_batches(
+    frames: Iterable[tuple[MultiReaderFile, FrameRow]],
+) -> Iterator[dict[tuple[int, int], list[Frame]]]:
     """Yield the frames of one transaction each, by file and session."""
     portion: dict[tuple[int, int], list[Frame]] = {}
     count = byte_count = 0

@@ -1,7 +1,7 @@
 """Deletion of whole sessions from a recording, while other processes may write to it.
 
-Transactions are short, so that a writer never waits long. The session is marked first: a session that was deleted
-partially, by a process that died, is recognizable and can be deleted again.
+Transactions are short, so that a writer never waits long. The session is marked first: a session
+that was deleted partially, by a process that died, is recognizable and can be deleted again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,20 @@ _KEYED_TABLES = ("exchange", "connection", "segment", "interruption", "handoff")
 """Tables whose key contains the session."""
 _SESSION_TABLES = ("note", "finding", "task", "frame", "block")
 """Tables with a column that names the session, in the order of deletion."""
-_ROW_TABLES = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_tail": ("block", "block")}
+_ROW_TABLES = {
+    "piece": ("frame", "frame"),
+    "artifact": ("task", "task"),
+    "block_tail": ("block", "block"),
+}
 """Column that names a row of another table, and that table, by table."""
-_USED_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame UNION SELECT artifact FROM frame
-  UNION SELECT rpc FROM frame UNION SELECT task FROM exchange UNION SELECT context FROM exchange
+_USED_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame
+  UNION SELECT artifact FROM frame UNION SELECT rpc FROM frame
+  UNION SELECT task FROM exchange UNION SELECT context FROM exchange
   UNION SELECT rpc FROM exchange UNION SELECT ident FROM task UNION SELECT context FROM task
   UNION SELECT ident FROM artifact UNION SELECT task FROM segment UNION SELECT context FROM segment
-  UNION SELECT task FROM interruption UNION SELECT context FROM interruption UNION SELECT task FROM handoff
-  UNION SELECT context FROM handoff UNION SELECT to_task FROM handoff"""
+  UNION SELECT task FROM interruption UNION SELECT context FROM interruption
+  UNION SELECT task FROM handoff UNION SELECT context FROM handoff
+  UNION SELECT to_task FROM handoff"""
 """Every identifier that a row still names."""
 
 
@@ -55,7 +61,9 @@ def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
 def _remove_session(db: sqlite3.Connection, session: int) -> None:
     db.execute("UPDATE session SET complete = ? WHERE id = ?", (BEING_PRUNED, session))
     for table in _SESSION_TABLES:
-        first, last = db.execute(f"SELECT min(id), max(id) FROM {table} WHERE session = ?", (session,)).fetchone()
+        first, last = db.execute(
+            f"SELECT min(id), max(id) FROM {table} WHERE session = ?", (session,)
+        ).fetchone()
         parts = [(part, column) for part, (column, owner) in _ROW_TABLES.items() if owner == table]
         for low in range(first or 0, (last or -1) + 1, _BATCH_ROWS):
             span = (low, low + _BATCH_ROWS, session)
@@ -67,7 +75,8 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
     with transaction(db):
         for table in _KEYED_TABLES:
             db.execute(
-                f"DELETE FROM {table} WHERE id >= ? AND id < ?", (make_key(session, 0), make_key(session + 1, 0))
+                f"DELETE FROM {table} WHERE id >= ? AND id < ?",
+                (make_key(session, 0), make_key(session + 1, 0)),
             )
         db.execute("DELETE FROM session WHERE id = ?", (session,))
 

@@ -1,4 +1,5 @@
-"""Application of the current rules to a recording: its frames are checked again in the order of storing."""
+"""Application of the current rules to a recording: its frames are checked again in the order of
+storing."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ def recheck_session(
 ) -> Iterator[Finding]:
     """Yield the findings of a session, in order of time, of all rules or of `rules`.
 
-    With `cards` signatures of cards are verified again. Ids of rules that were skipped because a payload was
-    deliberately not recorded are added to `quiet`. The stored findings of decoders come first, because the recording
-    does not have the bytes to repeat them.
+    With `cards` signatures of cards are verified again. Ids of rules that were skipped because a
+    payload was deliberately not recorded are added to `quiet`. The stored findings of decoders come
+    first, because the recording does not have the bytes to repeat them.
     """
     for row in recording.read_findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):
@@ -52,8 +53,15 @@ def recheck_session(
         last = max(last, frame.at)
         if frame.exchange and source.find_closed_at(frame.exchange) is None:
             continue
-        if cards is not None and frame.event is EventKind.CARD and frame.exchange and not frame.ours:
-            source.set_signatures(frame.exchange, cards.verify(frame, source.get_exchange(frame.exchange)))
+        if (
+            cards is not None
+            and frame.event is EventKind.CARD
+            and frame.exchange
+            and not frame.ours
+        ):
+            source.set_signatures(
+                frame.exchange, cards.verify(frame, source.get_exchange(frame.exchange))
+            )
         engine.on_frame(frame, source, out)
         if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
             engine.on_exchange_closed(over, out)
@@ -79,8 +87,8 @@ class CardRecheck:
         """The place of the first card by what was found about it."""
 
     def verify(self, frame: Frame, exchange: Exchange) -> tuple[CardSignature, ...]:
-        """Return the signatures of a recorded card. Where a secret was replaced by a label the recorded verdict holds,
-        because the signed bytes are not there."""
+        """Return the signatures of a recorded card. Where a secret was replaced by a label the
+        recorded verdict holds, because the signed bytes are not there."""
         found = exchange.card_signatures
         if not frame.redacted and not frame.truncated:
             found = self._verifier.read_frame(frame, exchange.binding)
@@ -123,7 +131,8 @@ class _StoredContext:
         return found
 
     def find_closed_at(self, number: int) -> int | None:
-        """Return the end of the exchange in ns (0 if open), or None if the recording does not have the exchange."""
+        """Return the end of the exchange in ns (0 if open), or None if the recording does not have
+        the exchange."""
         closed = self._closed.get(number)
         if closed is None:
             found = self._read_exchange(number)
@@ -132,7 +141,9 @@ class _StoredContext:
             closed = self._closed[number] = found.closed
             if closed:
                 self._unreported.add(number)
-            if len(self._closed) > _MAX_CACHED_ENDS:  # reporting the end of an exchange again changes nothing
+            if (
+                len(self._closed) > _MAX_CACHED_ENDS
+            ):  # reporting the end of an exchange again changes nothing
                 del self._closed[next(iter(self._closed))]
         return closed
 

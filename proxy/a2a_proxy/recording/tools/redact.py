@@ -1,7 +1,7 @@
 """Redacted copy of a recording. The recording itself is only read.
 
-Everything is read twice: first to collect the secrets, then to replace them, so that a secret recognized late is also
-removed from earlier frames.
+Everything is read twice: first to collect the secrets, then to replace them, so that a secret
+recognized late is also removed from earlier frames.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ _Value = TypeVar("_Value")
 
 
 @contextlib.contextmanager
-def open_redacted(recording: Recording, policy: RedactionPolicy, label_key: bytes) -> Iterator[Redaction]:
-    """Yield a private copy of the recording, redacted by the policy. Raises RecordingError if it is damaged."""
+def open_redacted(
+    recording: Recording, policy: RedactionPolicy, label_key: bytes
+) -> Iterator[Redaction]:
+    """Yield a private copy of the recording, redacted by the policy. Raises RecordingError if it is
+    damaged."""
     db = open_private()
     try:
         redacted = Recording.from_connection(db, recording.path)
@@ -54,11 +57,17 @@ class Redaction(msgspec.Struct, frozen=True):
 
     def map_keys(self, original: set[int]) -> set[int]:
         """Return the keys in the copy of exchanges of the original."""
-        return {make_key(self.sessions[session], number) for session, number in map(split_key, original)}
+        return {
+            make_key(self.sessions[session], number) for session, number in map(split_key, original)
+        }
 
 
 def _fill_copy(
-    db: sqlite3.Connection, redacted: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
+    db: sqlite3.Connection,
+    redacted: Recording,
+    recording: Recording,
+    policy: RedactionPolicy,
+    label_key: bytes,
 ) -> dict[int, int]:
     sessions: dict[int, int] = {}
     for row in recording.read_sessions():
@@ -74,7 +83,9 @@ def _fill_copy(
             writer.write(frames)
         for changes in session.redact_changes():
             writer.write([], [], changes)
-        for findings in _split_batches(_clean_findings(recording, row, redacted, writer.session, scrubber, policy)):
+        for findings in _split_batches(
+            _clean_findings(recording, row, redacted, writer.session, scrubber, policy)
+        ):
             writer.write([], findings)
         notes = (
             msgspec.structs.replace(each.note, text=scrubber.redact_text(each.note.text))
@@ -85,7 +96,11 @@ def _fill_copy(
             writer.write([], [], changes)
         if row.how or row.complete or row.ended:
             writer.finish(
-                row.ended, how=row.how, complete=scrubber.redact_text(row.complete), lost=row.lost, edits=row.edits
+                row.ended,
+                how=row.how,
+                complete=scrubber.redact_text(row.complete),
+                lost=row.lost,
+                edits=row.edits,
             )
     return sessions
 
@@ -100,8 +115,8 @@ def _clean_findings(
 ) -> Iterator[Finding]:
     """Yield the redacted findings of a session.
 
-    If payloads are removed, the rules run again on the copy, because a finding may quote a payload; of the results,
-    only findings that the original has are kept.
+    If payloads are removed, the rules run again on the copy, because a finding may quote a payload;
+    of the results, only findings that the original has are kept.
     """
     stored = (scrubber.redact_finding(each.finding) for each in recording.read_findings(row.id))
     if not policy.metadata_only:
@@ -156,7 +171,9 @@ class _CleanSession:
             clean.redact_exchange(each.exchange) for each in recording.read_exchanges(session)
         ):
             yield Changes([], exchanges, [])
-        for tasks in _split_batches(clean.redact_task(each.task) for each in recording.read_tasks(session)):
+        for tasks in _split_batches(
+            clean.redact_task(each.task) for each in recording.read_tasks(session)
+        ):
             yield Changes([], [], tasks)
 
     def _clean_head(self, row: FrameRow) -> Any:

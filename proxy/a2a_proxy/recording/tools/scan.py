@@ -2,7 +2,8 @@
 
 Everything is read twice, so that a secret recognized late is also found in earlier frames.
 
-The lines of a cassette are searched too, because members that the importer ignores are committed as well.
+The lines of a cassette are searched too, because members that the importer ignores are committed as
+well.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Secret(msgspec.Struct, frozen=True):
     """One secret at one place."""
 
     place: str
-    """`#3` or `#3.2`; `#2:3.2` if there are several sessions; `session 1`; `line 7` is a line of the file."""
+    """`#3` or `#3.2`; `#2:3.2` if there are several sessions; `session 1`; `line 7` is a line of
+    the file."""
     where: str
     """Path in the payload, `header:authorization`, or the name of a field."""
     clue: Clue
@@ -40,7 +42,9 @@ class Secret(msgspec.Struct, frozen=True):
     def excerpt(self) -> str:
         """Beginning of the secret, if it is long enough to stay secret, and its length."""
         shown = (
-            self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
+            self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace")
+            if len(self.secret) >= 4 * _EXCERPT_CHARS
+            else ""
         )
         return f"{shown}… ({len(self.secret)} bytes)"
 
@@ -94,7 +98,10 @@ def _find_sights(
         for row in recording.read_exchanges(session.id):
             heads[row.exchange.id] = row.exchange
             labels.update(_LABEL_PATTERN.findall(repr(row.exchange).encode()))
-            yield label_place(session.id, row.exchange.id, with_session=several), scanner.in_exchange(row.exchange)
+            yield (
+                label_place(session.id, row.exchange.id, with_session=several),
+                scanner.in_exchange(row.exchange),
+            )
         for frame in recording.frames_after(0, session=session.id):
             number = frame.frame.exchange
             labels.update(_LABEL_PATTERN.findall(frame.frame.payload))
@@ -108,8 +115,15 @@ def _find_sights(
 
 def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]:
     facts = session.facts
-    texts_by_place: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
-    texts_by_place += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
+    texts_by_place: list[tuple[str, Iterable[str]]] = [
+        ("command", facts.command),
+        ("upstreams", facts.upstreams),
+    ]
+    texts_by_place += [
+        ("listens", facts.listens),
+        ("complete", (session.complete,)),
+        ("redaction", facts.redaction),
+    ]
     texts_by_place.append(("names", facts.names))
     return [sight for name, texts in texts_by_place for sight in scanner.in_texts(name, texts)]
 

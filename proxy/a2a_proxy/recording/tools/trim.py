@@ -1,4 +1,5 @@
-"""Calls that a replay needs in addition to the chosen ones: agent cards, and the calls that began tasks."""
+"""Calls that a replay needs in addition to the chosen ones: agent cards, and the calls that began
+tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webho
 def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
     """Return the keys of the calls that a replay of the chosen ones needs, each with the reason.
 
-    A client first fetches the card, learns a task's id from the call that began it, and receives updates at the URL
-    that it registered: without those calls it would never send the chosen requests.
+    A client first fetches the card, learns a task's id from the call that began it, and receives
+    updates at the URL that it registered: without those calls it would never send the chosen
+    requests.
     """
     rows = list(recording.read_exchanges())
     tasks: dict[tuple[int, str], int] = {}
@@ -35,8 +37,8 @@ def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
 
 
 def needed_cards(recording: Recording, keys: Collection[int]) -> set[int]:
-    """Return the keys of the agent cards that a client had when it made the chosen calls: of each agent the last one
-    fetched before them. Empty for an agent of which a card is chosen.
+    """Return the keys of the agent cards that a client had when it made the chosen calls: of each
+    agent the last one fetched before them. Empty for an agent of which a card is chosen.
     """
     last_cards: dict[tuple[int, str], int] = {}
     found: dict[tuple[int, str], int] = {}
@@ -50,7 +52,9 @@ def needed_cards(recording: Recording, keys: Collection[int]) -> set[int]:
     return {key for key in found.values() if key} - set(keys)
 
 
-def _needed_reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:
+def _needed_reason(
+    row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]
+) -> str:
     operation = OPERATION_BY_NAME.get(row.exchange.operation)
     if operation is None:
         return ""

@@ -58,8 +58,8 @@ class FrameWriter:
         self._db.executemany(_INSERT, self._frame_rows(frames, last))
 
     def _learn_idents(self, frames: Sequence[Frame]) -> None:
-        """Give row numbers to the identifiers of these frames: first the tasks, each followed by its context (see
-        `frame.context` in `schema`)."""
+        """Give row numbers to the identifiers of these frames: first the tasks, each followed by
+        its context (see `frame.context` in `schema`)."""
         known = self._idents.ids
         strange = [
             each
@@ -73,7 +73,9 @@ class FrameWriter:
             return
         if self._idents.is_full:
             strange = list(frames)  # a new epoch keeps only the values that it is given
-        idents = dict.fromkeys(chain.from_iterable([(each.task_id, each.context_id) for each in strange]))
+        idents = dict.fromkeys(
+            chain.from_iterable([(each.task_id, each.context_id) for each in strange])
+        )
         idents.update(dict.fromkeys([each.artifact_id for each in strange]))
         idents.update(dict.fromkeys([each.rpc_id for each in strange]))
         self._idents.learn_values(idents)
@@ -81,8 +83,8 @@ class FrameWriter:
     def _frame_rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
         """Return rows without `frame.extra`.
 
-        A row that has `extra` is stored here, after the rows before it, because rows that are inserted out of order
-        leave pages half empty.
+        A row that has `extra` is stored here, after the rows before it, because rows that are
+        inserted out of order leave pages half empty.
         """
         ids, shapes = self._idents.ids, self._shapes
         known_shape = shapes.ids.get
@@ -93,7 +95,11 @@ class FrameWriter:
             size = len(payload)
             pieces = size >= MIN_PIECE_BYTES
             block, offset, stored = (
-                self._store_pieces(number, payload) if pieces else put(payload) if payload else _NO_ADDRESS
+                self._store_pieces(number, payload)
+                if pieces
+                else put(payload)
+                if payload
+                else _NO_ADDRESS
             )
             generation, at, start = frame.generation, frame.at, frame.start
             shape = _shape_key(frame, pieces)
@@ -130,13 +136,18 @@ class FrameWriter:
         """Store a large payload as blobs. A small remainder goes to the block."""
         spans = find_long_runs(payload)
         rest = remove_spans(payload, spans) if spans else payload
-        pieces: list[tuple[int | None, bytes]] = [(start, payload[start:end]) for start, end in spans]
+        pieces: list[tuple[int | None, bytes]] = [
+            (start, payload[start:end]) for start, end in spans
+        ]
         address: Address | tuple[None, None, None] = _NO_ADDRESS
         if len(rest) >= MIN_PIECE_BYTES:
             pieces.append((None, rest))
         elif rest:
             address = self._blocks.store_bytes(rest)
-        rows = [(number, position, at, self._blobs.store_bytes(data)) for position, (at, data) in enumerate(pieces)]
+        rows = [
+            (number, position, at, self._blobs.store_bytes(data))
+            for position, (at, data) in enumerate(pieces)
+        ]
         self._db.executemany("INSERT INTO piece VALUES (?, ?, ?, ?)", rows)
         return address
 

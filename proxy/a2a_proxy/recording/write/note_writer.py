@@ -1,6 +1,7 @@
 """Writing of notes and bookmarks, each with its own connection and a short transaction.
 
-A note may be written while a recorder writes to the same file: neither waits longer than one transaction.
+A note may be written while a recorder writes to the same file: neither waits longer than one
+transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +35,12 @@ class NotePlace(msgspec.Struct, frozen=True):
 
 
 def write_note(
-    path: str | os.PathLike[str], place: NotePlace, at: int, *, text: str | None = None, bookmark: bool | None = None
+    path: str | os.PathLike[str],
+    place: NotePlace,
+    at: int,
+    *,
+    text: str | None = None,
+    bookmark: bool | None = None,
 ) -> Note | None:
     """Write a note, or set or clear a bookmark, and return the stored note.
 
@@ -43,7 +49,8 @@ def write_note(
     A note without text and bookmark is deleted, and None is returned.
 
     Raises:
-        RecordingError: the file is a cassette, is not writable, or has no such place. Then nothing was changed.
+        RecordingError: the file is a cassette, is not writable, or has no such place. Then nothing
+        was changed.
     """
     if is_cassette(path):
         command = shell_line("a2a-inspect", "cassette", "read", os.fspath(path), "NAME.a2a.db")
@@ -52,7 +59,11 @@ def write_note(
             f"convert it to a recording first: {command}",
         )
     check_writable(path)
-    with contextlib.closing(open_writable(path, create=False)) as db, translate_errors(path), transaction(db):
+    with (
+        contextlib.closing(open_writable(path, create=False)) as db,
+        translate_errors(path),
+        transaction(db),
+    ):
         if missing := _find_missing(db, place):
             listing = shell_line("a2a-inspect", "ls", os.fspath(path))
             raise RecordingError(f"this recording has no {missing}", f"list its content: {listing}")
@@ -80,13 +91,20 @@ def _change_note(
 
 
 def _find_missing(db: sqlite3.Connection, place: NotePlace) -> str:
-    """Return the part of the place that the recording does not have, in words; empty if it has the place."""
+    """Return the part of the place that the recording does not have, in words; empty if it has the
+    place."""
     if not db.execute("SELECT 1 FROM session WHERE id = ?", (place.session,)).fetchone():
         return f"session {place.session}"
     number = make_key(place.session, place.exchange)
-    if place.exchange and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone():
+    if (
+        place.exchange
+        and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone()
+    ):
         return f"exchange {label_place(place.session, place.exchange)}"
     frame = "SELECT 1 FROM frame WHERE (session, exchange, seq) = (?, ?, ?)"
-    if place.seq >= 0 and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone():
+    if (
+        place.seq >= 0
+        and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone()
+    ):
         return f"frame {label_place(place.session, place.exchange, place.seq)}"
     return ""

@@ -30,7 +30,9 @@ _NO_HEADS: _Heads = ((), (), ())
 
 
 def _replace_sql(table: str) -> str:
-    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(declared_types()[table]))})"
+    return (
+        f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(declared_types()[table]))})"
+    )
 
 
 _REPLACE_CONNECTION = _replace_sql("connection")
@@ -42,8 +44,10 @@ _TASK_COLUMNS = (
     *("generation", "missed", "messages", "exchanges", "seen", "support"),
 )
 _REPLACE_TASK = (
-    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 15)})"
-    f" ON CONFLICT (session, agent, ident) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
+    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES "
+    f"({', '.join('?' * 15)})"
+    f" ON CONFLICT (session, agent, ident) DO UPDATE SET "
+    f"{', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
 )
 
 
@@ -51,7 +55,11 @@ def _changed_artifacts(known: Task | None, task: Task) -> list[tuple[int, Artifa
     """Return the artifacts of a task that are new or changed, with their positions."""
     before = known.artifacts if known is not None else ()
     same = len(before)
-    return [(n, a) for n, a in enumerate(task.artifacts) if n >= same or (before[n] is not a and before[n] != a)]
+    return [
+        (n, a)
+        for n, a in enumerate(task.artifacts)
+        if n >= same or (before[n] is not a and before[n] != a)
+    ]
 
 
 def _int_or_null(value: int | None) -> Column:
@@ -59,14 +67,21 @@ def _int_or_null(value: int | None) -> Column:
 
 
 _IS_PRIVATE = "SELECT file = '' FROM pragma_database_list WHERE name = 'main'"
-"""Whether the database has no file. The name itself is not read, because it may not be valid UTF-8."""
+"""Whether the database has no file. The name itself is not read, because it may not be valid
+UTF-8."""
 
 
 class StateWriter:
     """Stores snapshots and findings of one session. Use inside a write transaction."""
 
     def __init__(
-        self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner, blocks: Blocks
+        self,
+        db: sqlite3.Connection,
+        session: int,
+        started: int,
+        words: Interner,
+        idents: Interner,
+        blocks: Blocks,
     ) -> None:
         self._db = db
         self._session = session
@@ -89,9 +104,13 @@ class StateWriter:
 
     def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
         """Store snapshots and findings."""
-        self._db.executemany(_REPLACE_CONNECTION, [self._connection_row(value) for value in changes.connections])
+        self._db.executemany(
+            _REPLACE_CONNECTION, [self._connection_row(value) for value in changes.connections]
+        )
         self._learn_values(changes, findings)
-        self._db.executemany(_REPLACE_EXCHANGE, [self._exchange_row(value) for value in changes.exchanges])
+        self._db.executemany(
+            _REPLACE_EXCHANGE, [self._exchange_row(value) for value in changes.exchanges]
+        )
         for task in changes.tasks:
             self._write_task(task)
         self._db.executemany(_INSERT_FINDING, [self._finding_row(value) for value in findings])
@@ -99,7 +118,9 @@ class StateWriter:
 
     def _store_titles(self, findings: Sequence[Finding]) -> None:
         """Store the titles of rules for SQL users. Findings of decoders have none."""
-        new = {finding.rule for finding in findings if finding.rule.startswith("A2A-")} - self._titled
+        new = {
+            finding.rule for finding in findings if finding.rule.startswith("A2A-")
+        } - self._titled
         # A database in memory (a cassette that is only read) has no SQL users.
         if self._private or not new:
             return
@@ -107,7 +128,9 @@ class StateWriter:
         from a2a_proxy.rules.define.catalogue import all_rules
 
         known = all_rules()
-        titles = [(self._words.row_number(name), known[name].title) for name in new if name in known]
+        titles = [
+            (self._words.row_number(name), known[name].title) for name in new if name in known
+        ]
         self._db.executemany("INSERT OR REPLACE INTO rule VALUES (?, ?)", titles)
         self._titled |= new
 
@@ -194,7 +217,8 @@ class StateWriter:
         )
 
     def _store_headers(self, value: Exchange) -> Address | tuple[None, None, None]:
-        """Store header lists in the payload blocks. They are written again only if one of them has changed."""
+        """Store header lists in the payload blocks. They are written again only if one of them has
+        changed."""
         heads = (value.request_headers, value.response_headers, value.trailers)
         if heads == _NO_HEADS:
             return (None, None, None)
@@ -210,7 +234,9 @@ class StateWriter:
     def _write_task(self, value: Task) -> None:
         name = (value.agent, value.task_id)
         known = self._tasks.pop(name, None) or self._read_task(value)
-        if known is not None and known.first < value.first:  # the task was dropped from memory and seen again
+        if (
+            known is not None and known.first < value.first
+        ):  # the task was dropped from memory and seen again
             value = merge_tasks(known, value)
         self._db.execute(_REPLACE_TASK, self._task_row(value))
         changed = _changed_artifacts(known, value)
@@ -224,11 +250,18 @@ class StateWriter:
         """Return this task as stored in the file, or None."""
         find = "SELECT * FROM task WHERE session = ? AND agent = ? AND ident = ?"
         row = self._db.execute(
-            find, (self._session, self._words.row_number(value.agent), self._idents.row_number(value.task_id))
+            find,
+            (
+                self._session,
+                self._words.row_number(value.agent),
+                self._idents.row_number(value.task_id),
+            ),
         ).fetchone()
         if row is None:
             return None
-        artifacts = self._db.execute("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)).fetchall()
+        artifacts = self._db.execute(
+            "SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)
+        ).fetchall()
         return RowDecoder(self._db, Payloads(self._db)).decode_task(row, artifacts).task
 
     def _task_row(self, value: Task) -> tuple[Column, ...]:
@@ -265,8 +298,12 @@ class StateWriter:
         started = self._started
         for n, a in changed:
             state = (ident(a.artifact_id), pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
-            self._db.execute(_REPLACE_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
-        self._db.execute("DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts)))
+            self._db.execute(
+                _REPLACE_ARTIFACT, (row, n, *state, a.first - started, a.last - started)
+            )
+        self._db.execute(
+            "DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts))
+        )
 
     def _finding_row(self, value: Finding) -> tuple[Column, ...]:
         word = self._words.row_number

@@ -11,8 +11,9 @@ from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES
 def merge_tasks(old: Task, new: Task) -> Task:
     """Return the union of two views of a task. `new` began after `old` ended.
 
-    Merging the result with `new` again, or with a later view of `new`, adds nothing twice. In exchange, messages are
-    not added up, because it is unknown which of them the other view has counted.
+    Merging the result with `new` again, or with a later view of `new`, adds nothing twice. In
+    exchange, messages are not added up, because it is unknown which of them the other view has
+    counted.
     """
     return Task(
         old.agent,

@@ -1,6 +1,7 @@
 """Writer of one session: stores the values that the observer yields, in short transactions.
 
-Several writers, of other sessions and other processes, may share the file; SQLite makes them wait for each other.
+Several writers, of other sessions and other processes, may share the file; SQLite makes them wait
+for each other.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _SESSION_COLUMNS = [
     "faults",
 ]
 _INSERT_SESSION = (
-    f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES ({', '.join('?' * len(_SESSION_COLUMNS))})"
+    f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES "
+    f"({', '.join('?' * len(_SESSION_COLUMNS))})"
 )
 _ADVANCE = (
     "UPDATE session SET segment = ?, position = ?, snapshot = coalesce(?, snapshot)"
@@ -52,11 +54,14 @@ _ADVANCE = (
 class Writer:
     """Writes one session.
 
-    The constructor only checks that the file can be written; it is created by `open`, or by the first `write`, so that
-    a start that fails elsewhere leaves no file. Raises RecordingError, here and in every method.
+    The constructor only checks that the file can be written; it is created by `open`, or by the
+    first `write`, so that a start that fails elsewhere leaves no file. Raises RecordingError, here
+    and in every method.
     """
 
-    def __init__(self, path: str | os.PathLike[str], session: SessionFacts, *, create: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], session: SessionFacts, *, create: bool = True
+    ) -> None:
         self._path = os.fspath(path)
         self._facts = session
         self._create = create
@@ -73,9 +78,15 @@ class Writer:
 
     @classmethod
     def on_connection(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
-        """Return a writer on an open connection that has the tables and stays open (see `database.open_private`)."""
+        """Return a writer on an open connection that has the tables and stays open (see
+        `database.open_private`)."""
         writer = cls.__new__(cls)
-        writer._path, writer._facts, writer._create, writer._owner = "the recording", session, False, False
+        writer._path, writer._facts, writer._create, writer._owner = (
+            "the recording",
+            session,
+            False,
+            False,
+        )
         writer.position = writer.snapshot = writer._store = None
         with writer._transaction(db):
             writer._store = _SessionTables(db, _insert_session(db, session), session.started)
@@ -100,10 +111,10 @@ class Writer:
     ) -> None:
         """Store all arguments and advance the journal position, in one transaction.
 
-        Without `position` the committed position stays unchanged; without `snapshot` its name does. Raises
-        PositionConflict if another recorder has advanced the position since this writer last did, RecordingError if the
-        file cannot be written (disk full, locked). After any error nothing is stored, and the same call may be
-        repeated.
+        Without `position` the committed position stays unchanged; without `snapshot` its name does.
+        Raises PositionConflict if another recorder has advanced the position since this writer last
+        did, RecordingError if the file cannot be written (disk full, locked). After any error
+        nothing is stored, and the same call may be repeated.
         """
         store = self._open_tables()
         with self._transaction(store.db):
@@ -117,26 +128,42 @@ class Writer:
             self.position, self.snapshot = position, snapshot or self.snapshot
 
     def finish(
-        self, ended: int, *, how: str = "clean", complete: str = "complete", lost: int = 0, edits: int = 0
+        self,
+        ended: int,
+        *,
+        how: str = "clean",
+        complete: str = "complete",
+        lost: int = 0,
+        edits: int = 0,
     ) -> None:
         """Mark the session as ended at `ended` (ns; 0 if unknown) and close the file.
 
-        `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost` is the number of
-        bytes that were not captured.
+        `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost`
+        is the number of bytes that were not captured.
         """
         store = self._open_tables()
         with self._transaction(store.db):
             store.blocks.close()
             store.db.execute(
-                "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id = ?",
-                (ended - self._facts.started if ended else None, how, complete, lost, edits, store.session),
+                "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id "
+                "= ?",
+                (
+                    ended - self._facts.started if ended else None,
+                    how,
+                    complete,
+                    lost,
+                    edits,
+                    store.session,
+                ),
             )
         with contextlib.suppress(sqlite3.Error):
             if store.db.execute("SELECT count(*) FROM session").fetchone()[0] == 1:
-                # Interleaved frames of many exchanges leave its pages two thirds full. Rebuilding takes half a second
-                # for a million frames, during which other sessions could not write.
+                # Interleaved frames of many exchanges leave its pages two thirds full. Rebuilding
+                # takes half a second for a million frames, during which other sessions could not
+                # write.
                 store.db.execute("REINDEX frame_exchange")
-            # Release the pages of the open block and the index. `execute` would stop after the first page.
+            # Release the pages of the open block and the index. `execute` would stop after the
+            # first page.
             store.db.executescript("PRAGMA incremental_vacuum;")
         self.close()
 
@@ -153,13 +180,19 @@ class Writer:
         if self._store is None:
             db = open_writable(self._path, create=self._create)
             with self._transaction(db):
-                self._store = _SessionTables(db, _insert_session(db, self._facts), self._facts.started)
+                self._store = _SessionTables(
+                    db, _insert_session(db, self._facts), self._facts.started
+                )
         return self._store
 
-    def _advance_position(self, store: _SessionTables, position: Position, snapshot: str | None) -> None:
+    def _advance_position(
+        self, store: _SessionTables, position: Position, snapshot: str | None
+    ) -> None:
         known = self.position or (None, None)
         if store.db.execute(_ADVANCE, (*position, snapshot, store.session, *known)).rowcount != 1:
-            raise PositionConflict(f"session {self._facts.uuid}: the journal position is no longer {self.position}")
+            raise PositionConflict(
+                f"session {self._facts.uuid}: the journal position is no longer {self.position}"
+            )
 
     @contextlib.contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
@@ -205,11 +238,14 @@ def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
     db = open_writable(path, create=False)
     with translate_errors(path):
         found = db.execute(
-            "SELECT id, started, segment, position, snapshot FROM session WHERE uuid = ?", (session_uuid,)
+            "SELECT id, started, segment, position, snapshot FROM session WHERE uuid = ?",
+            (session_uuid,),
         ).fetchone()
     if found is None:
         db.close()
-        raise RecordingError(f"{path} has no session {session_uuid}", "it may belong to another recording")
+        raise RecordingError(
+            f"{path} has no session {session_uuid}", "it may belong to another recording"
+        )
     session, started, segment, position, snapshot = found
     writer = Writer(path, SessionFacts(uuid=session_uuid, tool="", started=started), create=False)
     writer._store = _SessionTables(db, session, started)

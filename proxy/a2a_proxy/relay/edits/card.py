@@ -1,7 +1,7 @@
 """Read the URLs in an agent card, and replace them with every other byte unchanged.
 
-Covers the URL fields in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as protobuf. `card_urls`
-decides which URLs are replaced.
+Covers the URL fields in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as
+protobuf. `card_urls` decides which URLs are replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class CardUrl(msgspec.Struct, frozen=True):
 
     text: str
     transport: str
-    """The transport named by the card: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty if it names none."""
+    """The transport named by the card: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty
+    if it names none."""
 
 
 class EditableCard(msgspec.Struct, frozen=True):
@@ -35,7 +36,8 @@ class EditableCard(msgspec.Struct, frozen=True):
 
 
 def read_card(payload: bytes, form: str) -> EditableCard | None:
-    """Return the card in `payload`, whose form is as in `CardRewriter`, or None if it has no card with a URL."""
+    """Return the card in `payload`, whose form is as in `CardRewriter`, or None if it has no card
+    with a URL."""
     try:
         if form in ("json", "jsonrpc"):
             return _read_json_card(payload, form)
@@ -45,7 +47,8 @@ def read_card(payload: bytes, form: str) -> EditableCard | None:
 
 
 def write_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
-    """Return the payload with its URLs replaced as in `new_urls`. `read_card` must have found a card in it."""
+    """Return the payload with its URLs replaced as in `new_urls`. `read_card` must have found a
+    card in it."""
     if form in ("json", "jsonrpc"):
         return _write_json_card(payload, form, new_urls)
     return _write_protobuf_card(payload, form, new_urls)
@@ -58,13 +61,21 @@ def _read_json_card(payload: bytes, form: str) -> EditableCard | None:
     if not isinstance(found, dict):
         return None
     urls = tuple(_urls_of_card(found))
-    return EditableCard(urls, bool(found.get("signatures")), _text_or_empty(found.get("name"))) if urls else None
+    return (
+        EditableCard(urls, bool(found.get("signatures")), _text_or_empty(found.get("name")))
+        if urls
+        else None
+    )
 
 
 def _urls_of_card(card: dict[str, Any]) -> list[CardUrl]:
     urls = []
     if isinstance(card.get("url"), str):
-        urls.append(CardUrl(card["url"], _text_or_empty(card.get("preferredTransport") or card.get("transport"))))
+        urls.append(
+            CardUrl(
+                card["url"], _text_or_empty(card.get("preferredTransport") or card.get("transport"))
+            )
+        )
     for member, transport in _TRANSPORT_FIELDS.items():
         entries = card.get(member)
         urls += (
@@ -89,7 +100,9 @@ def _read_protobuf_card(payload: bytes, package: str) -> EditableCard | None:
     card = _parse_protobuf_card(payload, package)
     if card is None:
         return None
-    urls = tuple(CardUrl(holder.url, transport) for holder, transport in _url_holders(card) if holder.url)
+    urls = tuple(
+        CardUrl(holder.url, transport) for holder, transport in _url_holders(card) if holder.url
+    )
     return EditableCard(urls, bool(card.signatures), card.name) if urls else None
 
 
@@ -114,7 +127,8 @@ def _parse_protobuf_card(payload: bytes, package: str) -> Any:
 
 
 def _url_holders(card: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the messages of a card that have a `url` to call, each with the transport spoken there."""
+    """Yield the messages of a card that have a `url` to call, each with the transport spoken
+    there."""
     fields = card.DESCRIPTOR.fields_by_name
     if "url" in fields:
         yield card, card.preferred_transport

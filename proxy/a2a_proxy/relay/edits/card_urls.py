@@ -1,7 +1,8 @@
-"""Decide which URLs of a card lead to this agent, and rewrite them so that clients stay on the proxy.
+"""Decide which URLs of a card lead to this agent, and rewrite them so that clients stay on the
+proxy.
 
-A card must not open a way into a private network: only the upstream's own host counts. Resolves no names: the aliases
-are an input.
+A card must not open a way into a private network: only the upstream's own host counts. Resolves no
+names: the aliases are an input.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, is_loopback
 RewriteMode = Literal["auto", "always", "never"]
 
 _URL_PATTERN = re.compile(
-    r"(?:(https?|grpcs?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?", re.IGNORECASE | re.DOTALL
+    r"(?:(https?|grpcs?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?",
+    re.IGNORECASE | re.DOTALL,
 )
 _LOCAL_HOSTS = frozenset({"localhost", "0.0.0.0", "::"})
 _MAX_LISTED_URLS = 5
@@ -43,7 +45,8 @@ class CardAddress(msgspec.Struct, frozen=True):
         return self.scheme in ("https", "grpcs") if self.scheme else None
 
     def with_authority(self, authority: str, *, tls: bool) -> str:
-        """Return the URL with the authority of a listener, which the client reaches with or without TLS."""
+        """Return the URL with the authority of a listener, which the client reaches with or without
+        TLS."""
         if self.scheme:
             return f"{self.scheme.removesuffix('s')}{'s' if tls else ''}://{authority}{self.suffix}"
         port = HTTPS_PORT if tls else HTTP_PORT
@@ -51,7 +54,8 @@ class CardAddress(msgspec.Struct, frozen=True):
 
 
 def parse_card_url(url: CardUrl) -> CardAddress | None:
-    """Return the address of a URL, or None if clients do not connect to it (a stdio command, an invalid URL)."""
+    """Return the address of a URL, or None if clients do not connect to it (a stdio command, an
+    invalid URL)."""
     transport = url.transport.lower()
     found = _URL_PATTERN.fullmatch(url.text)
     if found is None or transport == "stdio":
@@ -93,7 +97,12 @@ class AgentAddresses(msgspec.Struct):
     def is_agent_host(self, target: CardAddress) -> bool:
         """Return whether the host of a URL is this agent's, or an alias."""
         host = target.host
-        return host == self.host or is_local(host) or host in self.aliases or (target.grpc and host == self.grpc_host)
+        return (
+            host == self.host
+            or is_local(host)
+            or host in self.aliases
+            or (target.grpc and host == self.grpc_host)
+        )
 
     def is_same_machine(self, other: AgentAddresses) -> bool:
         """Return whether both agents are on the same machine."""
@@ -102,8 +111,9 @@ class AgentAddresses(msgspec.Struct):
 
 
 LearnInterface = Callable[[AgentInterface, str], str | None]
-"""Returns the authority under which the proxy relays an interface of the agent on another port, for a client that calls
-the proxy by the second argument, or None if it does not relay the interface, which the callback reports by itself."""
+"""Returns the authority under which the proxy relays an interface of the agent on another port, for
+a client that calls the proxy by the second argument, or None if it does not relay the interface,
+which the callback reports by itself."""
 
 
 def rewrite_card_urls(
@@ -116,7 +126,8 @@ def rewrite_card_urls(
     *,
     tls: bool = False,
 ) -> CardOutcome:
-    """Return the outcome of rewriting a card (`CardRewriter`) of this agent. `tls`: the client uses TLS."""
+    """Return the outcome of rewriting a card (`CardRewriter`) of this agent. `tls`: the client uses
+    TLS."""
     card = read_card(payload, form)
     if card is None or mode == "never":
         return CardOutcome()
@@ -147,24 +158,30 @@ def rewrite_card_urls(
 
 
 def _agent_interface(place: CardAddress, agent: AgentAddresses) -> AgentInterface:
-    return AgentInterface(agent.host, place.port, agent.tls if place.tls is None else place.tls, place.grpc)
+    return AgentInterface(
+        agent.host, place.port, agent.tls if place.tls is None else place.tls, place.grpc
+    )
 
 
 def _signed_note(name: str, keep: bool) -> ConsoleNote:
     card = f"the agent card {name!r}" if name else "the agent card"
     if keep:
         return ConsoleNote(
-            f"{card} is signed, so it is forwarded unchanged: clients that follow its URLs bypass the proxy",
+            f"{card} is signed, so it is forwarded unchanged: clients that follow its URLs bypass "
+            f"the proxy",
             "to rewrite it and invalidate its signature: --rewrite-card always",
             loud=True,
         )
     return ConsoleNote(
-        f"{card} is signed and was rewritten, so clients cannot verify its signature any more", loud=True
+        f"{card} is signed and was rewritten, so clients cannot verify its signature any more",
+        loud=True,
     )
 
 
 def _elsewhere_note(urls: list[str]) -> ConsoleNote:
-    listed = ", ".join(urls[:_MAX_LISTED_URLS]) + (" and more" if len(urls) > _MAX_LISTED_URLS else "")
+    listed = ", ".join(urls[:_MAX_LISTED_URLS]) + (
+        " and more" if len(urls) > _MAX_LISTED_URLS else ""
+    )
     return ConsoleNote(
         f"URLs in the agent card lead to other hosts: {listed}",
         "clients that follow them bypass the proxy; to rewrite them too: --rewrite-card always",

@@ -1,4 +1,5 @@
-"""Types common to all editors, which take bytes and the time and return bytes to send. Values and interfaces only."""
+"""Types common to all editors, which take bytes and the time and return bytes to send. Values and
+interfaces only."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class CardOutcome(msgspec.Struct, frozen=True):
     urls: tuple[tuple[str, str], ...] = ()
     """Each changed URL, before and after."""
     notes: tuple[ConsoleNote, ...] = ()
-    """Notes to show to the user once. Editors need not read them: the relay's rewriter shows them."""
+    """Notes to show to the user once. Editors need not read them: the relay's rewriter shows
+    them."""
     learned_interfaces: tuple[AgentInterface, ...] = ()
     """Interfaces of this agent on other ports. Editors need not read them either."""
 
@@ -56,9 +58,10 @@ class CardOutcome(msgspec.Struct, frozen=True):
 CardRewriter = Callable[[bytes, str, str], CardOutcome]
 """`(payload, form, client_authority)`. Never raises.
 
-`payload` is the whole message as transmitted. `form` is its kind: `json` (a card), `jsonrpc` (a response with the
-card in `result`), else the protobuf package of the called service (`lf.a2a.v1`, `a2a.v1`), the payload being a
-serialized AgentCard. `client_authority` is the client's authority for this proxy, `host[:port]`.
+`payload` is the whole message as transmitted. `form` is its kind: `json` (a card), `jsonrpc` (a
+response with the card in `result`), else the protobuf package of the called service (`lf.a2a.v1`,
+`a2a.v1`), the payload being a serialized AgentCard. `client_authority` is the client's authority
+for this proxy, `host[:port]`.
 """
 
 
@@ -76,12 +79,12 @@ class WebhookUrls(Protocol):
         """Return the proxy's URL for a client's webhook, or None if the URL must stay."""
 
     def restore_url(self, url: str, config: PushConfig) -> str | None:
-        """Return the client's URL for one of the proxy, or None if it is another one. An answer of the agent names the
-        configuration that has it."""
+        """Return the client's URL for one of the proxy, or None if it is another one. An answer of
+        the agent names the configuration that has it."""
 
     def keep_request(self, url: str, request: bytes) -> None:
-        """Keep the HTTP/1.1 request that created a configuration, as its client wrote it, with the proxy's URL that it
-        was sent with."""
+        """Keep the HTTP/1.1 request that created a configuration, as its client wrote it, with the
+        proxy's URL that it was sent with."""
 
     def discard_url(self, url: str) -> None:
         """Forget a URL of the proxy, because the agent did not accept the configuration."""
@@ -100,7 +103,8 @@ class EditPlan(msgspec.Struct, frozen=True):
     listen: str = ""
     """The address the client connected to, `host:port`: its authority if it sends none."""
     trace: RandomBits | None = None
-    """Source of the ids of the proxy's spans, whose `traceparent` each request gets; None if requests keep theirs."""
+    """Source of the ids of the proxy's spans, whose `traceparent` each request gets; None if
+    requests keep theirs."""
     webhooks: WebhookUrls | None = None
     """Replaces the URLs of webhooks; None if they stay unchanged."""
     faults: FaultPlan | None = None
@@ -109,7 +113,9 @@ class EditPlan(msgspec.Struct, frozen=True):
     @property
     def changes_messages(self) -> bool:
         """Whether there are edits besides faults."""
-        return any(each is not None for each in (self.authority, self.cards, self.trace, self.webhooks))
+        return any(
+            each is not None for each in (self.authority, self.cards, self.trace, self.webhooks)
+        )
 
 
 OWN_ANSWER = -1
@@ -134,25 +140,28 @@ class EditFact(msgspec.Struct, frozen=True):
 
     direction: Direction
     kind: EditKind
-    """`host` and `authority` are recorded once for each (before, after) of a connection, `traceparent` for each
-    request. `webhook`: URLs of push configurations. `untouched`: a message was held and released unchanged. `ended`:
-    editing has ended on this connection. `fault`: a fault concerns the event with this byte; recorded before the bytes
-    of the event. `fault-end`: a fault ends the exchange. `answer`: the proxy has sent a response of its own."""
+    """`host` and `authority` are recorded once for each (before, after) of a connection,
+    `traceparent` for each request. `webhook`: URLs of push configurations. `untouched`: a message
+    was held and released unchanged. `ended`: editing has ended on this connection. `fault`: a fault
+    concerns the event with this byte; recorded before the bytes of the event. `fault-end`: a fault
+    ends the exchange. `answer`: the proxy has sent a response of its own."""
     offset: int
     """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
-    """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs), `length_before`,
-    `length_after`. `card-request`: `fields` (names of header fields changed or left out). `untouched`: `reason`, `what`
-    (`card`, `webhook` or `fault`). `ended`: `reason`.
-    `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
-    the fields left out, if any). `fault`: `note`. `fault-end`: `note`, `stream`, and `reset` if the connection ends:
-    whether with RST. `answer`: `data`, the bytes.
+    """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs),
+    `length_before`, `length_after`. `card-request`: `fields` (names of header fields changed or
+    left out). `untouched`: `reason`, `what` (`card`, `webhook` or `fault`). `ended`: `reason`.
+    `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire
+    events), `fields` (names of the fields left out, if any). `fault`: `note`. `fault-end`: `note`,
+    `stream`, and `reset` if the connection ends: whether with RST. `answer`: `data`, the bytes.
     """
 
 
-def traceparent_edit(stream: int, offset: int, origin: TraceOrigin, after: str, *, state: bool) -> EditFact:
-    """Return the edit of a request that was forwarded with another `traceparent`; `state`: its `tracestate` was left
-    out."""
+def traceparent_edit(
+    stream: int, offset: int, origin: TraceOrigin, after: str, *, state: bool
+) -> EditFact:
+    """Return the edit of a request that was forwarded with another `traceparent`; `state`: its
+    `tracestate` was left out."""
     detail: dict[str, Any] = {"after": after, "stream": stream}
     if origin.before is not None:
         detail["before"] = origin.before
@@ -166,8 +175,8 @@ class QuickEditor(Protocol):
     """An editor with a shortcut for bytes that stay unchanged."""
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """Account for these bytes of the client and return True if they stay unchanged; False if `feed` must be
-        called.
+        """Account for these bytes of the client and return True if they stay unchanged; False if
+        `feed` must be called.
         """
 
     def pass_to_client(self, data: bytes) -> bool:
@@ -179,32 +188,35 @@ UNLIMITED = 1 << 62
 
 
 class Editor(Protocol):
-    """Edits one connection. Never raises: after bytes that it does not understand, all bytes are forwarded
-    unchanged.
+    """Edits one connection. Never raises: after bytes that it does not understand, all bytes are
+    forwarded unchanged.
     """
 
     budget: int
-    """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts the work it does,
-    always handles at least one message or frame, and so may end below zero. UNLIMITED until the caller sets it."""
+    """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts
+    the work it does, always handles at least one message or frame, and so may end below zero.
+    UNLIMITED until the caller sets it."""
     position: int
     """Index in the data of the last `feed` up to which the data was handled."""
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Handle bytes of the sender of `direction` and return the bytes to write now, in order. `now`: monotonic
-        seconds.
+        """Handle bytes of the sender of `direction` and return the bytes to write now, in order.
+        `now`: monotonic seconds.
 
-        If `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
-        data, or more, again from `start=position`, before any other data of that direction.
+        If `position` is less than the length of `data` afterwards, the budget was spent: the caller
+        feeds the same data, or more, again from `start=position`, before any other data of that
+        direction.
         """
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes them before the FIN.
-        If the direction is delayed afterwards, the FIN waits, and the caller calls again after the delay.
+        """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes
+        them before the FIN. If the direction is delayed afterwards, the FIN waits, and the caller
+        calls again after the delay.
         """
 
     def tick(self, now: float) -> list[Output]:
-        """Return the bytes that are due or were held too long, as far as the budget allows. Must be called at
-        `deadline`."""
+        """Return the bytes that are due or were held too long, as far as the budget allows. Must be
+        called at `deadline`."""
 
     @property
     def deadline(self) -> float | None:
@@ -212,16 +224,18 @@ class Editor(Protocol):
 
     @property
     def delays(self) -> tuple[bool, bool]:
-        """For each direction, whether no more bytes must be read and the end of the bytes must wait. Without a delay
-        that the editor ends by itself, (False, False)."""
+        """For each direction, whether no more bytes must be read and the end of the bytes must
+        wait. Without a delay that the editor ends by itself, (False, False)."""
 
     @property
     def held_bytes(self) -> tuple[int, int]:
-        """About how many bytes of messages of each direction are held. Incomplete heads and frames are not counted."""
+        """About how many bytes of messages of each direction are held. Incomplete heads and frames
+        are not counted."""
 
     @property
     def is_active(self) -> bool:
-        """False once editing has ended and nothing is held; the connection then forwards without the editor."""
+        """False once editing has ended and nothing is held; the connection then forwards without
+        the editor."""
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""

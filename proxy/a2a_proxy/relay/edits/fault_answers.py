@@ -12,24 +12,38 @@ from a2a_proxy.wire.hpack_decoder import Field
 
 
 def encode_http1_failure(fault: LiveFault, rpc_id: bytes, *, streaming: bool, head: bool) -> bytes:
-    """Return the whole response to a failing call, after which the connection continues. `rpc_id` is JSON, `streaming`
-    says that the call asks for a stream of events, `head` that the request is a HEAD."""
+    """Return the whole response to a failing call, after which the connection continues. `rpc_id`
+    is JSON, `streaming` says that the call asks for a stream of events, `head` that the request is
+    a HEAD."""
     if fault.code >= 0:
-        status, kind, body = fault.code, "application/problem+json", encode_problem(_problem_of(fault))
+        status, kind, body = (
+            fault.code,
+            "application/problem+json",
+            encode_problem(_problem_of(fault)),
+        )
     else:
         error = {"code": fault.code, "message": _describe(fault)}
-        body = msgspec.json.encode({"jsonrpc": "2.0", "id": msgspec.Raw(rpc_id or b"null"), "error": error})
+        body = msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": msgspec.Raw(rpc_id or b"null"), "error": error}
+        )
         status, kind = 200, "application/json"
         if streaming:
             kind, body = "text/event-stream", b"data: " + body + b"\n\n"
-    start = f"HTTP/1.1 {status} {_reason_of(status)}\r\nServer: a2a-proxy\r\nContent-Type: {kind}\r\n"
+    start = (
+        f"HTTP/1.1 {status} {_reason_of(status)}\r\nServer: a2a-proxy\r\nContent-Type: {kind}\r\n"
+    )
     return f"{start}Content-Length: {len(body)}\r\n\r\n".encode() + (b"" if head else body)
 
 
 def make_grpc_failure(fault: LiveFault) -> list[Field]:
-    """Return the header fields of the whole response to a failing gRPC call: trailers alone, or an HTTP status."""
+    """Return the header fields of the whole response to a failing gRPC call: trailers alone, or an
+    HTTP status."""
     if fault.code:
-        return [(b":status", b"%d" % fault.code), (b"server", b"a2a-proxy"), (b"content-length", b"0")]
+        return [
+            (b":status", b"%d" % fault.code),
+            (b"server", b"a2a-proxy"),
+            (b"content-length", b"0"),
+        ]
     return [
         (b":status", b"200"),
         (b"content-type", b"application/grpc"),

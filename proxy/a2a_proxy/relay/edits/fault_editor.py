@@ -1,7 +1,8 @@
-"""The editor of a connection with faults: the other edits are next to the client, the faults next to the agent.
+"""The editor of a connection with faults: the other edits are next to the client, the faults next
+to the agent.
 
-So the other editor sees the client's bytes as they were sent, and a conversation without contradictions; the faults see
-the agent's.
+So the other editor sees the client's bytes as they were sent, and a conversation without
+contradictions; the faults see the agent's.
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ class FaultEditor:
         self.position = start
         self._feed_second(now, sent)
         if not self._between[direction]:
-            self.position = self._feed_one(self._editors[direction], direction, data, now, start, sent)
+            self.position = self._feed_one(
+                self._editors[direction], direction, data, now, start, sent
+            )
             self._feed_second(now, sent)
         return sent
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction` and return the held bytes. Must be called again after the end of
-        the delay of that direction, if it is delayed."""
+        """Handle a FIN of the sender of `direction` and return the held bytes. Must be called again
+        after the end of the delay of that direction, if it is delayed."""
         sent: list[Output] = []
         first = self._editors[direction]
         for editor in dict.fromkeys((first, *self._parts)):
@@ -66,7 +69,9 @@ class FaultEditor:
         """When to call `tick`; None if nothing is held."""
         if any(self._between):
             return 0.0
-        return min([due for each in self._parts if (due := each.deadline) is not None], default=None)
+        return min(
+            [due for each in self._parts if (due := each.deadline) is not None], default=None
+        )
 
     @property
     def delays(self) -> tuple[bool, bool]:
@@ -78,7 +83,9 @@ class FaultEditor:
     def held_bytes(self) -> tuple[int, int]:
         """Bytes of each direction that are held."""
         to_agent, to_client = zip(*[each.held_bytes for each in self._parts], strict=True)
-        return sum(to_agent, sum(map(len, self._between[0]))), sum(to_client, sum(map(len, self._between[1])))
+        return sum(to_agent, sum(map(len, self._between[0]))), sum(
+            to_client, sum(map(len, self._between[1]))
+        )
 
     @property
     def is_active(self) -> bool:
@@ -90,7 +97,13 @@ class FaultEditor:
         return [fact for each in self._parts for fact in each.take_edits()]
 
     def _feed_one(
-        self, editor: Editor, direction: Direction, data: bytes, now: float, start: int, sent: list[Output]
+        self,
+        editor: Editor,
+        direction: Direction,
+        data: bytes,
+        now: float,
+        start: int,
+        sent: list[Output],
     ) -> int:
         """Feed one of the editors, pass on what it sends, and return its position."""
         editor.budget = self.budget
@@ -107,12 +120,15 @@ class FaultEditor:
                 sent.append(part)
 
     def _feed_second(self, now: float, sent: list[Output]) -> None:
-        """Feed the bytes between the editors to the second one of their direction, as far as the budget allows."""
+        """Feed the bytes between the editors to the second one of their direction, as far as the
+        budget allows."""
         while self.budget > 0 and any(self._between):
             direction = _TO_AGENT if self._between[0] else _TO_CLIENT
             data = self._between[direction][0]
             second, start = self._editors[direction.other], self._starts[direction]
-            position = self._starts[direction] = self._feed_one(second, direction, data, now, start, sent)
+            position = self._starts[direction] = self._feed_one(
+                second, direction, data, now, start, sent
+            )
             if position == len(data):
                 self._between[direction].popleft()
                 self._starts[direction] = 0

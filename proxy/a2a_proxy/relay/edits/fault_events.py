@@ -18,10 +18,12 @@ from a2a_proxy.relay.edits.http1_message import count_tokens
 MAX_MESSAGE_BYTES = 4 << 20
 """Bytes of the largest event that is read."""
 MOST_LINES, MOST_TOKENS = 20_000, 50_000
-"""Lines, and JSON tokens, of an event that is read: this many take at most 30 ms without interruption."""
+"""Lines, and JSON tokens, of an event that is read: this many take at most 30 ms without
+interruption."""
 
 EVENT_WORK = 40
-"""Units of the budget of an editor for an event that is read, and one more for each 2 ** EVENT_SHIFT bytes."""
+"""Units of the budget of an editor for an event that is read, and one more for each 2 **
+EVENT_SHIFT bytes."""
 EVENT_SHIFT = 2
 
 _TURN_ENDS = frozenset(int(state) for state in TaskState if state.terminal or state.interrupted)
@@ -80,10 +82,14 @@ class SseEvents:
         self._rest = bytearray()
 
     def feed(self, data: bytes, end: int) -> list[tuple[bytes, int]]:
-        """Return the events that are complete, each with the offset of its last byte; empty lines between them as an
-        event without data. `end`: the offset after the last byte of `data`."""
+        """Return the events that are complete, each with the offset of its last byte; empty lines
+        between them as an event without data. `end`: the offset after the last byte of `data`."""
         rest, start = self._rest, 0
-        events, begin, searched = [], end - len(rest) - len(data), max(0, len(rest) - _LONGEST_END + 1)
+        events, begin, searched = (
+            [],
+            end - len(rest) - len(data),
+            max(0, len(rest) - _LONGEST_END + 1),
+        )
         rest += data
         if not searched and (start := len(rest) - len(rest.lstrip(b"\r\n"))):
             events.append((bytes(rest[:start]), begin + start - 1))
@@ -107,14 +113,18 @@ class SseEvents:
 
 
 def data_of_event(event: bytes) -> bytes:
-    """Return the values of the data lines of an SSE event, joined by LF; empty if it has none or too many lines."""
+    """Return the values of the data lines of an SSE event, joined by LF; empty if it has none or
+    too many lines."""
     if b"data" not in event or event.count(b"\n") + event.count(b"\r") > MOST_LINES:
         return b""
-    return b"\n".join([line[5:].removeprefix(b" ") for line in event.splitlines() if _is_data_line(line)])
+    return b"\n".join(
+        [line[5:].removeprefix(b" ") for line in event.splitlines() if _is_data_line(line)]
+    )
 
 
 def change_event_generation(event: bytes, change: int) -> bytes | None:
-    """Return the SSE event with its generation changed by a number, in one data line, or None if it has none."""
+    """Return the SSE event with its generation changed by a number, in one data line, or None if it
+    has none."""
     data = change_json_generation(data_of_event(event), change)
     if data is None:
         return None

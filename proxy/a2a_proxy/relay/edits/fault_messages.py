@@ -1,4 +1,5 @@
-"""The messages of gRPC responses that faults look for: their facts, and another generation in their bytes."""
+"""The messages of gRPC responses that faults look for: their facts, and another generation in their
+bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from a2a_proxy.relay.edits.fault_events import NO_FACTS, facts_of
 from a2a_proxy.wire.content import ContentDecoder
 
 MAX_READ_BYTES = 1 << 20
-"""Bytes of the longest message whose facts are read: decoding it takes at most 30 ms without interruption."""
+"""Bytes of the longest message whose facts are read: decoding it takes at most 30 ms without
+interruption."""
 PREFIX_SIZE = 5
 """Bytes of the prefix of a message."""
 _SLICE_BYTES = 1024
@@ -24,7 +26,8 @@ _MAX_GENERATION = (1 << 63) - 1
 
 
 class GrpcEvents:
-    """Reads the messages of an agent in one call. `path` is that of the call, `encoding` that of its response."""
+    """Reads the messages of an agent in one call. `path` is that of the call, `encoding` that of
+    its response."""
 
     def __init__(self, path: str, encoding: bytes) -> None:
         self._operation, self._dialect = GRPC_METHODS[path]
@@ -38,11 +41,16 @@ class GrpcEvents:
         return NO_FACTS if parsed is None else facts_of(self._choose_decoder(b"").summarise(parsed))
 
     def change_generation(self, message: bytes, change: int) -> bytes | None:
-        """Return the message, uncompressed and with its generation changed by a number, or None if it has none."""
+        """Return the message, uncompressed and with its generation changed by a number, or None if
+        it has none."""
         parsed = self._parse(message)
         if parsed is None:
             return None
-        which = parsed.WhichOneof("payload") if parsed.DESCRIPTOR.oneofs_by_name.get("payload") else None
+        which = (
+            parsed.WhichOneof("payload")
+            if parsed.DESCRIPTOR.oneofs_by_name.get("payload")
+            else None
+        )
         holder = getattr(parsed, which) if which else parsed
         if "generation" not in holder.DESCRIPTOR.fields_by_name or not holder.generation:
             return None

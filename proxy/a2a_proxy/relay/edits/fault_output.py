@@ -15,8 +15,8 @@ HOLD_SECONDS = 30.0
 PIECE_WORK = 3
 """Units of the budget of an editor for a piece that is sent."""
 LEAST_WORK = 512
-"""Units of work that may be done to send pieces although the budget is spent: more than it takes to send the pieces
-that the same budget has made."""
+"""Units of work that may be done to send pieces although the budget is spent: more than it takes to
+send the pieces that the same budget has made."""
 
 
 class TimedPiece(msgspec.Struct, frozen=True):
@@ -26,7 +26,8 @@ class TimedPiece(msgspec.Struct, frozen=True):
     """Monotonic seconds; 0 for at once."""
     data: bytes | memoryview
     cut: str = ""
-    """The text of the fault that ends the response after these bytes; empty if the response continues."""
+    """The text of the fault that ends the response after these bytes; empty if the response
+    continues."""
     most: int = UNLIMITED
     """Bytes that are sent together at most."""
     is_chunk: bool = False
@@ -53,16 +54,24 @@ class TimedQueue:
         return (0.0 if self._is_late else self._pieces[0].ready) if self._pieces else None
 
     def add(
-        self, data: bytes, now: float, delay: float = 0.0, cut: str = "", most: int = 0, *, is_chunk: bool = False
+        self,
+        data: bytes,
+        now: float,
+        delay: float = 0.0,
+        cut: str = "",
+        most: int = 0,
+        *,
+        is_chunk: bool = False,
     ) -> None:
-        """Add a piece that is due `delay` seconds after the piece before it, or after `now` if that is later. At most
-        `most` bytes of it are sent together; 0 for any number."""
+        """Add a piece that is due `delay` seconds after the piece before it, or after `now` if that
+        is later. At most `most` bytes of it are sent together; 0 for any number."""
         self._ready = max(self._ready, now) + delay
         self._pieces.append(TimedPiece(self._ready, data, cut, most or UNLIMITED, is_chunk))
         self.size += len(data)
 
     def take_due(self, now: float, most: int = UNLIMITED) -> TimedPiece | None:
-        """Remove and return the first piece if it is due, or its first `most` bytes; None if nothing may be sent."""
+        """Remove and return the first piece if it is due, or its first `most` bytes; None if
+        nothing may be sent."""
         pieces = self._pieces
         if not pieces or (pieces[0].ready > now and not self._is_late):
             return None
@@ -84,6 +93,7 @@ class TimedQueue:
 
 
 def note_late(direction: Direction) -> EditFact:
-    """Return the note about bytes that are sent without faults because they were held for HOLD_SECONDS."""
+    """Return the note about bytes that are sent without faults because they were held for
+    HOLD_SECONDS."""
     reason = f"it was not complete after {HOLD_SECONDS:g} s"
     return EditFact(direction, "untouched", 0, {"reason": reason, "what": "fault"})

@@ -1,7 +1,8 @@
-"""Header fields as literals without indexing (RFC 7541 6.2.2): blocks that neither use nor fill a dynamic table.
+"""Header fields as literals without indexing (RFC 7541 6.2.2): blocks that neither use nor fill a
+dynamic table.
 
-Strings are written plainly, never in Huffman code, so raw bytes stay unchanged. Fields that a sender marks as never to
-be indexed (6.2.3) keep the mark.
+Strings are written plainly, never in Huffman code, so raw bytes stay unchanged. Fields that a
+sender marks as never to be indexed (6.2.3) keep the mark.
 """
 
 from __future__ import annotations
@@ -14,30 +15,37 @@ from hpack.table import HeaderTable
 from a2a_proxy.wire.hpack_decoder import Field
 
 FORGET_TABLE = b"\x20"
-"""A size update to 0 (6.3): sent once, it is valid for every table size that the decoder requires, then and later."""
+"""A size update to 0 (6.3): sent once, it is valid for every table size that the decoder requires,
+then and later."""
 UNDECODABLE = b"\x80"
 """The field of index 0, which every decoder must treat as a decoding error (6.1)."""
 
 _INDEXED_FIELDS = {
-    field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
+    field: bytes((0x80 | index,))
+    for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
 }
-_NAME_INDEX = {name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_NAME_INDEX = {
+    name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
+}
 _NEVER_INDEXED = 0x10
 _MAX_CACHED_FIELDS = 256
 _MAX_CACHED_BYTES = 512
 
 _literal_cache: dict[Field, bytes] = {}
-"""Encoded fields, which repeat from call to call and from connection to connection. Never-indexed fields are not
-cached."""
+"""Encoded fields, which repeat from call to call and from connection to connection. Never-indexed
+fields are not cached."""
 
 
 def encode_literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
-    """Return the block of these fields; those at the indexes in `never` are marked as never to be indexed."""
+    """Return the block of these fields; those at the indexes in `never` are marked as never to be
+    indexed."""
     known = _literal_cache.get
     if not never:
         return b"".join([known(field) or _encode_plain_field(field) for field in fields])
     return b"".join(
-        _encode_marked_field(field, _NEVER_INDEXED) if place in never else known(field) or _encode_plain_field(field)
+        _encode_marked_field(field, _NEVER_INDEXED)
+        if place in never
+        else known(field) or _encode_plain_field(field)
         for place, field in enumerate(fields)
     )
 

@@ -1,9 +1,10 @@
-"""Edits on one HTTP/1.1 connection: `Host`, `traceparent`, agent cards on their way to the client, and the URLs of
-webhooks.
+"""Edits on one HTTP/1.1 connection: `Host`, `traceparent`, agent cards on their way to the client,
+and the URLs of webhooks.
 
-Held are only: heads if one of these fields is rewritten, else a GET until its path is known not to be a card's; the
-response to a card request; and if webhooks are edited, requests with a body, and the answers to calls for push
-configurations. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
+Held are only: heads if one of these fields is rewritten, else a GET until its path is known not to
+be a card's; the response to a card request; and if webhooks are edited, requests with a body, and
+the answers to calls for push configurations. After bytes that the scanner does not understand, all
+bytes are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ WEBHOOK_HOLD_SECONDS = 1.0
 MAX_CALL_BYTES = 64 * 1024
 """Bytes of the longest JSON-RPC request that is examined."""
 MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
-"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most 30 ms without
-interruption."""
+"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most
+30 ms without interruption."""
 
 _SHORT_BEGIN = 4
 """Parts of a head that have at least the bytes by which a GET is recognised."""
@@ -90,7 +91,8 @@ _PLAIN_REQUEST = _PendingRequest()
 
 
 class Http1Editor:
-    """An `Editor` for HTTP/1.1. Pipelined requests and their responses are matched in order (RFC 9112 9.3)."""
+    """An `Editor` for HTTP/1.1. Pipelined requests and their responses are matched in order (RFC
+    9112 9.3)."""
 
     delays = (False, False)
 
@@ -105,7 +107,8 @@ class Http1Editor:
         self._repeat: RepeatedRequest | None = None
         """The previous request, if the next one may repeat it."""
         self._may_repeat = False
-        """Whether there is a previous request and a message begins with the next byte of the client."""
+        """Whether there is a previous request and a message begins with the next byte of the
+        client."""
         self._cards = plan.cards
         self._webhooks = plan.webhooks
         self._held_request: HeldRequest | None = None
@@ -137,7 +140,8 @@ class Http1Editor:
         self._framing = 0
         self._deadline: float | None = None
         self._hold_seconds = HOLD_SECONDS
-        # The shortcut for the most frequent case: a whole message with the head of the previous one.
+        # The shortcut for the most frequent case: a whole message with the head of the previous
+        # one.
         self._known_request = self._known_response = b""
         self._known_request_body = self._known_response_body = 0
         self._known_request_size = self._known_response_size = 0
@@ -162,7 +166,10 @@ class Http1Editor:
     def held_bytes(self) -> tuple[int, int]:
         """The sizes of the held request and response."""
         request = self._held_request
-        return 0 if request is None else request.size, 0 if self._held_response is None else self._held_response_size
+        return (
+            0 if request is None else request.size,
+            0 if self._held_response is None else self._held_response_size,
+        )
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""
@@ -188,8 +195,8 @@ class Http1Editor:
     # The shortcut for a whole message with the head of the previous one takes about 0.4 us.
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """Account for these bytes of the client and return True if they stay unchanged; False if `feed` must be
-        called.
+        """Account for these bytes of the client and return True if they stay unchanged; False if
+        `feed` must be called.
         """
         if (
             len(data) == self._known_request_size
@@ -202,8 +209,8 @@ class Http1Editor:
         return False
 
     def pass_to_client(self, data: bytes) -> bool:
-        """Account for these bytes of the agent and return True if they stay unchanged; False if `feed` must be
-        called.
+        """Account for these bytes of the agent and return True if they stay unchanged; False if
+        `feed` must be called.
         """
         requests = self._pending_requests
         if (
@@ -218,19 +225,26 @@ class Http1Editor:
         return False
 
     def _edit_repeat(self, data: bytes) -> bytes:
-        """Return the bytes to send for a whole request that repeats the previous one, or none if it does not."""
+        """Return the bytes to send for a whole request that repeats the previous one, or none if it
+        does not."""
         like, bits = self._repeat, self._trace
         origin = like.origin_of(data) if like is not None else None
         if like is None or bits is None or origin is None:
             return b""
         self._streams += 1
         after = origin.next_traceparent(bits)
-        self._facts.append(traceparent_edit(self._streams, self._byte_counts[0], origin, after, state=like.stateless))
+        self._facts.append(
+            traceparent_edit(
+                self._streams, self._byte_counts[0], origin, after, state=like.stateless
+            )
+        )
         self._pending_requests.append(_PLAIN_REQUEST)
         self._byte_counts[0] += len(data)
         return like.next_request(data, after.encode())
 
-    def _scan_messages(self, direction: Direction, data: bytes, now: float, at: int) -> list[Output]:
+    def _scan_messages(
+        self, direction: Direction, data: bytes, now: float, at: int
+    ) -> list[Output]:
         outs: tuple[list[bytes], list[bytes]] = ([], [])
         scan = self._scan_request if direction is _TO_AGENT else self._scan_response
         self.budget = max(self.budget, 1)
@@ -249,16 +263,22 @@ class Http1Editor:
             self._byte_counts[direction] += at
         self._update_known_sizes()
         return [
-            Output(listener, b"".join(parts)) for listener, parts in zip(Direction, outs, strict=True) if any(parts)
+            Output(listener, b"".join(parts))
+            for listener, parts in zip(Direction, outs, strict=True)
+            if any(parts)
         ]
 
     def _update_known_sizes(self) -> None:
         """Update the sizes of the shortcut, which may be tried only where a message begins."""
         plain = self._active and self._requests.is_between_messages
         self._may_repeat = plain and self._repeat is not None
-        self._known_request_size = len(self._known_request) + self._known_request_body if plain else 0
+        self._known_request_size = (
+            len(self._known_request) + self._known_request_body if plain else 0
+        )
         plain = self._active and self._responses.is_between_messages and self._held_response is None
-        self._known_response_size = len(self._known_response) + self._known_response_body if plain else 0
+        self._known_response_size = (
+            len(self._known_response) + self._known_response_body if plain else 0
+        )
 
     def _end_editing(self, direction: Direction, outs: tuple[list[bytes], list[bytes]]) -> None:
         """End editing and release all held bytes."""
@@ -269,7 +289,9 @@ class Http1Editor:
             self._release_request(self._end_reason, outs[_TO_AGENT])
         outs[_TO_AGENT].extend(self._held_head or ())
         self._held_head = None
-        self._facts.append(EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason}))
+        self._facts.append(
+            EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason})
+        )
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
         """Return the held bytes of that direction."""
@@ -330,7 +352,9 @@ class Http1Editor:
             return
         if self._host is not None or self._trace is not None or self._webhooks is not None:
             return
-        if len(self._held_head) > _SHORT_BEGIN and b"\n" not in self._held_head[-1]:  # the line is not complete
+        if (
+            len(self._held_head) > _SHORT_BEGIN and b"\n" not in self._held_head[-1]
+        ):  # the line is not complete
             return
         begin = b"".join(self._held_head)
         self._line_known = b"\r\n" in begin
@@ -360,7 +384,9 @@ class Http1Editor:
         elif held is not None:
             out.append(new)
         self._pending_requests.append(request)
-        self._call_body = [] if not empty and method == b"POST" and self._cards is not None else None
+        self._call_body = (
+            [] if not empty and method == b"POST" and self._cards is not None else None
+        )
         self._call_size = 0
         if request is _PLAIN_REQUEST and framing >= 0 and new is head and self._webhooks is None:
             self._known_request, self._known_request_body = head, framing
@@ -370,7 +396,11 @@ class Http1Editor:
             return _PendingRequest(connect=True)
         if method == b"HEAD":
             return _PendingRequest(head=True)
-        if method == b"GET" and self._cards is not None and target.partition(b"?")[0].endswith(CARD_PATHS):
+        if (
+            method == b"GET"
+            and self._cards is not None
+            and target.partition(b"?")[0].endswith(CARD_PATHS)
+        ):
             return _PendingRequest(form="json", authority=self._authority_of_head(head))
         if self._webhooks is None:
             return _PLAIN_REQUEST
@@ -381,12 +411,21 @@ class Http1Editor:
     # Requests that may have the URL of a webhook
 
     def _hold_request(
-        self, head: bytes, method: bytes, target: bytes, framing: int, offset: int, now: float, out: list[bytes]
+        self,
+        head: bytes,
+        method: bytes,
+        target: bytes,
+        framing: int,
+        offset: int,
+        now: float,
+        out: list[bytes],
     ) -> None:
         """Hold a request with a body, unless that would keep its client waiting."""
         from a2a_proxy.relay.edits.http1_webhooks import HeldRequest, refuse_hold
 
-        held = HeldRequest(head, method, target, framing, offset, now + WEBHOOK_HOLD_SECONDS, size=len(head))
+        held = HeldRequest(
+            head, method, target, framing, offset, now + WEBHOOK_HOLD_SECONDS, size=len(head)
+        )
         self._held_request = held
         reason = refuse_hold(head) or (_TOO_LARGE if framing > MAX_RESPONSE_BYTES else "")
         if reason:
@@ -423,7 +462,9 @@ class Http1Editor:
         """Release the held request unchanged, and record why."""
         held, self._held_request = self._held_request, None
         assert held is not None
-        self._facts.append(EditFact(_TO_AGENT, "untouched", held.offset, {"reason": reason, "what": "webhook"}))
+        self._facts.append(
+            EditFact(_TO_AGENT, "untouched", held.offset, {"reason": reason, "what": "webhook"})
+        )
         out.append(held.raw)
 
     def _note_urls(self, direction: Direction, offset: int, edit: UrlEdit, length: int) -> None:
@@ -434,7 +475,9 @@ class Http1Editor:
         host = header_field(head, b"host")
         return host.decode("latin-1") if host else self._plan.listen
 
-    def _edit_request_head(self, head: bytes, request: _PendingRequest, framing: int, offset: int) -> bytes:
+    def _edit_request_head(
+        self, head: bytes, request: _PendingRequest, framing: int, offset: int
+    ) -> bytes:
         changes: dict[bytes, bytes | None] = {}
         host = header_field(head, b"host")
         if self._host is not None and host is not None and host != self._host:
@@ -446,7 +489,9 @@ class Http1Editor:
                 **dict.fromkeys(CONDITIONAL_FIELDS),
             }
             low = head.lower()
-            asks = {name: value for name, value in replacements.items() if b"\r\n" + name + b":" in low}
+            asks = {
+                name: value for name, value in replacements.items() if b"\r\n" + name + b":" in low
+            }
             if asks:
                 changes |= asks
                 fields = [name.decode() for name in asks]
@@ -476,9 +521,12 @@ class Http1Editor:
             self._call_body = None
         elif done:
             head, body, self._call_body = self._requests.head, b"".join(self._call_body), None
-            # Its response may have begun already; the latest pending response is then not the one to this call.
+            # Its response may have begun already; the latest pending response is then not the one
+            # to this call.
             if self._pending_requests and is_card_call(head, body):
-                self._pending_requests[-1] = _PendingRequest(form="jsonrpc", authority=self._authority_of_head(head))
+                self._pending_requests[-1] = _PendingRequest(
+                    form="jsonrpc", authority=self._authority_of_head(head)
+                )
 
     # Responses
 
@@ -499,7 +547,9 @@ class Http1Editor:
                 0,
                 self._byte_counts[_TO_CLIENT] + at,
             )
-            self._hold_seconds = HOLD_SECONDS if self._pending_requests[0].form else WEBHOOK_HOLD_SECONDS
+            self._hold_seconds = (
+                HOLD_SECONDS if self._pending_requests[0].form else WEBHOOK_HOLD_SECONDS
+            )
             self._deadline = now + self._hold_seconds
         if self._held_response is None:
             out.append(raw)
@@ -576,16 +626,24 @@ class Http1Editor:
             self._held_response = self._deadline = None
             return
         assert self._cards is not None
-        outcome = self._cards(payload, self._answered_request.form, self._answered_request.authority)
+        outcome = self._cards(
+            payload, self._answered_request.form, self._answered_request.authority
+        )
         if outcome.payload is None:
             self._pass_held_response(out)
             return
         out += (rewrite_head(head, outcome.payload), outcome.payload)
-        detail = {"urls": outcome.urls, "length_before": len(payload), "length_after": len(outcome.payload)}
+        detail = {
+            "urls": outcome.urls,
+            "length_before": len(payload),
+            "length_after": len(outcome.payload),
+        }
         self._facts.append(EditFact(_TO_CLIENT, "card", self._held_response_offset, detail))
         self._held_response = self._deadline = None
 
-    def _edit_answer(self, push: PushCall, payload: bytes, replaced: tuple[str, ...]) -> UrlEdit | None:
+    def _edit_answer(
+        self, push: PushCall, payload: bytes, replaced: tuple[str, ...]
+    ) -> UrlEdit | None:
         from a2a_proxy.relay.edits.http1_webhooks import edit_held_answer
 
         assert self._webhooks is not None

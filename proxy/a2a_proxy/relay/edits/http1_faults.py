@@ -1,8 +1,9 @@
-"""Faults on one HTTP/1.1 connection: failing calls, and responses whose events are lost, repeated, moved or late.
+"""Faults on one HTTP/1.1 connection: failing calls, and responses whose events are lost, repeated,
+moved or late.
 
-A request that may be a call of A2A is held until its operation is known: by its head, or by its body if it is
-JSON-RPC. Only responses that a fault concerns are read; they are sent with the chunked coding. After bytes that the
-scanner does not understand, all bytes are forwarded unchanged.
+A request that may be a call of A2A is held until its operation is known: by its head, or by its
+body if it is JSON-RPC. Only responses that a fault concerns are read; they are sent with the
+chunked coding. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ from a2a_proxy.relay.edits.fault_events import (
     data_of_event,
     read_json_event,
 )
-from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS, LEAST_WORK, PIECE_WORK, TimedQueue, note_late
+from a2a_proxy.relay.edits.fault_output import (
+    HOLD_SECONDS,
+    LEAST_WORK,
+    PIECE_WORK,
+    TimedQueue,
+    note_late,
+)
 from a2a_proxy.relay.edits.http1_message import CARD_PATHS, count_tokens, replace_fields
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
@@ -53,7 +60,8 @@ from a2a_proxy.relay.edits.http1_scan import (
 )
 
 MAX_REQUEST_BYTES = 1 << 20
-"""Bytes of a request that is held until its operation is known; a longer one is forwarded without faults."""
+"""Bytes of a request that is held until its operation is known; a longer one is forwarded without
+faults."""
 BODY_WORK = 16
 """Units of the budget for a piece of a body that is read, besides its events."""
 SCAN_BYTES = 4096
@@ -93,7 +101,9 @@ class _Response:
         self.slice_size = faults.slice_size
         self.work = 0
         """Units of work for the events so far."""
-        self.stream = StreamFaults(faults, change_event_generation if sse else change_json_generation)
+        self.stream = StreamFaults(
+            faults, change_event_generation if sse else change_json_generation
+        )
         self._events = SseEvents() if sse else None
         self._body = bytearray()
         self._streaming = call.streaming
@@ -107,7 +117,8 @@ class _Response:
         return rest + self.stream.held_bytes
 
     def feed(self, data: bytes, end: int) -> list[FaultPiece]:
-        """Return the pieces to send for bytes of the body. `end`: the offset after them in what the agent sent."""
+        """Return the pieces to send for bytes of the body. `end`: the offset after them in what the
+        agent sent."""
         if not self._is_read:
             return [FaultPiece(data)]
         if self._events is None:
@@ -118,7 +129,11 @@ class _Response:
             text = data_of_event(event)
             self.work += EVENT_WORK + (len(event) >> EVENT_SHIFT)
             facts = read_json_event(text, streaming=True) if text else None
-            pieces += [FaultPiece(event)] if facts is None else self.stream.feed_event(event, facts, place)
+            pieces += (
+                [FaultPiece(event)]
+                if facts is None
+                else self.stream.feed_event(event, facts, place)
+            )
         return [*pieces, *self.release()] if self._events.held_bytes > MAX_MESSAGE_BYTES else pieces
 
     def finish(self, end: int) -> list[FaultPiece]:
@@ -127,7 +142,9 @@ class _Response:
             return self.release()
         body = self._take_body()
         self.work += EVENT_WORK + (len(body) >> EVENT_SHIFT)
-        return self.stream.feed_event(body, read_json_event(body, streaming=self._streaming), end - 1)
+        return self.stream.feed_event(
+            body, read_json_event(body, streaming=self._streaming), end - 1
+        )
 
     def release(self) -> list[FaultPiece]:
         """Return what waits, because no more is read."""
@@ -153,7 +170,8 @@ class Http1Faults:
         self._offset = 0
         """Bytes of the agent before those being scanned, and of the proxy's own responses."""
         self._request_since = self._response_since = 0.0
-        """When the request that is held began, and when an event of the response was complete; monotonic seconds."""
+        """When the request that is held began, and when an event of the response was complete;
+        monotonic seconds."""
         self._numbers = 0
         self._held: list[bytes] | None = None
         """Held parts of a request; None if the current one is forwarded as it arrives."""
@@ -173,7 +191,8 @@ class Http1Faults:
         self._answered_bytes = 0
         """Bytes of the proxy's own responses that are not in `_offset` yet."""
         self._is_behind = False
-        """Whether received bytes of the agent are not scanned yet: they precede those responses in the recording."""
+        """Whether received bytes of the agent are not scanned yet: they precede those responses in
+        the recording."""
         self._queue = TimedQueue()
         self._ended = False
         """Whether a fault has ended the connection."""
@@ -194,7 +213,8 @@ class Http1Faults:
 
     @property
     def held_bytes(self) -> tuple[int, int]:
-        """The size of the request that is held, and the number of bytes for the client that wait."""
+        """The size of the request that is held, and the number of bytes for the client that
+        wait."""
         response = self._response
         return self._held_size, self._queue.size + (0 if response is None else response.held_bytes)
 
@@ -221,7 +241,12 @@ class Http1Faults:
         to_agent: list[bytes] = []
         at, self.budget = start, max(self.budget, 1)
         try:
-            while at < len(data) and self.budget > 0 and not self._opaque[direction] and not self._ended:
+            while (
+                at < len(data)
+                and self.budget > 0
+                and not self._opaque[direction]
+                and not self._ended
+            ):
                 scanned = data[at : at + SCAN_BYTES]
                 if direction is _TO_AGENT:
                     at += self._scan_request(scanned, now, to_agent)
@@ -232,7 +257,9 @@ class Http1Faults:
         except Http1ScanError:
             self._opaque[_TO_AGENT] = True
             self._release(to_agent)
-            if direction is _TO_CLIENT:  # else a response that is sent with the chunked coding continues
+            if (
+                direction is _TO_CLIENT
+            ):  # else a response that is sent with the chunked coding continues
                 self._opaque[_TO_CLIENT] = True
                 self._release_response(now)
         if self._opaque[direction] and at < len(data):
@@ -272,7 +299,11 @@ class Http1Faults:
             self._facts.append(note_late(_TO_AGENT))
             self._release(to_agent)
         response = self._response
-        if response is not None and response.held_bytes and now >= self._response_since + HOLD_SECONDS:
+        if (
+            response is not None
+            and response.held_bytes
+            and now >= self._response_since + HOLD_SECONDS
+        ):
             self._facts.append(note_late(_TO_CLIENT))
             self._send(response.release(), now)
         return [*[Output(_TO_AGENT, each) for each in to_agent], *self._send_due(now)]
@@ -280,7 +311,11 @@ class Http1Faults:
     def _send_due(self, now: float) -> list[Output]:
         sent: list[bytes | memoryview] = []
         most = max(self.budget, LEAST_WORK) // PIECE_WORK
-        while len(sent) < most and not self._ended and (piece := self._queue.take_due(now)) is not None:
+        while (
+            len(sent) < most
+            and not self._ended
+            and (piece := self._queue.take_due(now)) is not None
+        ):
             data = piece.data
             sent.append(b"%x\r\n%s\r\n" % (len(data), data) if piece.is_chunk and data else data)
             if piece.cut:
@@ -307,7 +342,9 @@ class Http1Faults:
             try:
                 self._on_request_head(now, out)
             except Http1ScanError:
-                self._held = [b"".join(self._held or ())[: -len(raw)]]  # the caller forwards the rest
+                self._held = [
+                    b"".join(self._held or ())[: -len(raw)]
+                ]  # the caller forwards the rest
                 raise
         elif part is MessagePart.BODY_END:
             self._on_request_end(now, out)
@@ -324,7 +361,9 @@ class Http1Faults:
         self._pending.append(self._current)
         is_empty = self._requests.begin_body(framing)
         found = match_request_line(method.decode("latin-1"), target)
-        if head.startswith(b"HTTP/1.0\r\n", head.index(b"\r\n") - 8):  # its client may not know the chunked coding
+        if head.startswith(
+            b"HTTP/1.0\r\n", head.index(b"\r\n") - 8
+        ):  # its client may not know the chunked coding
             self._release(out)
         elif found is not None:
             self._open_call(found.operation.name, Binding.REST, b"", out)
@@ -361,7 +400,11 @@ class Http1Faults:
         has_token = b"\r\nx-a2a-notification-token:" in head.lower()
         if row is not None:
             self._open_call(row[0].name, Binding.JSONRPC, bytes(call.id), out)
-        elif not call.method and count_tokens(body) <= MOST_TOKENS and is_pushed_event(body, has_token=has_token):
+        elif (
+            not call.method
+            and count_tokens(body) <= MOST_TOKENS
+            and is_pushed_event(body, has_token=has_token)
+        ):
             self._open_call(WEBHOOK, Binding.WEBHOOK, b"", out)
         else:
             self._release(out)
@@ -434,13 +477,20 @@ class Http1Faults:
             self._pending.popleft()
             faults = call.faults
             plain = (header_field(head, b"content-encoding") or b"identity").lower() == b"identity"
-            is_chunkable = head.startswith(b"HTTP/1.1")  # RFC 9112 6.1: HTTP/1.0 has no transfer coding
+            is_chunkable = head.startswith(
+                b"HTTP/1.1"
+            )  # RFC 9112 6.1: HTTP/1.0 has no transfer coding
             if faults is not None and status == 200 and plain and is_chunkable and not is_empty:
                 kind = (header_field(head, b"content-type") or b"").lower()
-                self._response = _Response(call, faults, framing, sse=kind.startswith(b"text/event-stream"))
+                self._response = _Response(
+                    call, faults, framing, sse=kind.startswith(b"text/event-stream")
+                )
                 self._latest_number, self._until_close = call.number, framing == UNTIL_CLOSE
                 if framing >= 0:
-                    head = replace_fields(head, {b"content-length": None})[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+                    head = (
+                        replace_fields(head, {b"content-length": None})[:-2]
+                        + b"Transfer-Encoding: chunked\r\n\r\n"
+                    )
         self._queue.add(head, now)
         if is_empty and status >= 200:
             self._answer_due(now)
@@ -468,7 +518,9 @@ class Http1Faults:
         response = self._response
         assert response is not None
         for mark in response.stream.marks:
-            self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(response.number)))
+            self._facts.append(
+                EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(response.number))
+            )
         response.stream.marks.clear()
         for piece in pieces:
             most, is_chunk = response.slice_size, response.is_chunked
@@ -490,5 +542,9 @@ class Http1Faults:
     def _end(self, text: str, what: str, number: int, *, reset: bool) -> None:
         """End the connection in the call of this number."""
         self._ended = True
-        detail: dict[str, Any] = {"note": describe_mark(what, text), "reset": reset, "stream": number}
+        detail: dict[str, Any] = {
+            "note": describe_mark(what, text),
+            "reset": reset,
+            "stream": number,
+        }
         self._facts.append(EditFact(_TO_CLIENT, "fault-end", self._offset, detail))

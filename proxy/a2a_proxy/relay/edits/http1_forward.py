@@ -1,7 +1,8 @@
-"""Requests to a forward proxy on one HTTP/1.1 connection: absolute form in, origin form out, each with its origin.
+"""Requests to a forward proxy on one HTTP/1.1 connection: absolute form in, origin form out, each
+with its origin.
 
-Only heads of requests are held, until they are complete. Responses are scanned for their ends and never changed. The
-caller sends nothing to another origin before `is_idle`.
+Only heads of requests are held, until they are complete. Responses are scanned for their ends and
+never changed. The caller sends nothing to another origin before `is_idle`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ from a2a_proxy.relay.edits.http1_scan import (
 from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, Upstream, format_address
 
-_CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE)
+_CONNECT_TARGET = re.compile(
+    rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE
+)
 _TARGET = re.compile(
-    rb"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,5}))?((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
+    rb"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,"
+    rb"5}))?((?:[/?][^#]*)?)(?:#.*)?",
+    re.IGNORECASE,
 )
 _CLOSE = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b", re.IGNORECASE)
 _USER_INFO = re.compile(rb"[a-z][a-z0-9+.-]*://[^/?#]*@", re.IGNORECASE)
@@ -38,8 +43,8 @@ _FORM_HINT = "a forward proxy takes whole URLs: GET http://HOST/PATH"
 
 
 def make_origin(host: str, port: int, *, tls: bool) -> Upstream:
-    """Return an origin as an upstream; `host` is a host of a URL. All clients' spellings give the same upstream: lower
-    case, no brackets, and a text with the port always."""
+    """Return an origin as an upstream; `host` is a host of a URL. All clients' spellings give the
+    same upstream: lower case, no brackets, and a text with the port always."""
     host = host.lower().strip("[]")
     where = format_address(host, port)
     return Upstream(host, port, tls, f"https://{where}" if tls else where)
@@ -50,24 +55,30 @@ ForwardTarget = tuple[Upstream, bytes, bytes]
 
 
 class Http1Forward:
-    """The requests and responses of one client. After `refusal` is set, no more requests are read."""
+    """The requests and responses of one client. After `refusal` is set, no more requests are
+    read."""
 
     may_repeat = True
     """Whether a request with the head of the previous one has the same target."""
 
     def __init__(self) -> None:
         self.budget = UNLIMITED
-        """Units of work, of about 0.25 us each, that the next calls may do; each call handles at least one part."""
+        """Units of work, of about 0.25 us each, that the next calls may do; each call handles at
+        least one part."""
         self.origin: Upstream | None = None
         """The origin of the current request; None before the first."""
         self.next_origin: Upstream | None = None
-        """The origin of the next request if it is another one; no bytes are read before `begin_origin`."""
+        """The origin of the next request if it is another one; no bytes are read before
+        `begin_origin`."""
         self.refusal: Problem | None = None
-        """The answer to a request that cannot be forwarded, to be sent when the connection is idle."""
+        """The answer to a request that cannot be forwarded, to be sent when the connection is
+        idle."""
         self.is_opaque = False
-        """Whether the connection speaks another protocol from here: all bytes are forwarded unchanged."""
+        """Whether the connection speaks another protocol from here: all bytes are forwarded
+        unchanged."""
         self.is_last = False
-        """Whether the origin closes the connection after the current response, so that the client expects no other."""
+        """Whether the origin closes the connection after the current response, so that the client
+        expects no other."""
         self._requests, self._responses = Http1Scanner(trailers_apart=True), Http1Scanner()
         self._unanswered: deque[bool] = deque()
         """For each request whose response has not begun, whether it is a HEAD."""
@@ -75,7 +86,8 @@ class Http1Forward:
         """Whether the ends of responses are known."""
         self._next_head = b""
         self._next_is_head = False
-        # The shortcut for the most frequent case: a whole message with the head of the previous one.
+        # The shortcut for the most frequent case: a whole message with the head of the previous
+        # one.
         self._known_request = self._sent_request = self._known_response = b""
         self._known_request_size = self._known_response_size = 0
         """Bytes of head and body; 0 if the shortcut must not be tried."""
@@ -95,7 +107,8 @@ class Http1Forward:
     def read_requests(self, data: bytes) -> tuple[bytes, int]:
         """Return the bytes to send to `origin`, and the index up to which `data` was handled.
 
-        If that is less than the length of `data`, then `next_origin` or `refusal` is set, or the budget is spent.
+        If that is less than the length of `data`, then `next_origin` or `refusal` is set, or the
+        budget is spent.
         """
         if (
             0 < len(data) == self._known_request_size
@@ -107,8 +120,12 @@ class Http1Forward:
         out: list[bytes] = []
         at, scanner = 0, self._requests
         self.budget = max(self.budget, 1)
-        while at < len(data) and self.budget > 0 and self.next_origin is None and self.refusal is None:
-            if data[at] in b"\r\n" and scanner.is_between_messages:  # empty lines before a request (RFC 9112 2.2)
+        while (
+            at < len(data) and self.budget > 0 and self.next_origin is None and self.refusal is None
+        ):
+            if (
+                data[at] in b"\r\n" and scanner.is_between_messages
+            ):  # empty lines before a request (RFC 9112 2.2)
                 at, self.budget = at + 1, self.budget - 1
                 continue
             try:
@@ -134,7 +151,8 @@ class Http1Forward:
         return self._next_head
 
     def parse_target(self, method: bytes, target: bytes, framing: int) -> ForwardTarget | Problem:  # noqa: ARG002
-        """Return where a request with a target in absolute form goes, or the answer to another form."""
+        """Return where a request with a target in absolute form goes, or the answer to another
+        form."""
         return _parse_target(method, target)
 
     def _on_request(self, out: list[bytes]) -> None:
@@ -161,8 +179,8 @@ class Http1Forward:
     # Responses
 
     def note_responses(self, data: bytes) -> int:
-        """Account for bytes of the origin, which are forwarded unchanged, and return the index up to which `data` was
-        handled; it is less than the length of `data` if the budget is spent."""
+        """Account for bytes of the origin, which are forwarded unchanged, and return the index up
+        to which `data` was handled; it is less than the length of `data` if the budget is spent."""
         if (
             0 < len(data) == self._known_response_size
             and data.startswith(self._known_response)
@@ -233,7 +251,8 @@ def _explain_target(method: bytes, target: bytes) -> Problem:
 
 
 def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
-    """Return the origin of a CONNECT request and its target, or the answer to a head without them."""
+    """Return the origin of a CONNECT request and its target, or the answer to a head without
+    them."""
     try:
         _, target, _ = parse_request_head(head)
         header_field(head, b"host")
@@ -247,8 +266,8 @@ def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
 
 
 def edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
-    """Return the head with the target in origin form, this `Host`, and without `Proxy-*` fields. Raises
-    Http1ScanError if it has two `Host` fields."""
+    """Return the head with the target in origin form, this `Host`, and without `Proxy-*` fields.
+    Raises Http1ScanError if it has two `Host` fields."""
     before = header_field(head, b"host")
     lines = head[:-4].split(b"\r\n")
     version = lines[0].rpartition(b" ")[2]

@@ -8,7 +8,13 @@ from hashlib import sha256
 import msgspec
 
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, decode_chunked, header_field, parse_request_head
+from a2a_proxy.relay.edits.http1_scan import (
+    CHUNKED,
+    Http1ScanError,
+    decode_chunked,
+    header_field,
+    parse_request_head,
+)
 
 MAX_CARD_BYTES = 1024 * 1024
 """Bytes of an unpacked card."""
@@ -25,8 +31,21 @@ CARD_PATHS = (
 _CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
 CARD_CALL_HINT = b"Extended"
 """Part of the names of these methods."""
-CONDITIONAL_FIELDS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
-_OLD_FRAMING = (b"transfer-encoding", b"trailer", b"content-encoding", b"content-md5", b"digest", b"content-digest")
+CONDITIONAL_FIELDS = (
+    b"if-match",
+    b"if-none-match",
+    b"if-modified-since",
+    b"if-unmodified-since",
+    b"if-range",
+)
+_OLD_FRAMING = (
+    b"transfer-encoding",
+    b"trailer",
+    b"content-encoding",
+    b"content-md5",
+    b"digest",
+    b"content-digest",
+)
 _PARENT, _STATE = b"traceparent", b"tracestate"
 _TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
 
@@ -46,7 +65,8 @@ def may_ask_for_card(begin: bytes) -> bool:
 
 
 def is_card_call(head: bytes, body: bytes) -> bool:
-    """Return whether a request is a JSON-RPC call for the extended card. The body is searched first, then parsed."""
+    """Return whether a request is a JSON-RPC call for the extended card. The body is searched
+    first, then parsed."""
     if CARD_CALL_HINT not in body:
         return False
     try:
@@ -58,7 +78,8 @@ def is_card_call(head: bytes, body: bytes) -> bool:
 
 
 def decode_content(head: bytes, body: bytes) -> bytes | None:
-    """Return the body without its content coding, or None if it cannot be decoded within the limits."""
+    """Return the body without its content coding, or None if it cannot be decoded within the
+    limits."""
     try:
         coding = (header_field(head, b"content-encoding") or b"identity").lower()
         if coding == b"identity":
@@ -73,8 +94,11 @@ def decode_content(head: bytes, body: bytes) -> bytes | None:
 
 
 def rewrite_head(head: bytes, payload: bytes) -> bytes:
-    """Return the head of a response that carries `payload` instead: new length and validator, no coding."""
-    changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"content-length", b"repr-digest"))
+    """Return the head of a response that carries `payload` instead: new length and validator, no
+    coding."""
+    changes: dict[bytes, bytes | None] = dict.fromkeys(
+        (*_OLD_FRAMING, b"content-length", b"repr-digest")
+    )
     if b"\r\netag:" in head.lower():
         changes[b"etag"] = b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
     edited = replace_fields(head, changes)
@@ -82,8 +106,8 @@ def rewrite_head(head: bytes, payload: bytes) -> bytes:
 
 
 def resize_head(head: bytes, payload: bytes) -> bytes:
-    """Return the head of a response that carries `payload` instead, as it is without the proxy: only its framing and
-    the digests of the old bytes change."""
+    """Return the head of a response that carries `payload` instead, as it is without the proxy:
+    only its framing and the digests of the old bytes change."""
     changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"repr-digest"))
     length = b"%d" % len(payload)
     if b"\r\ncontent-length:" in head.lower():
@@ -97,7 +121,8 @@ def count_tokens(payload: bytes) -> int:
 
 
 def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
-    """Return the head with new values for some fields (names in lower case); None leaves a field out."""
+    """Return the head with new values for some fields (names in lower case); None leaves a field
+    out."""
     lines = head[:-4].split(b"\r\n")
     kept = [lines[0]]
     for line in lines[1:]:
@@ -121,8 +146,8 @@ def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
 
 
 def replace_trace(head: bytes, origin: TraceOrigin, after: bytes) -> bytes:
-    """Return the head with this `traceparent`: it replaces a valid one, else it is the last field and `tracestate` is
-    left out."""
+    """Return the head with this `traceparent`: it replaces a valid one, else it is the last field
+    and `tracestate` is left out."""
     if origin.trace:
         return replace_fields(head, {_PARENT: after})
     if _TRACE in head.lower():

@@ -1,6 +1,8 @@
-"""Forward a whole request that equals the previous one except for its body and `traceparent` value, without parsing.
+"""Forward a whole request that equals the previous one except for its body and `traceparent` value,
+without parsing.
 
-This is the most frequent case, for clients that send a trace of their own for each call and for those that send none.
+This is the most frequent case, for clients that send a trace of their own for each call and for
+those that send none.
 """
 
 from __future__ import annotations
@@ -33,10 +35,15 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
     """Whether a `tracestate` was left out."""
 
     def origin_of(self, data: bytes) -> TraceOrigin | None:
-        """Return the trace context of another request, or None if it does not repeat this one or must be parsed."""
+        """Return the trace context of another request, or None if it does not repeat this one or
+        must be parsed."""
         begin, value = self.begin, len(self.begin)
         head = value if not self.rest else value + _TRACEPARENT_SIZE + len(self.rest)
-        if len(data) != self.size or not data.startswith(begin) or data.find(CARD_CALL_HINT, head) >= 0:
+        if (
+            len(data) != self.size
+            or not data.startswith(begin)
+            or data.find(CARD_CALL_HINT, head) >= 0
+        ):
             return None
         if not self.rest:
             return self.origin
@@ -54,8 +61,8 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
 def remember_request(
     head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool
 ) -> RepeatedRequest | None:
-    """Return the parts of a request: its head, the head after other edits, and the size of its body. None if the next
-    one must be parsed."""
+    """Return the parts of a request: its head, the head after other edits, and the size of its
+    body. None if the next one must be parsed."""
     begin, rest = head, b""
     if origin.before is not None:
         if not origin.trace or len(origin.before) != _TRACEPARENT_SIZE:

@@ -1,6 +1,7 @@
 """Find where HTTP/1 messages of one direction begin and end (RFC 9112 6.3).
 
-Less than a parser: bytes that two parsers could read differently are not understood here, and stay unchanged.
+Less than a parser: bytes that two parsers could read differently are not understood here, and stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ MAX_HEAD_BYTES = 64 * 1024
 MAX_LINE_BYTES = 4096
 """Bytes of the longest line of the chunked coding."""
 CHUNKS_AT_ONCE = 4
-"""Chunks that one call of `Http1Scanner.read_part` handles at most, so that a caller with a budget can stop."""
+"""Chunks that one call of `Http1Scanner.read_part` handles at most, so that a caller with a budget
+can stop."""
 
 PART_WORK = 12
 """Units of the budget of an editor for each part of a message."""
@@ -23,7 +25,9 @@ CHUNKED, UNTIL_CLOSE = -1, -2
 """Framings without a length."""
 
 _FIELD_LINES = rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*\r\n"
-_REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n\0]+) HTTP/1\.[01]\r\n" + _FIELD_LINES)
+_REQUEST = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n\0]+) HTTP/1\.[01]\r\n" + _FIELD_LINES
+)
 _RESPONSE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9][0-9])(?: [^\r\n\0]*)?\r\n" + _FIELD_LINES)
 _FIELD_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -35,8 +39,8 @@ class Http1ScanError(Exception):
 
 
 def header_field(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of a header field (`name` in lower case), or None if it is absent. Raises Http1ScanError if it
-    occurs twice."""
+    """Return the value of a header field (`name` in lower case), or None if it is absent. Raises
+    Http1ScanError if it occurs twice."""
     low = head.lower()
     sought = b"\r\n" + name + b":"
     at = low.find(sought)
@@ -69,13 +73,16 @@ def parse_request_head(head: bytes) -> tuple[bytes, bytes, int]:
     if found is None:
         raise Http1ScanError("a malformed request head")
     framing = _parse_framing(head, 0)
-    if framing == CHUNKED and head[: head.index(b"\r\n")].endswith(b"HTTP/1.0"):  # RFC 9112 6.1: faulty framing
+    if framing == CHUNKED and head[: head.index(b"\r\n")].endswith(
+        b"HTTP/1.0"
+    ):  # RFC 9112 6.1: faulty framing
         raise Http1ScanError("Transfer-Encoding with HTTP/1.0")
     return found[1], found[2], framing
 
 
 def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
-    """Return status and framing of a response; `to_head`: it answers a HEAD. Raises Http1ScanError."""
+    """Return status and framing of a response; `to_head`: it answers a HEAD. Raises
+    Http1ScanError."""
     found = _RESPONSE.fullmatch(head)
     if found is None:
         raise Http1ScanError("a malformed response head")
@@ -90,13 +97,15 @@ class MessagePart(IntEnum):
     HEAD = 0
     """Bytes of a head that is not complete yet."""
     HEAD_END = 1
-    """The last bytes of a head; `Http1Scanner.head` is the whole head, and `begin_body` must be called."""
+    """The last bytes of a head; `Http1Scanner.head` is the whole head, and `begin_body` must be
+    called."""
     BODY = 2
     """Bytes of a body, framing included."""
     BODY_END = 3
     """The last bytes of a body."""
     TRAILER = 4
-    """Bytes of a line after the chunks; `Http1Scanner.trailer` is the line if it is complete, else empty."""
+    """Bytes of a line after the chunks; `Http1Scanner.trailer` is the line if it is complete, else
+    empty."""
 
 
 class _Chunk(IntEnum):
@@ -109,11 +118,20 @@ class _Chunk(IntEnum):
 class Http1Scanner:
     """Divides one direction into parts. Call `read_part` until the bytes are used up."""
 
-    __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "_trailers_apart", "head", "trailer")
+    __slots__ = (
+        "_buffer",
+        "_chunk",
+        "_framing",
+        "_left",
+        "_line",
+        "_trailers_apart",
+        "head",
+        "trailer",
+    )
 
     def __init__(self, *, trailers_apart: bool = False) -> None:
-        """Create the scanner. With `trailers_apart` the lines after the chunks are parts of their own, of which the
-        empty one is the last."""
+        """Create the scanner. With `trailers_apart` the lines after the chunks are parts of their
+        own, of which the empty one is the last."""
         self.head = self.trailer = b""
         self._trailers_apart = trailers_apart
         self._buffer = bytearray()
@@ -133,13 +151,15 @@ class Http1Scanner:
         return self._framing == UNTIL_CLOSE
 
     def begin_body(self, framing: int) -> bool:
-        """Set the framing of the body after the head. Return True if there is no body, and the next head follows."""
+        """Set the framing of the body after the head. Return True if there is no body, and the next
+        head follows."""
         self._framing, self._left = (framing or None), framing
         self._chunk, self._line = _Chunk.SIZE, b""
         return self._framing is None
 
     def read_part(self, data: bytes, start: int) -> tuple[MessagePart, int]:
-        """Return the kind of the part that begins at `start`, and where it ends. Raises Http1ScanError."""
+        """Return the kind of the part that begins at `start`, and where it ends. Raises
+        Http1ScanError."""
         framing = self._framing
         if framing is None:
             return self._next_head(data, start)
@@ -249,8 +269,8 @@ class ChunkReader:
         self._line = b""
 
     def feed(self, body: bytes, end: int) -> list[tuple[bytes, int]]:
-        """Return the data of a part of the body, each piece with the offset after it. `end`: the offset after
-        `body`."""
+        """Return the data of a part of the body, each piece with the offset after it. `end`: the
+        offset after `body`."""
         pieces, at, base = [], 0, end - len(body)
         while at < len(body) and self._left >= 0:
             if self._left:
@@ -269,12 +289,14 @@ class ChunkReader:
 
 
 def decode_chunked(body: bytes) -> bytes:
-    """Return the data of a whole chunked body that an Http1Scanner has scanned, without trailers."""
+    """Return the data of a whole chunked body that an Http1Scanner has scanned, without
+    trailers."""
     return split_chunked(body)[0]
 
 
 def split_chunked(body: bytes) -> tuple[bytes, bytes]:
-    """Return the data of such a body, and its bytes after the line of the last chunk: trailers and the empty line."""
+    """Return the data of such a body, and its bytes after the line of the last chunk: trailers and
+    the empty line."""
     parts: list[bytes] = []
     at = 0
     while True:

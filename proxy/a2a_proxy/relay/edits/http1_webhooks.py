@@ -1,4 +1,5 @@
-"""HTTP/1.1 messages that concern push configurations: which requests are held, and what they become."""
+"""HTTP/1.1 messages that concern push configurations: which requests are held, and what they
+become."""
 
 from __future__ import annotations
 
@@ -96,8 +97,8 @@ def _encode_request(held: HeldRequest, body: bytes) -> bytes:
 def edit_held_answer(
     push: PushCall, status: int, payload: bytes, replaced: tuple[str, ...], urls: WebhookUrls
 ) -> UrlEdit | None:
-    """Return the edit of a whole answer, or None if it stays unchanged. `replaced` are the URLs of the proxy that the
-    request was sent with."""
+    """Return the edit of a whole answer, or None if it stays unchanged. `replaced` are the URLs of
+    the proxy that the request was sent with."""
     failed = is_failure(push, status, payload)
     if failed:
         for url in replaced:

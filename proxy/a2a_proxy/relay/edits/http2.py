@@ -1,14 +1,15 @@
-"""The editor of an HTTP/2 connection: request authority, `traceparent`, and over gRPC agent cards and the URLs of
-webhooks.
+"""The editor of an HTTP/2 connection: request authority, `traceparent`, and over gRPC agent cards
+and the URLs of webhooks.
 
-If the authority or `traceparent` is rewritten, every header block of the client is decoded and sent as literals without
-its padding. If messages are edited, header blocks are only read, to learn the path of a call and the kind of its
-response.
+If the authority or `traceparent` is rewritten, every header block of the client is decoded and sent
+as literals without its padding. If messages are edited, header blocks are only read, to learn the
+path of a call and the kind of its response.
 
-Bytes that cannot be followed end editing: they are forwarded unchanged, and the peers judge them. If header blocks of a
-direction were sent as literals, its receiver lacks the sender's dynamic table, so forwarding the rest would put wrong
-headers into a call. The receiver gets an undecodable header block instead, answers COMPRESSION_ERROR ("unable to
-maintain the field section compression context", RFC 9113 7) and closes; nothing of that direction is sent after it.
+Bytes that cannot be followed end editing: they are forwarded unchanged, and the peers judge them.
+If header blocks of a direction were sent as literals, its receiver lacks the sender's dynamic
+table, so forwarding the rest would put wrong headers into a call. The receiver gets an undecodable
+header block instead, answers COMPRESSION_ERROR ("unable to maintain the field section compression
+context", RFC 9113 7) and closes; nothing of that direction is sent after it.
 """
 
 from __future__ import annotations
@@ -74,10 +75,14 @@ class Http2Editor:
         self._writer = LiteralWriter()
         self._delivery = FlowController(self._responses)
         self._answers = (
-            HeldMessages(_TO_CLIENT, self._delivery, self._facts.append) if plan.cards or plan.webhooks else None
+            HeldMessages(_TO_CLIENT, self._delivery, self._facts.append)
+            if plan.cards or plan.webhooks
+            else None
         )
         self._calls = (
-            HeldMessages(_TO_AGENT, FlowController(ResponseHeaders(), "client", "agent"), self._facts.append)
+            HeldMessages(
+                _TO_AGENT, FlowController(ResponseHeaders(), "client", "agent"), self._facts.append
+            )
             if plan.webhooks
             else None
         )
@@ -98,7 +103,9 @@ class Http2Editor:
         to_client: dict[int, EditFrame] = {SETTINGS: self._on_agent_settings}
         known = self._requests.unchanged
         if self._answers is None:
-            return Http2Scanner(to_agent, self._on_request, preface=True, known=known), Http2Scanner(to_client)
+            return Http2Scanner(
+                to_agent, self._on_request, preface=True, known=known
+            ), Http2Scanner(to_client)
         to_agent[SETTINGS] = self._on_client_settings
         to_agent[WINDOW_UPDATE] = self._on_window_update
         to_agent[RST_STREAM] = self._on_client_reset
@@ -117,7 +124,11 @@ class Http2Editor:
                 watched=() if calls is None else calls.streams,
             ),
             Http2Scanner(
-                to_client, self._on_response, delivery.begin_data, known=responses.unchanged, watched=delivery.streams
+                to_client,
+                self._on_response,
+                delivery.begin_data,
+                known=responses.unchanged,
+                watched=delivery.streams,
             ),
         )
 
@@ -144,7 +155,8 @@ class Http2Editor:
         return [Output(direction, sent)] if sent else []
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's windows allow."""
+        """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's
+        windows allow."""
         whose = "client" if direction is _TO_AGENT else "agent"
         for messages in self._held:
             messages.now = now
@@ -174,7 +186,11 @@ class Http2Editor:
     @property
     def held_bytes(self) -> tuple[int, int]:
         """Bytes of DATA of each direction that are held or wait for the receiver's windows."""
-        to_agent = 0 if self._calls is None else self._calls.delivery.queued_bytes - self._agent.missing_bytes
+        to_agent = (
+            0
+            if self._calls is None
+            else self._calls.delivery.queued_bytes - self._agent.missing_bytes
+        )
         return to_agent, self._delivery.queued_bytes - self._client.missing_bytes
 
     @property
@@ -201,11 +217,17 @@ class Http2Editor:
 
     def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
         request = self._requests.read(bytes(block.fragment))
-        released = b"" if self._calls is None else self._release_before_trailers(self._calls.delivery, block.stream)
+        released = (
+            b""
+            if self._calls is None
+            else self._release_before_trailers(self._calls.delivery, block.stream)
+        )
         if self._answers is not None and block.stream > self._agent.highest_stream:
             if request.form and self._plan.cards is not None:
                 authority = request.authority or self._plan.listen
-                self._answers.watch_stream(block.stream, CardEdit(self._plan.cards, request.form, authority))
+                self._answers.watch_stream(
+                    block.stream, CardEdit(self._plan.cards, request.form, authority)
+                )
             elif request.push is not None and not block.flags & END_STREAM:
                 self._watch_push(block, request.push)
         if not request.encoded:
@@ -213,11 +235,13 @@ class Http2Editor:
         if request.changes is not self._latest_changes:
             self._latest_changes = request.changes
             self._note_changes(request.changes, block.start)
-        return released + self._writer.make_frames(block, request.encoded + self._encode_traceparent(request, block))
+        return released + self._writer.make_frames(
+            block, request.encoded + self._encode_traceparent(request, block)
+        )
 
     def _release_before_trailers(self, delivery: FlowController, number: int) -> bytes:
-        """Return the DATA that waits on a stream whose client ends it with trailers, which gRPC clients do not send.
-        Raises `Violation` if the agent's windows do not cover it."""
+        """Return the DATA that waits on a stream whose client ends it with trailers, which gRPC
+        clients do not send. Raises `Violation` if the agent's windows do not cover it."""
         if not delivery.is_waiting(number):
             return b""
         released = delivery.release_stream(delivery.streams[number], "trailers of a request")
@@ -248,7 +272,11 @@ class Http2Editor:
         if request.origin is None or self._plan.trace is None:
             return b""
         after = request.origin.next_traceparent(self._plan.trace)
-        self._facts.append(traceparent_edit(block.stream, block.start, request.origin, after, state=request.stateless))
+        self._facts.append(
+            traceparent_edit(
+                block.stream, block.start, request.origin, after, state=request.stateless
+            )
+        )
         return encode_traceparent(after)
 
     def _note_changes(self, changes: tuple[HeaderChange, ...], offset: int) -> None:
@@ -256,7 +284,9 @@ class Http2Editor:
             if change not in self._noted_changes and len(self._noted_changes) < _MAX_NOTED_CHANGES:
                 self._noted_changes.add(change)
                 before, after = change.before.decode("latin-1"), change.after.decode("latin-1")
-                self._facts.append(EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after}))
+                self._facts.append(
+                    EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after})
+                )
 
     def _on_client_settings(self, frame: Http2Frame) -> bytes | None:
         if not frame.flags & ACK:
@@ -272,7 +302,11 @@ class Http2Editor:
 
     def _on_client_reset(self, frame: Http2Frame) -> bytes | None:
         self._delivery.on_receiver_reset(frame.stream)
-        return None if self._calls is None else self._calls.delivery.on_sender_reset(frame.stream, frame.raw)
+        return (
+            None
+            if self._calls is None
+            else self._calls.delivery.on_sender_reset(frame.stream, frame.raw)
+        )
 
     # The agent's frames
 
@@ -293,7 +327,9 @@ class Http2Editor:
         if block.kind == HEADERS:
             if self._delivery.is_waiting(block.stream):
                 responses.start_rewriting()
-                self._delivery.queue_frame(block.stream, QueuedFrame(response.encode_head(), ends, block))
+                self._delivery.queue_frame(
+                    block.stream, QueuedFrame(response.encode_head(), ends, block)
+                )
                 return b""
             self._answers.on_response(block.stream, response, ends, block.start)
         return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
@@ -317,16 +353,23 @@ class Http2Editor:
             messages.stop()
             self._scanner_of[messages.direction].insert_frames(messages.delivery.flush_unbounded())
         scanner = self._scanner_of[direction]
-        writes_literals = self._writer.began if direction is _TO_AGENT else self._responses.rewriting
+        writes_literals = (
+            self._writer.began if direction is _TO_AGENT else self._responses.rewriting
+        )
         if not writes_literals:
             scanner.pass_all()
         else:
             scanner.drop_all()
-            scanner.out.append(encode_undecodable(self._agent.highest_stream + (2 if direction is _TO_AGENT else 0)))
+            scanner.out.append(
+                encode_undecodable(
+                    self._agent.highest_stream + (2 if direction is _TO_AGENT else 0)
+                )
+            )
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:
-        """Stop scanning the other direction, unless its header blocks must still be sent as literals."""
+        """Stop scanning the other direction, unless its header blocks must still be sent as
+        literals."""
         if failed is _TO_AGENT and not self._responses.rewriting:
             self._client.pass_all()
         elif failed is _TO_CLIENT and not self._requests.rewriting:
@@ -337,7 +380,9 @@ def _apply_window_update(delivery: FlowController, frame: Http2Frame) -> bytes |
     if len(frame.raw) != FRAME_HEAD_SIZE + 4:
         got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
         raise Violation(frame.start, "WINDOW_UPDATE of 4 bytes", got)
-    return delivery.apply_window_update(frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK)
+    return delivery.apply_window_update(
+        frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK
+    )
 
 
 def _settings_payload(frame: Http2Frame) -> bytes:

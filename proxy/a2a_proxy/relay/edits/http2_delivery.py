@@ -1,9 +1,11 @@
-"""Flow control of one direction: the windows of its receiver, and the frames that wait for them (RFC 9113 5.2, 6.9).
+"""Flow control of one direction: the windows of its receiver, and the frames that wait for them
+(RFC 9113 5.2, 6.9).
 
-While nothing is changed, the sender respects the receiver's windows by itself. If the receiver was sent more bytes than
-the sender sent (`owed`), the difference is subtracted from the receiver's next WINDOW_UPDATEs; until then the sender
-sees a larger window than the receiver's, and the excess waits here. If the receiver was sent fewer, the sender gets
-WINDOW_UPDATE. So both have the same windows in the end. Never more bytes wait than are owed and held.
+While nothing is changed, the sender respects the receiver's windows by itself. If the receiver was
+sent more bytes than the sender sent (`owed`), the difference is subtracted from the receiver's next
+WINDOW_UPDATEs; until then the sender sees a larger window than the receiver's, and the excess waits
+here. If the receiver was sent fewer, the sender gets WINDOW_UPDATE. So both have the same windows
+in the end. Never more bytes wait than are owed and held.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ class QueuedData(msgspec.Struct):
     def on_more_data(self) -> bytes:
         """Handle more bytes of the frame and return the bytes to send now."""
         stream = self.stream
-        return stream.hold.on_more_data() if stream.hold is not None else self.owner.flush_stream(stream)
+        return (
+            stream.hold.on_more_data()
+            if stream.hold is not None
+            else self.owner.flush_stream(stream)
+        )
 
     @property
     def ends(self) -> bool:
@@ -66,7 +72,9 @@ class QueuedData(msgspec.Struct):
         if not self.flags & PADDED:
             return bytes(self.raw[FRAME_HEAD_SIZE:])
         padding = self.raw[FRAME_HEAD_SIZE] if len(self.raw) > FRAME_HEAD_SIZE else 0
-        return bytes(self.raw[FRAME_HEAD_SIZE + 1 : FRAME_HEAD_SIZE + max(1, self.length - padding)])
+        return bytes(
+            self.raw[FRAME_HEAD_SIZE + 1 : FRAME_HEAD_SIZE + max(1, self.length - padding)]
+        )
 
     def set_payload(self, payload: bytes) -> None:
         """Replace the frame with a complete one that holds these bytes."""
@@ -74,7 +82,8 @@ class QueuedData(msgspec.Struct):
         self.length = len(payload)
 
     def take_payload(self, size: int) -> bytes:
-        """Remove the first bytes of a complete frame without padding, and return them as a frame."""
+        """Remove the first bytes of a complete frame without padding, and return them as a
+        frame."""
         payload = bytes(self.raw[FRAME_HEAD_SIZE : FRAME_HEAD_SIZE + size])
         del self.raw[:size]  # takes constant time
         self.length -= size
@@ -128,9 +137,11 @@ class HeldStream(msgspec.Struct, eq=False):
 class FlowController:
     """The windows of the receiver, and the streams whose DATA is held or waits."""
 
-    def __init__(self, headers: ResponseHeaders, sender: str = "agent", receiver: str = "client") -> None:
-        """Create the controller. `headers` write the header blocks that wait; `sender` and `receiver` are the names of
-        the peers."""
+    def __init__(
+        self, headers: ResponseHeaders, sender: str = "agent", receiver: str = "client"
+    ) -> None:
+        """Create the controller. `headers` write the header blocks that wait; `sender` and
+        `receiver` are the names of the peers."""
         self._headers = headers
         self._sender, self._receiver = sender, receiver
         self.to_sender: Http2Scanner
@@ -140,7 +151,8 @@ class FlowController:
         self.connection = DEFAULT_WINDOW
         """The receiver's window for the connection, counted in the bytes that it was sent."""
         self.owed = 0
-        """Number of bytes sent to the receiver minus the number of bytes received from the sender."""
+        """Number of bytes sent to the receiver minus the number of bytes received from the
+        sender."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
         self.queued_bytes = 0
@@ -152,14 +164,19 @@ class FlowController:
     # From the receiver
 
     def apply_settings(self, payload: bytes) -> None:
-        """Note new SETTINGS of the receiver. Raises `Violation` if too many wait for the sender's acknowledgement."""
+        """Note new SETTINGS of the receiver. Raises `Violation` if too many wait for the sender's
+        acknowledgement."""
         if len(self._unacknowledged_settings) >= MAX_UNACKNOWLEDGED_SETTINGS:
-            raise Violation(0, f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement", "one more")
+            raise Violation(
+                0,
+                f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement",
+                "one more",
+            )
         self._unacknowledged_settings.append(dict(unpack_settings(payload)))
 
     def apply_window_update(self, number: int, increment: int) -> bytes | None:
-        """Handle a WINDOW_UPDATE of the receiver and return the frame to send to the sender, or None for the frame
-        unchanged."""
+        """Handle a WINDOW_UPDATE of the receiver and return the frame to send to the sender, or
+        None for the frame unchanged."""
         if not number:
             self.connection += increment
             taken = min(self.owed, increment)
@@ -190,8 +207,8 @@ class FlowController:
     # From the sender
 
     def on_settings_ack(self) -> bytes:
-        """Apply the receiver's SETTINGS that the sender acknowledges. Return the bytes to send before the
-        acknowledgement.
+        """Apply the receiver's SETTINGS that the sender acknowledges. Return the bytes to send
+        before the acknowledgement.
         """
         if not self._unacknowledged_settings:
             return b""
@@ -200,15 +217,19 @@ class FlowController:
         self._frame_size = max(DEFAULT_FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
         change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
         self._initial_window += change
-        released = self.release_all(f"the {self._receiver} made its windows smaller") if change < 0 else b""
+        released = (
+            self.release_all(f"the {self._receiver} made its windows smaller")
+            if change < 0
+            else b""
+        )
         for stream in self.streams.values():
             if stream.window != _UNTRACKED_WINDOW:
                 stream.window += change
         return released
 
     def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
-        """Handle the start of a DATA frame of the sender. Return None if it is forwarded. Raises `Violation` if it
-        exceeds the windows."""
+        """Handle the start of a DATA frame of the sender. Return None if it is forwarded. Raises
+        `Violation` if it exceeds the windows."""
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
             left = self.connection - length
@@ -216,7 +237,11 @@ class FlowController:
                 self.connection = left
                 return None
             stream = HeldStream(number)
-        elif stream.hold is None and not stream.queue and length <= min(self.connection, stream.window):
+        elif (
+            stream.hold is None
+            and not stream.queue
+            and length <= min(self.connection, stream.window)
+        ):
             self._spend_window(stream, length)
             if flags & END_STREAM:
                 self.forget_stream(stream)
@@ -228,15 +253,16 @@ class FlowController:
         return number in self._waiting_streams
 
     def queue_frame(self, number: int, frame: QueuedFrame) -> None:
-        """Append a frame to those that wait on its stream. Raises `Violation` if they are too many."""
+        """Append a frame to those that wait on its stream. Raises `Violation` if they are too
+        many."""
         queue = self._waiting_streams[number].queue
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(0, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         queue.append(frame)
 
     def on_sender_reset(self, number: int, reset: bytes) -> bytes | None:
-        """Handle a reset by the sender: after a complete message the receiver gets the whole message first. Return the
-        bytes to send, or None for the frame unchanged."""
+        """Handle a reset by the sender: after a complete message the receiver gets the whole
+        message first. Return the bytes to send, or None for the frame unchanged."""
         stream = self.streams.get(number)
         if stream is None:
             return None
@@ -269,11 +295,13 @@ class FlowController:
         self._waiting_streams.pop(stream.number, None)
 
     def has_window(self, stream: HeldStream, size: int) -> bool:
-        """Return whether the receiver's windows cover `size` bytes and the owed bytes are within their limit."""
+        """Return whether the receiver's windows cover `size` bytes and the owed bytes are within
+        their limit."""
         return size <= self.connection and size <= stream.window and self.owed < MAX_OWED_BYTES
 
     def replace_held_data(self, stream: HeldStream, message: bytes) -> bytes:
-        """Return `message` in place of the DATA held first on a stream, then the frames that wait after it.
+        """Return `message` in place of the DATA held first on a stream, then the frames that wait
+        after it.
 
         The windows must cover the message.
         """
@@ -297,7 +325,11 @@ class FlowController:
 
     def release_stream(self, stream: HeldStream, reason: str) -> bytes:
         """Return the frames that wait on a stream unchanged, as far as the windows allow."""
-        return stream.hold.release_bytes(reason) if stream.hold is not None else self.flush_stream(stream)
+        return (
+            stream.hold.release_bytes(reason)
+            if stream.hold is not None
+            else self.flush_stream(stream)
+        )
 
     def release_all(self, reason: str) -> bytes:
         """Return all waiting frames, as far as the windows allow."""
@@ -311,8 +343,8 @@ class FlowController:
         return released
 
     def waiting_in_order(self) -> list[HeldStream]:
-        """Return the streams with waiting frames. A stream whose frame is incomplete is the last: nothing can be sent
-        inside it."""
+        """Return the streams with waiting frames. A stream whose frame is incomplete is the last:
+        nothing can be sent inside it."""
         return sorted(self._waiting_streams.values(), key=_is_incomplete)
 
     def flush_stream(self, stream: HeldStream) -> bytes:
@@ -349,10 +381,15 @@ class FlowController:
 
     def _queue_data(self, stream: HeldStream, flags: int, length: int, offset: int) -> QueuedData:
         queue = stream.queue
-        room = min(self.connection - self.queued_bytes + self.owed, stream.window - stream.size + stream.owed)
+        room = min(
+            self.connection - self.queued_bytes + self.owed,
+            stream.window - stream.size + stream.owed,
+        )
         if length > room:
             raise Violation(
-                offset, f"DATA of at most {room} bytes, the window", describe_frame_head(DATA, stream.number, length)
+                offset,
+                f"DATA of at most {room} bytes, the window",
+                describe_frame_head(DATA, stream.number, length),
             )
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
@@ -368,7 +405,9 @@ class FlowController:
     def _send_frame(self, stream: HeldStream, item: QueuedData | QueuedFrame) -> tuple[bytes, bool]:
         """Return as much of a frame as may be sent, and whether that is the whole frame."""
         if isinstance(item, QueuedFrame):
-            return (item.raw if item.block is None else self._headers.make_frames(item.block, item.raw)), True
+            return (
+                item.raw if item.block is None else self._headers.make_frames(item.block, item.raw)
+            ), True
         room = max(0, min(self.connection, stream.window, self._frame_size))
         if item.length <= room:
             self._spend_queued(stream, item.length)
@@ -404,8 +443,8 @@ class FlowController:
             stream.window -= byte_count
 
     def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
-        """Account for `growth` bytes that the receiver was sent and the sender did not send; negative if it was sent
-        fewer."""
+        """Account for `growth` bytes that the receiver was sent and the sender did not send;
+        negative if it was sent fewer."""
         self.owed += growth
         stream.owed += growth
         if self.owed < 0:
@@ -420,7 +459,9 @@ class FlowController:
         """Send waiting frames, because the receiver's windows grew."""
         for stream in self.waiting_in_order():
             self.to_receiver.insert_frames(
-                stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream)
+                stream.hold.on_window_growth()
+                if stream.hold is not None
+                else self.flush_stream(stream)
             )
 
 

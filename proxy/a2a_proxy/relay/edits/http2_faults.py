@@ -1,12 +1,15 @@
-"""Faults on one HTTP/2 connection: failing gRPC calls, and responses whose messages are lost, repeated, moved or late.
+"""Faults on one HTTP/2 connection: failing gRPC calls, and responses whose messages are lost,
+repeated, moved or late.
 
-Every header block is decoded and sent as literals, because a block that is left out or sent later would put the
-receiver's dynamic table out of step. Frames are handled whole, except that a long DATA frame is handled and sent as
-several ones. The windows stay right in both directions: bytes that
-only the agent has sent are given back to the agent with WINDOW_UPDATE; bytes that only the client was sent are owed,
-and subtracted from the client's next WINDOW_UPDATEs; DATA that the client's windows do not cover waits.
+Every header block is decoded and sent as literals, because a block that is left out or sent later
+would put the receiver's dynamic table out of step. Frames are handled whole, except that a long
+DATA frame is handled and sent as several ones. The windows stay right in both directions: bytes
+that only the agent has sent are given back to the agent with WINDOW_UPDATE; bytes that only the
+client was sent are owed, and subtracted from the client's next WINDOW_UPDATEs; DATA that the
+client's windows do not cover waits.
 
-A connection that cannot be followed any more is ended as in `edits.http2`: with an undecodable header block.
+A connection that cannot be followed any more is ended as in `edits.http2`: with an undecodable
+header block.
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import make_grpc_failure
 from a2a_proxy.relay.edits.fault_events import EVENT_SHIFT, EVENT_WORK, MAX_MESSAGE_BYTES
 from a2a_proxy.relay.edits.fault_messages import PREFIX_SIZE, GrpcEvents
-from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS, LEAST_WORK, PIECE_WORK, TimedQueue, note_late
+from a2a_proxy.relay.edits.fault_output import (
+    HOLD_SECONDS,
+    LEAST_WORK,
+    PIECE_WORK,
+    TimedQueue,
+    note_late,
+)
 from a2a_proxy.relay.edits.hpack_literals import never_indexed_fields
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
@@ -71,10 +80,12 @@ MAX_FRAME_BYTES = MAX_BLOCK_BYTES = 1 << 18
 SHORT_DATA = 4096
 """Bytes of DATA with messages that faults concern, which are read without interruption."""
 MAX_GONE_STREAMS = 10_000
-"""Streams that a fault has ended and whose late frames are still dropped; the oldest is forgotten first."""
+"""Streams that a fault has ended and whose late frames are still dropped; the oldest is forgotten
+first."""
 
 RESET_DELAY = 0.05
-"""Seconds from the last bytes before a cut to RST_STREAM: gRPC clients then drop messages that they have not read."""
+"""Seconds from the last bytes before a cut to RST_STREAM: gRPC clients then drop messages that they
+have not read."""
 
 _NO_ERROR, _INTERNAL_ERROR, _CANCEL = 0, 2, 8
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -98,7 +109,9 @@ class _Frame(msgspec.Struct, frozen=True):
     def data(self) -> bytes:
         """The payload of DATA, without padding."""
         payload = self.payload
-        return payload[1 : len(payload) - payload[0]] if self.flags & PADDED and payload else payload
+        return (
+            payload[1 : len(payload) - payload[0]] if self.flags & PADDED and payload else payload
+        )
 
 
 class _LongData(msgspec.Struct):
@@ -152,7 +165,8 @@ class _Response:
             self.events = GrpcEvents(self._path, named.get(b"grpc-encoding", b"identity"))
 
     def feed(self, data: bytes, end: int) -> list[FaultPiece]:
-        """Return the pieces to send for bytes of the response. `end`: the offset after them in what the agent sent."""
+        """Return the pieces to send for bytes of the response. `end`: the offset after them in what
+        the agent sent."""
         if self.events is None or not self.is_read:
             return [FaultPiece(data)]
         rest, at = self._rest, 0
@@ -167,7 +181,9 @@ class _Response:
                 break
             message, at = bytes(rest[at : at + size]), at + size
             self.work += EVENT_WORK + (size >> EVENT_SHIFT)
-            pieces += self.stream.feed_event(message, self.events.read(message), end - len(rest) + at - 1)
+            pieces += self.stream.feed_event(
+                message, self.events.read(message), end - len(rest) + at - 1
+            )
         del rest[:at]
         return pieces
 
@@ -194,13 +210,14 @@ class _Stream:
         self.window = window
         """The client's window for the stream."""
         self.owed = 0
-        """Bytes that are subtracted from the client's next WINDOW_UPDATEs: the client was sent them and the agent did
-        not send them, or the agent has got the window for them already."""
+        """Bytes that are subtracted from the client's next WINDOW_UPDATEs: the client was sent them
+        and the agent did not send them, or the agent has got the window for them already."""
         self.advanced = 0
         """Bytes that are held, and for which the agent has got a larger window."""
         self.queue = TimedQueue()
         self.last_frames: list[bytes | tuple[HeaderBlockFrame, bytes]] = []
-        """The frames that end the response, after the queue: whole, or a header block with its literals."""
+        """The frames that end the response, after the queue: whole, or a header block with its
+        literals."""
         self.response: _Response | None = None
         self.is_over = False
         """Whether the agent has ended the stream."""
@@ -209,7 +226,8 @@ class _Stream:
 
     @property
     def held(self) -> int:
-        """Bytes of the agent that are neither sent to the client nor in the queue, and still may be."""
+        """Bytes of the agent that are neither sent to the client nor in the queue, and still may
+        be."""
         return 0 if self.response is None else self.response.held_bytes
 
 
@@ -222,7 +240,8 @@ class Http2Faults:
         self.budget = UNLIMITED
         self.position = 0
         self.held_bytes = (0, 0)
-        """Bytes of each direction that wait for the end of a message, for their time or for the client's windows."""
+        """Bytes of each direction that wait for the end of a message, for their time or for the
+        client's windows."""
         self._plan = plan
         self._facts: list[EditFact] = []
         self._sides = (_Side(preface=True), _Side(preface=False))
@@ -261,17 +280,22 @@ class Http2Faults:
 
     @property
     def deadline(self) -> float | None:
-        """When the next bytes are due, or a message is held too long. Bytes that are due already wait for the client's
-        windows."""
+        """When the next bytes are due, or a message is held too long. Bytes that are due already
+        wait for the client's windows."""
         if self._is_behind:
             return 0.0
-        dues = [due for each in self._waiting.values() if (due := each.queue.deadline) is not None and due > self._now]
+        dues = [
+            due
+            for each in self._waiting.values()
+            if (due := each.queue.deadline) is not None and due > self._now
+        ]
         dues += [since + HOLD_SECONDS for since in islice(self._held_since.values(), 1)]
         return min(dues, default=None)
 
     @property
     def delays(self) -> tuple[bool, bool]:
-        """Whether the agent must not be read: it is read while a stream waits, for the other streams."""
+        """Whether the agent must not be read: it is read while a stream waits, for the other
+        streams."""
         return False, self._is_behind
 
     def take_edits(self) -> list[EditFact]:
@@ -288,7 +312,9 @@ class Http2Faults:
                 self.position = self._read_frames(direction, side, data, start)
             except (Violation, HpackError):
                 side.is_lost = True
-                self._out[direction].append(encode_undecodable(side.highest + (2 if direction is _TO_AGENT else 0)))
+                self._out[direction].append(
+                    encode_undecodable(side.highest + (2 if direction is _TO_AGENT else 0))
+                )
         self._pump_all()  # because `deadline` passes over what is due now
         return self._take_outputs()
 
@@ -306,7 +332,9 @@ class Http2Faults:
     def tick(self, now: float) -> list[Output]:
         """Return the bytes that are due, and those that were held too long."""
         self._now = now
-        for number in [number for number, since in self._held_since.items() if since + HOLD_SECONDS <= now]:
+        for number in [
+            number for number, since in self._held_since.items() if since + HOLD_SECONDS <= now
+        ]:
             stream = self._streams[number]
             assert stream.response is not None
             self._facts.append(note_late(_TO_CLIENT))
@@ -317,7 +345,9 @@ class Http2Faults:
         return self._take_outputs()
 
     def _take_outputs(self) -> list[Output]:
-        outputs = [Output(way, b"".join(out)) for way, out in zip(Direction, self._out, strict=True) if out]
+        outputs = [
+            Output(way, b"".join(out)) for way, out in zip(Direction, self._out, strict=True) if out
+        ]
         for out in self._out:
             out.clear()
         return outputs
@@ -325,7 +355,8 @@ class Http2Faults:
     # Frames
 
     def _read_frames(self, direction: Direction, side: _Side, data: bytes, start: int) -> int:
-        """Handle frames from `start` on, and return the index where the data end or the budget is spent."""
+        """Handle frames from `start` on, and return the index where the data end or the budget is
+        spent."""
         shift = 0
         if side.rest:
             shift = len(side.rest) - start
@@ -361,13 +392,23 @@ class Http2Faults:
                 if total - pos < need:
                     break
                 word, flags, number = unpack_frame_head(data, pos)
-                kind, number, stop = word & 0xFF, number & STREAM_MASK, pos + FRAME_HEAD_SIZE + (word >> 8)
-                if kind == DATA and not flags & PADDED and stop - pos > FRAME_HEAD_SIZE + SHORT_DATA:
+                kind, number, stop = (
+                    word & 0xFF,
+                    number & STREAM_MASK,
+                    pos + FRAME_HEAD_SIZE + (word >> 8),
+                )
+                if (
+                    kind == DATA
+                    and not flags & PADDED
+                    and stop - pos > FRAME_HEAD_SIZE + SHORT_DATA
+                ):
                     side.data, pos = _LongData(flags, number, word >> 8), pos + FRAME_HEAD_SIZE
                     continue
                 need = stop - pos
                 if need > MAX_FRAME_BYTES:
-                    raise Violation(base + pos, f"frame of at most {MAX_FRAME_BYTES} bytes", "a longer one")
+                    raise Violation(
+                        base + pos, f"frame of at most {MAX_FRAME_BYTES} bytes", "a longer one"
+                    )
                 if stop > total:
                     break
                 frame = _Frame(kind, flags, number, data[pos:stop], base + pos)
@@ -391,12 +432,22 @@ class Http2Faults:
     def _read_block(self, direction: Direction, side: _Side, frame: _Frame) -> None:
         if frame.kind == CONTINUATION:
             block = side.block
-            if block is None or block.stream != frame.stream or len(block.fragment) > MAX_BLOCK_BYTES:
+            if (
+                block is None
+                or block.stream != frame.stream
+                or len(block.fragment) > MAX_BLOCK_BYTES
+            ):
                 raise Violation(frame.offset, "CONTINUATION of a header block", "another one")
-            block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
+            block.fragment = (
+                block.fragment
+                if isinstance(block.fragment, bytearray)
+                else bytearray(block.fragment)
+            )
             block.fragment += frame.payload
         else:
-            block = parse_block_start(frame.kind, frame.flags, frame.stream, frame.payload, frame.offset)
+            block = parse_block_start(
+                frame.kind, frame.flags, frame.stream, frame.payload, frame.offset
+            )
         side.block = block
         if not frame.flags & END_HEADERS:
             return
@@ -427,7 +478,9 @@ class Http2Faults:
                 return
         self._out[_TO_AGENT].append(self._sides[_TO_AGENT].writer.make_frames(block, encoded))
 
-    def _open_call(self, stream: _Stream, block: HeaderBlockFrame, named: dict[bytes, bytes]) -> bool:
+    def _open_call(
+        self, stream: _Stream, block: HeaderBlockFrame, named: dict[bytes, bytes]
+    ) -> bool:
         """Apply the faults of a call; return whether one has ended it."""
         path = named[b":path"].decode("latin-1")
         row = GRPC_METHODS.get(path)
@@ -450,12 +503,17 @@ class Http2Faults:
     def _answer_call(self, stream: _Stream, fault: LiveFault, *, ended: bool) -> None:
         block = HeaderBlockFrame(HEADERS, END_HEADERS | END_STREAM, stream.number, 0, b"", b"")
         encoded = encode_fields(make_grpc_failure(fault), frozenset())
-        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with NO_ERROR.
+        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with
+        # NO_ERROR.
         rest = b"" if ended else encode_frame(RST_STREAM, 0, stream.number, _NO_ERROR.to_bytes(4))
         note = describe_mark("answered", fault.text)
         self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
-        self._facts.append(EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)}))
-        self._out[_TO_CLIENT].append(self._sides[_TO_CLIENT].writer.make_frames(block, encoded) + rest)
+        self._facts.append(
+            EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)})
+        )
+        self._out[_TO_CLIENT].append(
+            self._sides[_TO_CLIENT].writer.make_frames(block, encoded) + rest
+        )
         self._end_stream(stream)
 
     def _on_client_data(self, frame: _Frame) -> None:
@@ -465,8 +523,8 @@ class Http2Faults:
             self._out[_TO_CLIENT].append(encode_window_update(0, length))
 
     def _on_client_ping(self, frame: _Frame) -> None:
-        """Answer a PING after late DATA: gRPC clients measure their connection with it, and gRPC servers that send no
-        DATA end a connection after three PINGs."""
+        """Answer a PING after late DATA: gRPC clients measure their connection with it, and gRPC
+        servers that send no DATA end a connection after three PINGs."""
         if self._has_sent_late and not frame.flags & ACK:
             self._has_sent_late = False
             self._out[_TO_CLIENT].append(encode_frame(PING, ACK, 0, frame.payload))
@@ -484,7 +542,11 @@ class Http2Faults:
         if not frame.flags & ACK:
             wanted = dict(unpack_settings(_settings_payload(frame)))
             if len(self._settings) >= MAX_SETTINGS:
-                raise Violation(frame.offset, f"at most {MAX_SETTINGS} SETTINGS without acknowledgement", "one more")
+                raise Violation(
+                    frame.offset,
+                    f"at most {MAX_SETTINGS} SETTINGS without acknowledgement",
+                    "one more",
+                )
             self._settings.append(wanted)
             if HEADER_TABLE_SIZE in wanted:
                 self._sides[_TO_CLIENT].hpack.allow_table_size(wanted[HEADER_TABLE_SIZE])
@@ -547,7 +609,11 @@ class Http2Faults:
 
     def _on_agent_data(self, frame: _Frame) -> None:
         self._has_sent_late = False
-        length, stream, ends = len(frame.payload), self._streams.get(frame.stream), bool(frame.flags & END_STREAM)
+        length, stream, ends = (
+            len(frame.payload),
+            self._streams.get(frame.stream),
+            bool(frame.flags & END_STREAM),
+        )
         if frame.stream in self._gone:
             if length:
                 self._out[_TO_AGENT].append(encode_window_update(0, length))
@@ -558,7 +624,11 @@ class Http2Faults:
             self._window -= length
             self._out[_TO_CLIENT].append(frame.raw)
             return
-        if stream.response is None and not stream.queue and length <= min(self._window, stream.window):
+        if (
+            stream.response is None
+            and not stream.queue
+            and length <= min(self._window, stream.window)
+        ):
             self._window -= length
             stream.window -= length
             self._out[_TO_CLIENT].append(frame.raw)
@@ -599,11 +669,14 @@ class Http2Faults:
             self._add_pieces(stream, stream.response.release(), held)
 
     def _add_pieces(self, stream: _Stream, pieces: list[FaultPiece], arrived: int) -> None:
-        """Queue pieces. `arrived`: bytes that the agent has sent and that were neither in the queue nor sent."""
+        """Queue pieces. `arrived`: bytes that the agent has sent and that were neither in the queue
+        nor sent."""
         response = stream.response
         if response is not None:
             for mark in response.stream.marks:
-                self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(stream.number)))
+                self._facts.append(
+                    EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(stream.number))
+                )
             response.stream.marks.clear()
             self.budget -= response.work
             response.work = 0
@@ -616,8 +689,12 @@ class Http2Faults:
         held = stream.held
         released = max(0, stream.advanced - held)
         self._settle(stream, queued + held - arrived + released)
-        if (advance := held - stream.advanced) > 0:  # or the rest of a message larger than the window could not arrive
-            self._out[_TO_AGENT].append(encode_window_update(0, advance) + encode_window_update(stream.number, advance))
+        if (
+            advance := held - stream.advanced
+        ) > 0:  # or the rest of a message larger than the window could not arrive
+            self._out[_TO_AGENT].append(
+                encode_window_update(0, advance) + encode_window_update(stream.number, advance)
+            )
         stream.advanced = held
         if held:
             self._held_since.setdefault(stream.number, self._now)
@@ -630,8 +707,8 @@ class Http2Faults:
         self.held_bytes = (0, self.held_bytes[1] + stream.counted - before)
 
     def _settle(self, stream: _Stream, growth: int) -> None:
-        """Account for `growth` bytes that the client is sent and the agent did not send; negative if it is sent
-        fewer."""
+        """Account for `growth` bytes that the client is sent and the agent did not send; negative
+        if it is sent fewer."""
         stream.owed += growth
         if stream.owed < 0:
             self._out[_TO_AGENT].append(encode_window_update(stream.number, -stream.owed))
@@ -654,7 +731,8 @@ class Http2Faults:
         self._has_sent_late = self._has_sent_late or len(out) > before
 
     def _pump(self, stream: _Stream, *, ends: bool = False) -> None:
-        """Send what is due on a stream, as far as the client's windows allow. `ends`: the agent has ended it."""
+        """Send what is due on a stream, as far as the client's windows allow. `ends`: the agent has
+        ended it."""
         stream.is_over = stream.is_over or ends
         out, queue, work = self._out[_TO_CLIENT], stream.queue, max(self.budget, LEAST_WORK)
         left = work
@@ -669,7 +747,9 @@ class Http2Faults:
                 stream.window -= size
             if piece.cut:
                 if not stream.is_over:
-                    self._out[_TO_AGENT].append(encode_frame(RST_STREAM, 0, stream.number, _CANCEL.to_bytes(4)))
+                    self._out[_TO_AGENT].append(
+                        encode_frame(RST_STREAM, 0, stream.number, _CANCEL.to_bytes(4))
+                    )
                 self._reset_client(stream, piece.cut, "cut")
                 return
         self._is_behind = self._is_behind or left <= 0
@@ -680,7 +760,11 @@ class Http2Faults:
             return
         self._waiting.pop(stream.number, None)
         for each in stream.last_frames:
-            out.append(each if isinstance(each, bytes) else self._sides[_TO_CLIENT].writer.make_frames(*each))
+            out.append(
+                each
+                if isinstance(each, bytes)
+                else self._sides[_TO_CLIENT].writer.make_frames(*each)
+            )
         stream.last_frames.clear()
         if stream.is_over:
             self._streams.pop(stream.number, None)
@@ -688,7 +772,9 @@ class Http2Faults:
     def _reset_client(self, stream: _Stream, text: str, what: str) -> None:
         detail = {"note": describe_mark(what, text), "stream": stream.number}
         self._facts.append(EditFact(_TO_CLIENT, "fault-end", 0, detail))
-        self._out[_TO_CLIENT].append(encode_frame(RST_STREAM, 0, stream.number, _INTERNAL_ERROR.to_bytes(4)))
+        self._out[_TO_CLIENT].append(
+            encode_frame(RST_STREAM, 0, stream.number, _INTERNAL_ERROR.to_bytes(4))
+        )
         self._end_stream(stream)
 
     def _end_stream(self, stream: _Stream) -> None:
@@ -712,5 +798,7 @@ class Http2Faults:
 
 def _settings_payload(frame: _Frame) -> bytes:
     if frame.stream or len(frame.payload) % 6:
-        raise Violation(frame.offset, "SETTINGS on stream 0 of 6 bytes each", f"{len(frame.payload)} bytes")
+        raise Violation(
+            frame.offset, "SETTINGS on stream 0 of 6 bytes each", f"{len(frame.payload)} bytes"
+        )
     return frame.payload

@@ -1,4 +1,5 @@
-"""HTTP/2 frames as bytes: their numbers, and encoders for the frames that an editor sends (RFC 9113 4.1, 6)."""
+"""HTTP/2 frames as bytes: their numbers, and encoders for the frames that an editor sends (RFC 9113
+4.1, 6)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ import msgspec
 from a2a_proxy.relay.edits.hpack_literals import UNDECODABLE
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
-DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+(
+    DATA,
+    HEADERS,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    PUSH_PROMISE,
+    PING,
+    GOAWAY,
+    WINDOW_UPDATE,
+    CONTINUATION,
+) = range(10)
 END_STREAM = ACK = 0x1
 END_HEADERS = 0x4
 PADDED = 0x8
@@ -54,7 +66,8 @@ class HeaderBlockFrame(msgspec.Struct):
     raw: bytearray | None = None
     """Its frames as received, except the last one; None if there is only one."""
     largest: int = DEFAULT_FRAME_SIZE
-    """Bytes of payload of its largest frame if that exceeds the default frame size, else the default."""
+    """Bytes of payload of its largest frame if that exceeds the default frame size, else the
+    default."""
 
 
 def encode_frame(kind: int, flags: int, stream: int, payload: bytes | memoryview) -> bytes:
@@ -67,9 +80,17 @@ def encode_window_update(stream: int, increment: int) -> bytes:
     return _pack_update(4 << 8 | WINDOW_UPDATE, 0, stream, increment)
 
 
-def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start: int) -> HeaderBlockFrame:
-    """Return the block that begins with this HEADERS or PUSH_PROMISE frame, padding removed. Raises `Violation`."""
-    if kind == HEADERS and stream and not flags & (PADDED | PRIORITISED) and len(payload) <= DEFAULT_FRAME_SIZE:
+def parse_block_start(
+    kind: int, flags: int, stream: int, payload: bytes, start: int
+) -> HeaderBlockFrame:
+    """Return the block that begins with this HEADERS or PUSH_PROMISE frame, padding removed. Raises
+    `Violation`."""
+    if (
+        kind == HEADERS
+        and stream
+        and not flags & (PADDED | PRIORITISED)
+        and len(payload) <= DEFAULT_FRAME_SIZE
+    ):
         return HeaderBlockFrame(kind, flags, stream, start, b"", payload)
     fixed = 4 if kind == PUSH_PROMISE else 5 if flags & PRIORITISED else 0
     first, last = 0, len(payload)
@@ -78,17 +99,22 @@ def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start:
         last -= payload[0] if payload else 0
     if not stream or first + fixed > last:
         raise Violation(
-            start, "a frame on a stream that holds its fields and padding", describe_frame_head(kind, stream, last)
+            start,
+            "a frame on a stream that holds its fields and padding",
+            describe_frame_head(kind, stream, last),
         )
     fragment = payload[first + fixed : last]
-    block = HeaderBlockFrame(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
+    block = HeaderBlockFrame(
+        kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment
+    )
     if len(payload) > DEFAULT_FRAME_SIZE:
         block.largest = len(payload)
     return block
 
 
 def encode_block(block: HeaderBlockFrame, fragment: bytes) -> bytes:
-    """Return the frames of `block` with another fragment, none larger than the largest frame of its sender."""
+    """Return the frames of `block` with another fragment, none larger than the largest frame of its
+    sender."""
     payload = block.fixed + fragment
     if len(payload) <= block.largest:
         return encode_frame(block.kind, block.flags | END_HEADERS, block.stream, payload)
@@ -100,5 +126,6 @@ def encode_block(block: HeaderBlockFrame, fragment: bytes) -> bytes:
 
 
 def encode_undecodable(stream: int) -> bytes:
-    """Return a frame after which its receiver must end the connection with COMPRESSION_ERROR (RFC 9113 4.3)."""
+    """Return a frame after which its receiver must end the connection with COMPRESSION_ERROR (RFC
+    9113 4.3)."""
     return encode_frame(HEADERS, END_HEADERS, stream, UNDECODABLE)

@@ -1,5 +1,5 @@
-"""Edits of header blocks: the authority and `traceparent` of requests, and the encoding of responses that are
-reordered."""
+"""Edits of header blocks: the authority and `traceparent` of requests, and the encoding of
+responses that are reordered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 import msgspec
 
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literal, encode_literals, never_indexed_fields
+from a2a_proxy.relay.edits.hpack_literals import (
+    FORGET_TABLE,
+    encode_literal,
+    encode_literals,
+    never_indexed_fields,
+)
 from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
 from a2a_proxy.relay.edits.http2_scan import MAX_KNOWN_BLOCK
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
@@ -23,11 +28,15 @@ ENCODED_LIMIT = 1 << 20
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 _MAX_BLOCKS = 64
 FIELDS_LIMIT = 10_000
-"""Fields of one block. Decoding cannot be interrupted, and processing a field takes longer than decoding it."""
+"""Fields of one block. Decoding cannot be interrupted, and processing a field takes longer than
+decoding it."""
 
 _BlockResult = TypeVar("_BlockResult")
 _AuthorityKind = Literal["authority", "host"]
-_AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (("authority", b":authority"), ("host", b"host"))
+_AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (
+    ("authority", b":authority"),
+    ("host", b"host"),
+)
 _AUTHORITY_NAMES = (b":authority", b"host")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
@@ -44,7 +53,8 @@ class RequestHead(msgspec.Struct, frozen=True):
     """A header block of a client."""
 
     encoded: bytes
-    """The block as literals, authority replaced and `traceparent` left out; empty if nothing is replaced."""
+    """The block as literals, authority replaced and `traceparent` left out; empty if nothing is
+    replaced."""
     changes: tuple[HeaderChange, ...] = ()
     form: str = ""
     """The protobuf package of the service if the request is a call for its card, else empty."""
@@ -72,14 +82,20 @@ class ResponseHead(msgspec.Struct):
 
     @property
     def editable(self) -> bool:
-        """Whether the message after it may be changed: it is gRPC and its length is not announced."""
+        """Whether the message after it may be changed: it is gRPC and its length is not
+        announced."""
         kinds = [value for name, value in self.fields if name == b"content-type"]
         counted = any(name == b"content-length" for name, _ in self.fields)
-        return not counted and all(kind.startswith(b"application/grpc") for kind in kinds) and bool(kinds)
+        return (
+            not counted
+            and all(kind.startswith(b"application/grpc") for kind in kinds)
+            and bool(kinds)
+        )
 
 
 class LiteralWriter:
-    """Sends header blocks that use no dynamic table, and announces this before the first one (RFC 7541 4.2)."""
+    """Sends header blocks that use no dynamic table, and announces this before the first one (RFC
+    7541 4.2)."""
 
     __slots__ = ("began",)
 
@@ -96,13 +112,23 @@ class LiteralWriter:
 
 
 class HeaderMemo(Generic[_BlockResult]):
-    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes, `is_unchanged` its
-    result."""
+    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes,
+    `is_unchanged` its result."""
 
-    __slots__ = ("_changes", "_decoder", "_is_unchanged", "_make", "_result_of_block", "allow", "unchanged")
+    __slots__ = (
+        "_changes",
+        "_decoder",
+        "_is_unchanged",
+        "_make",
+        "_result_of_block",
+        "allow",
+        "unchanged",
+    )
 
     def __init__(
-        self, make: Callable[[list[Field], bytes], _BlockResult], is_unchanged: Callable[[_BlockResult], bool]
+        self,
+        make: Callable[[list[Field], bytes], _BlockResult],
+        is_unchanged: Callable[[_BlockResult], bool],
     ) -> None:
         self._make, self._is_unchanged = make, is_unchanged
         self.unchanged: set[bytes] = set()
@@ -114,7 +140,8 @@ class HeaderMemo(Generic[_BlockResult]):
         """Announces the receiver's SETTINGS_HEADER_TABLE_SIZE."""
 
     def read(self, block: bytes) -> _BlockResult:
-        """Return the result of `make` for the next block. Raises `HpackError`, after which no block can be read."""
+        """Return the result of `make` for the next block. Raises `HpackError`, after which no block
+        can be read."""
         decoder = self._decoder
         before = decoder.changes
         if self._changes == before:
@@ -145,8 +172,14 @@ class RequestHeaders:
         self._trace = trace
         self.rewriting = authority is not None or trace
         """Whether all blocks are sent as literals."""
-        self._memo = HeaderMemo(self._make_head, lambda head: not head.encoded and not head.form and head.push is None)
-        self.read, self.allow, self.unchanged = self._memo.read, self._memo.allow, self._memo.unchanged
+        self._memo = HeaderMemo(
+            self._make_head, lambda head: not head.encoded and not head.form and head.push is None
+        )
+        self.read, self.allow, self.unchanged = (
+            self._memo.read,
+            self._memo.allow,
+            self._memo.unchanged,
+        )
 
     def _make_head(self, fields: list[Field], block: bytes) -> RequestHead:
         named = dict(fields)
@@ -155,7 +188,9 @@ class RequestHeaders:
         if not self.rewriting:
             return RequestHead(b"", (), form, called, push)
         never = never_indexed_fields(block)
-        if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, no authority and no trace
+        if (
+            not fields or fields[0][0][:1] != b":"
+        ):  # trailers have no pseudo-fields, no authority and no trace
             return RequestHead(encode_fields(fields, never), (), form, called)
         changes: tuple[HeaderChange, ...] = ()
         if (authority := self._authority) is not None:
@@ -164,13 +199,18 @@ class RequestHeaders:
                 for kind, name in _AUTHORITIES
                 if (before := named.get(name, authority)) != authority
             )
-            fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
+            fields = [
+                field if field[0] not in _AUTHORITY_NAMES else (field[0], authority)
+                for field in fields
+            ]
         if not self._trace or named.get(b":method") == b"CONNECT":
             return RequestHead(encode_fields(fields, never), changes, form, called, push)
         begins = origin_of([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
         encoded = encode_fields(*_without_names(fields, never, left_out))
-        return RequestHead(encoded, changes, form, called, push, begins, _STATE in left_out and _STATE in named)
+        return RequestHead(
+            encoded, changes, form, called, push, begins, _STATE in left_out and _STATE in named
+        )
 
 
 def encode_traceparent(value: str) -> bytes:
@@ -179,16 +219,22 @@ def encode_traceparent(value: str) -> bytes:
 
 
 class ResponseHeaders:
-    """Header blocks of the agent: decoded from the first one, and sent as literals once one may be overtaken.
+    """Header blocks of the agent: decoded from the first one, and sent as literals once one may be
+    overtaken.
 
-    A block that waits for a card may be overtaken by blocks of other streams; its entries in the dynamic table would
-    then arrive too late. So from the first waiting block on, the client's table is left empty.
+    A block that waits for a card may be overtaken by blocks of other streams; its entries in the
+    dynamic table would then arrive too late. So from the first waiting block on, the client's table
+    is left empty.
     """
 
     def __init__(self) -> None:
         self._memo = HeaderMemo(_make_response_head, lambda _: self._writer is None)
         self._writer: LiteralWriter | None = None
-        self.read, self.allow, self.unchanged = self._memo.read, self._memo.allow, self._memo.unchanged
+        self.read, self.allow, self.unchanged = (
+            self._memo.read,
+            self._memo.allow,
+            self._memo.unchanged,
+        )
 
     @property
     def rewriting(self) -> bool:
@@ -208,26 +254,34 @@ class ResponseHeaders:
 
 
 def encode_fields(fields: list[Field], never: Set[int]) -> bytes:
-    """Return fields as literals, those in `never` marked as never to be indexed. Raises `HpackError` if they exceed
-    ENCODED_LIMIT."""
+    """Return fields as literals, those in `never` marked as never to be indexed. Raises
+    `HpackError` if they exceed ENCODED_LIMIT."""
     encoded = encode_literals(fields, never)
     if len(encoded) > ENCODED_LIMIT:
         raise HpackError(f"header block of {len(encoded)} bytes, limit {ENCODED_LIMIT}")
     return encoded
 
 
-def _without_names(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> tuple[list[Field], set[int]]:
+def _without_names(
+    fields: list[Field], never: Set[int], names: tuple[bytes, ...]
+) -> tuple[list[Field], set[int]]:
     """Return the fields of other names, and which of them are never to be indexed."""
     places = [place for place, (name, _) in enumerate(fields) if name not in names]
-    return [fields[place] for place in places], {new for new, place in enumerate(places) if place in never}
+    return [fields[place] for place in places], {
+        new for new, place in enumerate(places) if place in never
+    }
 
 
 def _make_response_head(fields: list[Field], block: bytes) -> ResponseHead:
-    return ResponseHead(fields, block, next((value for name, value in fields if name == b":status"), b""))
+    return ResponseHead(
+        fields, block, next((value for name, value in fields if name == b":status"), b"")
+    )
 
 
 def _push_call(fields: dict[bytes, bytes]) -> PushCall | None:
-    if b"content-length" in fields or not fields.get(b"content-type", b"").startswith(b"application/grpc"):
+    if b"content-length" in fields or not fields.get(b"content-type", b"").startswith(
+        b"application/grpc"
+    ):
         return None
     from a2a_proxy.relay.edits.push_config import classify_grpc
 
@@ -235,7 +289,8 @@ def _push_call(fields: dict[bytes, bytes]) -> PushCall | None:
 
 
 def _card_call_form(fields: dict[bytes, bytes]) -> tuple[str, str]:
-    """Return the package of the service whose card is requested and the client's authority for it, else empty texts."""
+    """Return the package of the service whose card is requested and the client's authority for it,
+    else empty texts."""
     path = fields.get(b":path", b"")
     if not path.endswith(CARD_METHODS):
         return "", ""

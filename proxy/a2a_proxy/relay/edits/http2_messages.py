@@ -1,8 +1,10 @@
-"""gRPC messages that are edited: the first message of a call in one direction is held until it is complete.
+"""gRPC messages that are edited: the first message of a call in one direction is held until it is
+complete.
 
-One message per stream and direction is held, for at most one second. A compressed message is sent uncompressed,
-which gRPC permits for every message; it is only changed if its content changes. A longer message waits until the
-receiver's windows cover it. Messages that cannot be edited are sent unchanged.
+One message per stream and direction is held, for at most one second. A compressed message is sent
+uncompressed, which gRPC permits for every message; it is only changed if its content changes. A
+longer message waits until the receiver's windows cover it. Messages that cannot be edited are sent
+unchanged.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ MAX_GRPC_CARD_BYTES = 32 << 10
 HOLD_SECONDS = 1.0
 """Seconds that a message is held."""
 MAX_WATCHED_CALLS = 256
-"""Concurrent calls of one connection whose messages are held; messages of further ones are forwarded without
-examination."""
+"""Concurrent calls of one connection whose messages are held; messages of further ones are
+forwarded without examination."""
 
 _PREFIX_SIZE = 5
 _SUCCESS = (b"grpc-status", b"0")
@@ -78,7 +80,9 @@ class CardEdit:
 class HeldMessages:
     """The held messages of one direction of a connection."""
 
-    def __init__(self, direction: Direction, delivery: FlowController, append_edit: AppendEdit) -> None:
+    def __init__(
+        self, direction: Direction, delivery: FlowController, append_edit: AppendEdit
+    ) -> None:
         self.direction = direction
         self.delivery = delivery
         self.now = 0.0
@@ -104,14 +108,16 @@ class HeldMessages:
         return True
 
     def watch_failure(self, number: int, on_failure: Callable[[], None]) -> None:
-        """Call `on_failure` if the call of a stream fails without a message. Its messages are not held."""
+        """Call `on_failure` if the call of a stream fails without a message. Its messages are not
+        held."""
         streams = self.delivery.streams
         if not self.has_stopped and number not in streams and len(streams) < MAX_WATCHED_CALLS:
             stream = self.delivery.hold_untracked(number)
             stream.hold = WatchedFailure(self.delivery, stream, on_failure)
 
     def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
-        """Handle a header block of the agent that is forwarded on a stream without waiting frames."""
+        """Handle a header block of the agent that is forwarded on a stream without waiting
+        frames."""
         stream = self.delivery.streams.get(number)
         if stream is None or response.status[:1] == b"1":
             return
@@ -122,7 +128,10 @@ class HeldMessages:
             self.delivery.forget_stream(stream)
         elif response.status and not response.editable:
             if isinstance(hold, HeldMessage):
-                detail = {"reason": "not gRPC, or its length is announced in a header", "what": hold.edit.kind}
+                detail = {
+                    "reason": "not gRPC, or its length is announced in a header",
+                    "what": hold.edit.kind,
+                }
                 self.note_edit("untouched", offset, detail)
             if hold is not None and response.status[:1] != b"2":
                 hold.fail()
@@ -136,11 +145,17 @@ class HeldMessages:
         """Release messages that have been held too long."""
         receiver = "client" if self.direction is Direction.TO_CLIENT else "agent"
         reason = f"not complete, or larger than the {receiver}'s window, after {HOLD_SECONDS:g} s"
-        due = {number for number, message in self.held.items() if message.held_since + HOLD_SECONDS <= self.now}
+        due = {
+            number
+            for number, message in self.held.items()
+            if message.held_since + HOLD_SECONDS <= self.now
+        }
         streams = [stream for stream in self.delivery.waiting_in_order() if stream.number in due]
         return b"".join([self.delivery.release_stream(stream, reason) for stream in streams])
 
-    def note_edit(self, kind: Literal["card", "webhook", "untouched"], offset: int, detail: dict[str, Any]) -> None:
+    def note_edit(
+        self, kind: Literal["card", "webhook", "untouched"], offset: int, detail: dict[str, Any]
+    ) -> None:
         """Record an edit, or why it was not made."""
         self._append_edit(EditFact(self.direction, kind, offset, detail))
 
@@ -148,7 +163,9 @@ class HeldMessages:
 class WatchedFailure:
     """A call whose failure is noted: its first DATA is sent at once, and ends the hold."""
 
-    def __init__(self, delivery: FlowController, stream: HeldStream, on_failure: Callable[[], None]) -> None:
+    def __init__(
+        self, delivery: FlowController, stream: HeldStream, on_failure: Callable[[], None]
+    ) -> None:
         self.fail = on_failure
         self._delivery, self._stream = delivery, stream
 
@@ -200,7 +217,9 @@ class HeldMessage:
         if len(queue) > 1 and not isinstance(queue[-2], QueuedData):
             return self.release_bytes("DATA after the trailers")
         if last.missing:
-            if len(self._data) + len(last.raw) - FRAME_HEAD_SIZE <= self._size:  # more of a message that is wanted
+            if (
+                len(self._data) + len(last.raw) - FRAME_HEAD_SIZE <= self._size
+            ):  # more of a message that is wanted
                 return b""
             message = self._data + last.payload
         else:
@@ -227,7 +246,9 @@ class HeldMessage:
             return b""
         self._messages.held.pop(self._stream.number, None)
         detail = {"urls": [list(pair) for pair in self._urls], "length_before": self._length_before}
-        self._messages.note_edit(self.edit.kind, self._offset, {**detail, "length_after": len(message)})
+        self._messages.note_edit(
+            self.edit.kind, self._offset, {**detail, "length_after": len(message)}
+        )
         return delivery.replace_held_data(self._stream, message)
 
     def release_bytes(self, reason: str) -> bytes:
@@ -235,7 +256,9 @@ class HeldMessage:
         if self._message:
             self.edit.withdraw()
         if self._stream.queue:
-            self._messages.note_edit("untouched", self._offset, {"reason": reason, "what": self.edit.kind})
+            self._messages.note_edit(
+                "untouched", self._offset, {"reason": reason, "what": self.edit.kind}
+            )
         return self._release_stream()
 
     def fail(self) -> None:

@@ -1,8 +1,9 @@
-"""Scan the frames of one direction: most bytes are forwarded unchanged, some frames are passed to an editor.
+"""Scan the frames of one direction: most bytes are forwarded unchanged, some frames are passed to
+an editor.
 
-Bytes without a handler are forwarded as they arrive, also in the middle of a frame. Frames with a handler wait until
-they are complete; the frames of a header block wait for its last one. Frames may be inserted between others. The
-scanner does not depend on what is edited.
+Bytes without a handler are forwarded as they arrive, also in the middle of a frame. Frames with a
+handler wait until they are complete; the frames of a header block wait for its last one. Frames may
+be inserted between others. The scanner does not depend on what is edited.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from a2a_proxy.wire.hpack_decoder import HpackError
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_WHOLE_FRAME = 1 << 18
-"""Bytes of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted: one
-of this size takes up to 25 ms."""
+"""Bytes of a frame that is waited for, and of the frames of a header block. Decoding a block cannot
+be interrupted: one of this size takes up to 25 ms."""
 
 HANDLER_WORK, BLOCK_WORK = 4, 16
-"""Units of the budget for a frame passed to a handler, and for a frame of a header block; each frame costs one more."""
+"""Units of the budget for a frame passed to a handler, and for a frame of a header block; each
+frame costs one more."""
 HANDLER_SHIFT = 5
-"""A frame passed to a handler costs one more unit for each 2 ** HANDLER_SHIFT bytes; a frame of a block one for each
-byte."""
+"""A frame passed to a handler costs one more unit for each 2 ** HANDLER_SHIFT bytes; a frame of a
+block one for each byte."""
 
 MAX_KNOWN_BLOCK = 4096
 """Bytes of a header block that is compared with those known to stay unchanged."""
@@ -48,10 +50,11 @@ _WHOLE_BLOCK = END_HEADERS | END_STREAM
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 EditFrame = Callable[[Http2Frame], bytes | None]
-"""Returns the bytes to send instead of a complete frame, or None for the frame unchanged. Raises `Violation`."""
+"""Returns the bytes to send instead of a complete frame, or None for the frame unchanged. Raises
+`Violation`."""
 EditHeaderBlock = Callable[[HeaderBlockFrame], bytes | None]
-"""Returns the bytes to send instead of a complete header block, or None for its frames unchanged. Raises
-`HpackError`.
+"""Returns the bytes to send instead of a complete header block, or None for its frames unchanged.
+Raises `HpackError`.
 """
 
 
@@ -68,7 +71,8 @@ class HeldData(Protocol):
 
 
 BeginData = Callable[[int, int, int, int], HeldData | None]
-"""`(flags, stream, length, offset)` of a DATA frame. Returns None if it is forwarded unchanged. Raises `Violation`."""
+"""`(flags, stream, length, offset)` of a DATA frame. Returns None if it is forwarded unchanged.
+Raises `Violation`."""
 
 
 class Http2Scanner:
@@ -107,8 +111,8 @@ class Http2Scanner:
         known: Set[bytes] = frozenset(),
         watched: Sized = (),
     ) -> None:
-        """Create a scanner. Header blocks in `known`, which `blocks` keeps up to date, are forwarded unchanged without
-        calling it while `watched` is empty.
+        """Create a scanner. Header blocks in `known`, which `blocks` keeps up to date, are
+        forwarded unchanged without calling it while `watched` is empty.
         """
         self._whole = whole
         self._blocks = blocks
@@ -137,7 +141,8 @@ class Http2Scanner:
         self.out: list[bytes] = []
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Scan bytes from `start` on. Return the index where it stopped: the end, or where the budget was spent.
+        """Scan bytes from `start` on. Return the index where it stopped: the end, or where the
+        budget was spent.
 
         Raises `Violation`, with everything before the offending frame scanned and the rest kept.
         """
@@ -156,7 +161,9 @@ class Http2Scanner:
             before, start = before - start, 0
         self._scanning = True
         try:
-            return (self._scan_preface(data) if self._preface else self._scan_frames(data, start, start)) - before
+            return (
+                self._scan_preface(data) if self._preface else self._scan_frames(data, start, start)
+            ) - before
         finally:
             self._scanning = False
 
@@ -176,8 +183,8 @@ class Http2Scanner:
             self._pass_released_frame()
 
     def release_held_frame(self) -> None:
-        """Stop holding the current frame: `insert_frames` or `on_more_data` sends its first bytes next, and the rest is
-        forwarded as it arrives."""
+        """Stop holding the current frame: `insert_frames` or `on_more_data` sends its first bytes
+        next, and the rest is forwarded as it arrives."""
         self._loose = True
 
     def pass_all(self) -> None:
@@ -192,7 +199,8 @@ class Http2Scanner:
         self._block = None
 
     def feed_eof(self) -> None:
-        """Handle the end of the direction: incomplete frames are forwarded, and nothing is inserted after them."""
+        """Handle the end of the direction: incomplete frames are forwarded, and nothing is inserted
+        after them."""
         self._pass_rest()
         self.dumb = True
 
@@ -240,10 +248,20 @@ class Http2Scanner:
                 pos = stop
                 continue
             try:
-                if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
-                    raise Violation(self.offset + pos, "CONTINUATION", describe_frame_head(kind, stream, word >> 8))
+                if self._block is not None and (
+                    kind != CONTINUATION or stream != self._block.stream
+                ):
+                    raise Violation(
+                        self.offset + pos,
+                        "CONTINUATION",
+                        describe_frame_head(kind, stream, word >> 8),
+                    )
                 if kind == DATA:
-                    if editor is not None and (kept := editor(flags, stream, word >> 8, self.offset + pos)) is not None:
+                    if (
+                        editor is not None
+                        and (kept := editor(flags, stream, word >> 8, self.offset + pos))
+                        is not None
+                    ):
                         left -= HANDLER_WORK
                         out.append(data[begin:pos])
                         begin = pos = self._hold_frame(kept, data, pos, stop)
@@ -278,7 +296,9 @@ class Http2Scanner:
         self._keep_remainder(data, pos, need)
         return total
 
-    def _edit_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _edit_frame(
+        self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int
+    ) -> bytes | None:
         """Pass a complete frame to its handler and return what it returns."""
         if self._blocks is not None and kind in _BLOCK_KINDS:
             self.budget -= BLOCK_WORK + stop - pos
@@ -287,7 +307,8 @@ class Http2Scanner:
         return self._whole[kind](Http2Frame(flags, stream, self.offset + pos, data[pos:stop]))
 
     def _replace_frame(self, before: bytes, frame: bytes) -> None:
-        """Send the bytes before a frame, then the frame or what replaces it, then the frames to insert."""
+        """Send the bytes before a frame, then the frame or what replaces it, then the frames to
+        insert."""
         if before:
             self.out.append(before)
         if self._put:
@@ -296,8 +317,8 @@ class Http2Scanner:
         self.out.append(frame)
 
     def _continue_frame(self, data: bytes) -> tuple[int, int]:
-        """Handle the bytes of the frame in the middle. Return two indexes: of the bytes to send, and of the
-        next frame."""
+        """Handle the bytes of the frame in the middle. Return two indexes: of the bytes to send,
+        and of the next frame."""
         pos = min(self._flow, len(data))
         self._flow -= pos
         if self._kept is not None:
@@ -331,17 +352,25 @@ class Http2Scanner:
             self._loose = False
             self._kept = None
 
-    def _on_header_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _on_header_frame(
+        self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int
+    ) -> bytes | None:
         """Handle a frame of a header block, which is kept until the last one has arrived."""
         payload, block = data[pos + FRAME_HEAD_SIZE : stop], self._block
         if block is None:
             if kind == CONTINUATION:
                 raise Violation(
-                    self.offset + pos, "HEADERS before CONTINUATION", describe_frame_head(kind, stream, len(payload))
+                    self.offset + pos,
+                    "HEADERS before CONTINUATION",
+                    describe_frame_head(kind, stream, len(payload)),
                 )
             block = parse_block_start(kind, flags, stream, payload, self.offset + pos)
         else:
-            block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
+            block.fragment = (
+                block.fragment
+                if isinstance(block.fragment, bytearray)
+                else bytearray(block.fragment)
+            )
             block.fragment += payload
             block.largest = max(block.largest, len(payload))
         if flags & END_HEADERS:
@@ -354,7 +383,9 @@ class Http2Scanner:
         self._block = block
         return b""
 
-    def _on_whole_block(self, block: HeaderBlockFrame, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _on_whole_block(
+        self, block: HeaderBlockFrame, data: bytes, pos: int, stop: int
+    ) -> bytes | None:
         assert self._blocks is not None
         try:
             instead = self._blocks(block)
@@ -362,7 +393,11 @@ class Http2Scanner:
             raise Violation(block.start, "header block in HPACK", str(error)) from None
         self._block = None
         self.highest_stream = max(self.highest_stream, block.stream)
-        return instead if instead is not None or block.raw is None else bytes(block.raw) + data[pos:stop]
+        return (
+            instead
+            if instead is not None or block.raw is None
+            else bytes(block.raw) + data[pos:stop]
+        )
 
     def _whole_size(self, kind: int, stream: int, pos: int, stop: int) -> int:
         if stop - pos > MAX_WHOLE_FRAME:

@@ -57,8 +57,8 @@ class PushAnswerEdit:
         self._request, self._urls = request, urls
 
     def rewrite(self, payload: bytes) -> tuple[bytes, ChangedUrls] | None:
-        """Return the new message and its changed URLs, or None if it stays unchanged. An agent that deleted the
-        configuration sends an empty message."""
+        """Return the new message and its changed URLs, or None if it stays unchanged. An agent that
+        deleted the configuration sends an empty message."""
         call = self._request.call
         if call.kind == "delete":
             self._urls.forget_config(call.config)

@@ -1,4 +1,5 @@
-"""Find strings in JSON text by their place, so that they can be replaced with every other byte unchanged."""
+"""Find strings in JSON text by their place, so that they can be replaced with every other byte
+unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['
 def find_strings(payload: bytes, paths: Sequence[list[str]]) -> list[tuple[int, int]]:
     """Return the byte ranges of the string values at these paths, quotes included, in valid JSON.
 
-    A path has the name of each member, and ITEM for each array, from the outermost object to the value.
+    A path has the name of each member, and ITEM for each array, from the outermost object to the
+    value.
     """
     ends = frozenset(path[-1] for path in paths)
     spans: list[tuple[int, int]] = []
@@ -46,9 +48,11 @@ def find_strings(payload: bytes, paths: Sequence[list[str]]) -> list[tuple[int, 
     return spans
 
 
-def replace_strings(payload: bytes, paths: Sequence[list[str]], replace: Callable[[str], str | None]) -> bytes | None:
-    """Return valid JSON with other strings at these paths, or None if nothing changes. `replace` returns the new
-    string, or None for the string unchanged."""
+def replace_strings(
+    payload: bytes, paths: Sequence[list[str]], replace: Callable[[str], str | None]
+) -> bytes | None:
+    """Return valid JSON with other strings at these paths, or None if nothing changes. `replace`
+    returns the new string, or None for the string unchanged."""
     parts: list[bytes] = []
     last = 0
     for start, end in find_strings(payload, paths):

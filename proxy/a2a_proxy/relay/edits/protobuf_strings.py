@@ -1,4 +1,5 @@
-"""Read and replace strings in serialized protobuf messages, with every other byte unchanged. Needs no descriptors."""
+"""Read and replace strings in serialized protobuf messages, with every other byte unchanged. Needs
+no descriptors."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ _LONGEST_VARINT = 10
 
 
 _Field = tuple[int, bytes | None, int, int]
-"""Number, content of a length-delimited field (None for another one), where its length begins, where it ends."""
+"""Number, content of a length-delimited field (None for another one), where its length begins,
+where it ends."""
 
 
 def read_string(data: bytes, path: Path) -> str:
-    """Return the last string at this path, as protobuf parsers do, or an empty one. Raises ValueError."""
+    """Return the last string at this path, as protobuf parsers do, or an empty one. Raises
+    ValueError."""
     found = ""
     for number, content, _, _ in _read_fields(data):
         if number == path[0] and content is not None:
@@ -25,7 +28,8 @@ def read_string(data: bytes, path: Path) -> str:
 
 
 def replace_fields(data: bytes, path: Path, replace: Callable[[bytes], bytes]) -> bytes:
-    """Return the message with other content of the length-delimited fields at this path, which `replace` returns.
+    """Return the message with other content of the length-delimited fields at this path, which
+    `replace` returns.
 
     An empty path is the message itself. Raises ValueError.
     """

@@ -1,8 +1,8 @@
-"""Find push notification configurations in calls and their answers, and replace their URLs with every other byte
-unchanged.
+"""Find push notification configurations in calls and their answers, and replace their URLs with
+every other byte unchanged.
 
-Covers JSON-RPC, REST and gRPC in all dialects (manual/protocol.md "Operations"). Knows neither where a URL leads nor
-what replaces it: `WebhookUrls` does.
+Covers JSON-RPC, REST and gRPC in all dialects (manual/protocol.md "Operations"). Knows neither
+where a URL leads nor what replaces it: `WebhookUrls` does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from a2a_proxy.relay.edits.json_strings import ITEM, replace_strings
 from a2a_proxy.relay.edits.protobuf_strings import Path, read_string, replace_fields
 
 HINTS = (b"ushNotification", b"push_notification")
-"""Part of all names of methods and members in JSON that concern push notifications, in each spelling."""
+"""Part of all names of methods and members in JSON that concern push notifications, in each
+spelling."""
 
 _OLD_PACKAGE, _PACKAGE = "a2a.v1", "lf.a2a.v1"
 
@@ -85,7 +86,8 @@ class _ProtobufShape(msgspec.Struct, frozen=True):
     task: Path = ()
     """Its task in the entry; empty if it is not there."""
     name: Path = ()
-    """Its resource name in the entry, `tasks/{id}/pushNotificationConfigs/{id}`; empty if it has none."""
+    """Its resource name in the entry, `tasks/{id}/pushNotificationConfigs/{id}`; empty if it has
+    none."""
 
 
 _NEW_ENTRY = _ProtobufShape((), (4,), (2,), (3,))
@@ -99,8 +101,8 @@ _SHAPES: dict[tuple[str, Kind], tuple[_ProtobufShape, ...]] = {
         _ProtobufShape((), (5, 2, 2), (2,), (1,)),
     ),
 }
-"""Shapes of requests. 0.3 and the release candidate, both `a2a.v1`, have the configuration to create in different
-fields."""
+"""Shapes of requests. 0.3 and the release candidate, both `a2a.v1`, have the configuration to
+create in different fields."""
 _ANSWER_SHAPES = {
     _PACKAGE: _NEW_ENTRY,
     _OLD_PACKAGE: _OLD_ENTRY,
@@ -135,7 +137,9 @@ def classify_jsonrpc(body: bytes) -> PushCall | None:
     kind = _KINDS.get(found[0].name) if found is not None else None
     if kind is None:
         return None
-    params = call.params if isinstance(call.params, dict) and kind in ("get", "list", "delete") else {}
+    params = (
+        call.params if isinstance(call.params, dict) and kind in ("get", "list", "delete") else {}
+    )
     task, named = _text(params, "taskId"), _text(params, "id")  # before 1.0 `id` is the task
     config = _text(params, "pushNotificationConfigId") or (named if task else "")
     return PushCall(kind, "jsonrpc", PushConfig(task or named, config))
@@ -160,7 +164,8 @@ def read_deleted(call: PushCall, payload: bytes) -> PushConfig:
 
 
 def edit_request(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit | None:
-    """Return the request with the proxy's URLs in place of those of the client, or None if nothing changes."""
+    """Return the request with the proxy's URLs in place of those of the client, or None if nothing
+    changes."""
     if call.form in ("json", "jsonrpc"):
         if call.kind not in ("send", "create"):
             return None
@@ -171,7 +176,8 @@ def edit_request(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit |
 
 
 def edit_answer(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit | None:
-    """Return the answer with the client's URLs in place of those of the proxy, or None if nothing changes."""
+    """Return the answer with the client's URLs in place of those of the proxy, or None if nothing
+    changes."""
     if call.kind not in _ANSWERS_WITH_URL:
         return None
     if call.form in ("json", "jsonrpc"):
@@ -256,7 +262,8 @@ def _name_config(entry: dict[str, Any], inner: dict[str, Any]) -> PushConfig:
 
 
 def _config_of_name(name: str) -> PushConfig:
-    """Return the configuration of a resource name, `tasks/{id}/pushNotificationConfigs/{id}` or a part of it."""
+    """Return the configuration of a resource name, `tasks/{id}/pushNotificationConfigs/{id}` or a
+    part of it."""
     task, _, config = name.removeprefix("tasks/").partition("/pushNotificationConfigs/")
     return PushConfig(task, config) if name.startswith("tasks/") else PushConfig()
 
@@ -266,7 +273,9 @@ def _text(value: dict[str, Any], name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _edit_protobuf(payload: bytes, shapes: tuple[_ProtobufShape, ...], replace: ReplaceUrl) -> UrlEdit | None:
+def _edit_protobuf(
+    payload: bytes, shapes: tuple[_ProtobufShape, ...], replace: ReplaceUrl
+) -> UrlEdit | None:
     changed: dict[str, str] = {}
     for shape in shapes:
 

@@ -1,7 +1,8 @@
-"""Wrap the command of a stdio agent in a card (manual/protocol.md "Stdio framing"): put another command before it.
+"""Wrap the command of a stdio agent in a card (manual/protocol.md "Stdio framing"): put another
+command before it.
 
-Two forms: a command line, which clients split as a POSIX shell does, or pass to a shell; and `stdio:///PATH?WORD&WORD`.
-Runs nothing, and changes nothing except by insertion.
+Two forms: a command line, which clients split as a POSIX shell does, or pass to a shell; and
+`stdio:///PATH?WORD&WORD`. Runs nothing, and changes nothing except by insertion.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def has_program(text: str) -> bool:
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
-    """Return whether the command already begins with these two words, whatever the folder of the first one."""
+    """Return whether the command already begins with these two words, whatever the folder of the
+    first one."""
     if found := STDIO_URI.match(text):
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
@@ -38,12 +40,14 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
 
 
 def wrap_command(text: str, words: Sequence[str], program: str) -> str:
-    """Return the command with `words` before it, after its environment assignments. `program` is the absolute path of
-    the first word, which the form `stdio:///PATH` needs."""
+    """Return the command with `words` before it, after its environment assignments. `program` is
+    the absolute path of the first word, which the form `stdio:///PATH` needs."""
     if found := STDIO_URI.match(text):
         path, mark, query = text[found.end() :].partition("?")
         inserted = "&".join(_quote_for_query(word) for word in words[1:])
-        return f"{found[0]}{_quote_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"
+        return (
+            f"{found[0]}{_quote_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"
+        )
     before = shlex.join(words)
     if _needs_shell(text):
         return f"{before} sh -c {shlex.quote(text)}"
@@ -52,8 +56,11 @@ def wrap_command(text: str, words: Sequence[str], program: str) -> str:
 
 
 def _quote_for_query(word: str) -> str:
-    """Return a word without the characters that would end it. The form has no rules except those of URIs."""
-    return re.sub(r"[%&#?\s]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), word)
+    """Return a word without the characters that would end it. The form has no rules except those of
+    URIs."""
+    return re.sub(
+        r"[%&#?\s]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), word
+    )
 
 
 def _find_command(text: str) -> int:
@@ -71,7 +78,8 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _needs_shell(text: str) -> bool:
-    """Return whether the text holds several commands, which only a shell can run in sequence, or a shell builtin."""
+    """Return whether the text holds several commands, which only a shell can run in sequence, or a
+    shell builtin."""
     at, several = 0, _SHELL_BUILTIN.match(text, _find_command(text)) is not None
     while at < len(text):
         at, found = _word_end(text, _skip_space(text, at))
@@ -80,7 +88,8 @@ def _needs_shell(text: str) -> bool:
 
 
 def _word_end(text: str, position: int) -> tuple[int, bool]:
-    """Return where the word that begins here ends, and whether it holds, outside quotes, a separator of commands."""
+    """Return where the word that begins here ends, and whether it holds, outside quotes, a
+    separator of commands."""
     open_: list[str] = []
     parts = False
     while position < len(text):

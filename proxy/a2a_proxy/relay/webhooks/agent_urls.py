@@ -10,7 +10,12 @@ import msgspec
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.listener_state import ShowNote
 from a2a_proxy.relay.route import LOOPBACK, RouteError, Upstream, format_address, is_loopback
-from a2a_proxy.relay.webhooks.registration import Receiver, Registration, has_dot_segments, parse_receiver
+from a2a_proxy.relay.webhooks.registration import (
+    Receiver,
+    Registration,
+    has_dot_segments,
+    parse_receiver,
+)
 from a2a_proxy.relay.webhooks.registry import MOST_OF_CLIENT, MOST_REGISTRATIONS, WebhookRegistry
 
 _URL_HINT = "write the address at which agents reach the proxy: --webhook-url https://proxy.example"
@@ -28,8 +33,8 @@ class WebhookAddress(msgspec.Struct, frozen=True):
     """The option `--webhook-url`; empty without it."""
 
     def base_for(self, local: str) -> str:
-        """Return the URL for an agent that the proxy reaches from its address `local`, or an empty text if that agent
-        cannot reach the listener."""
+        """Return the URL for an agent that the proxy reaches from its address `local`, or an empty
+        text if that agent cannot reach the listener."""
         if self.url:
             return self.url
         own = _plain_address(local)
@@ -42,14 +47,18 @@ def parse_webhook_url(text: str) -> str:
     """Return the base of the URLs that agents get. Raises RouteError."""
     found = parse_receiver(text)
     if found is not None and found.credentials:  # not shown: it may be a password
-        raise RouteError("--webhook-url contains user information, which every agent would get", _URL_HINT)
+        raise RouteError(
+            "--webhook-url contains user information, which every agent would get", _URL_HINT
+        )
     problem = ""
     if found is None:
         problem = "is no http:// or https:// URL"
     elif found.query or "#" in text:
         problem = "has a query or fragment"
     elif has_dot_segments(found.path):
-        problem = "has . or .. or invalid encodings in its path, which agents resolve in different ways"
+        problem = (
+            "has . or .. or invalid encodings in its path, which agents resolve in different ways"
+        )
     if problem:
         raise RouteError(f"--webhook-url {text} {problem}", _URL_HINT)
     if _host_of(text) in _UNSPECIFIED:
@@ -71,10 +80,11 @@ class AgentUrls:
         is_own: Callable[[Receiver], bool],
         keep_request: Callable[[str, Upstream, bytes], None],
     ) -> None:
-        """Create the URLs of an agent. `name` is its upstream as the user wrote it, `base` is empty if the agent cannot
-        reach the proxy, `sources` are the IP addresses from which it may deliver (any, if empty), and `is_own` says
-        whether a receiver is a listener of the proxy, so that notifications pass here anyway. `keep_request` keeps the
-        request of a key to this agent."""
+        """Create the URLs of an agent. `name` is its upstream as the user wrote it, `base` is empty
+        if the agent cannot reach the proxy, `sources` are the IP addresses from which it may
+        deliver (any, if empty), and `is_own` says whether a receiver is a listener of the proxy, so
+        that notifications pass here anyway. `keep_request` keeps the request of a key to this
+        agent."""
         self.client = ""
         """The IP address of the client whose URLs are replaced."""
         self._registry = registry
@@ -98,12 +108,16 @@ class AgentUrls:
             registration = self._registry.add(url, self._agent, self._sources, config, self.client)
         except OSError as error:
             self._tell_kept(
-                receiver, f"the registration cannot be stored: {error.strerror}", "check the state directory"
+                receiver,
+                f"the registration cannot be stored: {error.strerror}",
+                "check the state directory",
             )
             return None
         if registration is None:
             hint = "delete registrations at the agents; each is forgotten after 30 days"
-            limits = f"{MOST_OF_CLIENT:,} registrations of its client or {MOST_REGISTRATIONS:,} of all"
+            limits = (
+                f"{MOST_OF_CLIENT:,} registrations of its client or {MOST_REGISTRATIONS:,} of all"
+            )
             self._tell_kept(receiver, f"{limits} are known already", hint)
             return None
         if _is_public(receiver.origin.host) and not _is_public(_host_of(self._base)):
@@ -140,7 +154,9 @@ class AgentUrls:
 
     def _find(self, url: str) -> Registration | None:
         found = self._registry.find(url.rpartition("/")[2])
-        if found is None or Upstream.parse(found.agent).host != self._upstream.host:  # it may have several ports
+        if (
+            found is None or Upstream.parse(found.agent).host != self._upstream.host
+        ):  # it may have several ports
             return None
         return found
 
@@ -148,7 +164,8 @@ class AgentUrls:
         self._tell_kept(
             receiver,
             f"the agent {self._agent} cannot reach the port of --webhooks",
-            "let it listen where the agent reaches it: --webhooks 0.0.0.0:PORT; or --webhook-url URL",
+            "let it listen where the agent reaches it: --webhooks 0.0.0.0:PORT; or --webhook-url "
+            "URL",
         )
 
     def _tell_kept(self, receiver: Receiver, reason: str, hint: str) -> None:
@@ -157,11 +174,16 @@ class AgentUrls:
 
     def _tell_private(self, receiver: Receiver) -> None:
         text = (
-            f"the agent {self._agent} gets the private URL {self._base} in place of the public one of "
+            f"the agent {self._agent} gets the private URL {self._base} in place of the public one "
+            f"of "
             f"{receiver.origin.text}: agents that refuse private webhooks refuse it"
         )
         self._show_note(
-            ConsoleNote(text, "give the proxy a public address: --webhook-url https://proxy.example", loud=True)
+            ConsoleNote(
+                text,
+                "give the proxy a public address: --webhook-url https://proxy.example",
+                loud=True,
+            )
         )
 
 

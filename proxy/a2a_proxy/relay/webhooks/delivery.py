@@ -1,5 +1,5 @@
-"""The connection of one agent to the listener of `--webhooks`: each of its deliveries goes to the receiver for which
-its URL stands."""
+"""The connection of one agent to the listener of `--webhooks`: each of its deliveries goes to the
+receiver for which its URL stands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class DeliveryClient(ForwardClient):
         open_connection: Callable[[Upstream], ProxyConnection],
         on_closed: Callable[[ForwardClient], None],
     ) -> None:
-        """Create the client. `open_connection` returns a new connection to a receiver; `on_closed` is called once."""
+        """Create the client. `open_connection` returns a new connection to a receiver; `on_closed`
+        is called once."""
         super().__init__(context, open_connection, on_closed, requests)
         self._requests = requests
         self._limit: asyncio.TimerHandle | None = None
@@ -53,7 +54,9 @@ class DeliveryClient(ForwardClient):
     def refuse_protocol(self, protocol: str, begin: bytes) -> None:
         """Answer an agent that speaks another protocol."""
         detail = f"an agent sent {protocol} to the port of --webhooks, which takes HTTP/1.1"
-        self._refuse(Problem(400, "Bad Request", detail, "the agent must deliver with HTTP/1.1"), begin)
+        self._refuse(
+            Problem(400, "Bad Request", detail, "the agent must deliver with HTTP/1.1"), begin
+        )
 
     def _deliver(self, data: bytes) -> None:
         super()._deliver(data)
@@ -64,7 +67,8 @@ class DeliveryClient(ForwardClient):
         self._record_edits()
 
     def _record_edits(self) -> None:
-        """Count each delivery whose URL was replaced: the recording has it as the receiver gets it."""
+        """Count each delivery whose URL was replaced: the recording has it as the receiver gets
+        it."""
         assert self._leg is not None
         for _ in range(self._requests.edit_count):
             self._leg.record_chunk(ChunkKind.EDIT, msgspec.json.encode({"kind": "delivery"}))

@@ -1,7 +1,8 @@
-"""Deliveries of one agent on one HTTP/1.1 connection: each request gets the receiver for which its URL stands.
+"""Deliveries of one agent on one HTTP/1.1 connection: each request gets the receiver for which its
+URL stands.
 
-A request of the forward proxy's kind (`edits.http1_forward`) whose origin comes from the registration, and from nothing
-that the agent sends.
+A request of the forward proxy's kind (`edits.http1_forward`) whose origin comes from the
+registration, and from nothing that the agent sends.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class DeliveryRequests(Http1Forward):
         """Deliveries that were sent to the current receiver since the owner last set this to 0."""
 
     def read_requests(self, data: bytes) -> tuple[bytes, int]:
-        """Return the bytes to send to `origin` and the index up to which `data` was handled, as long as the delivery is
-        not too long."""
+        """Return the bytes to send to `origin` and the index up to which `data` was handled, as
+        long as the delivery is not too long."""
         sent, position = super().read_requests(data)
         self._sent_bytes += len(sent)
         waiting = int(self.next_origin is not None)
@@ -75,7 +76,8 @@ class DeliveryRequests(Http1Forward):
         return super().begin_origin()
 
     def parse_target(self, method: bytes, target: bytes, framing: int) -> ForwardTarget | Problem:  # noqa: ARG002
-        """Return the receiver, the value of `Host` and the target for it; or the answer to another request."""
+        """Return the receiver, the value of `Host` and the target for it; or the answer to another
+        request."""
         path, _, query = target.decode("latin-1").partition("?")
         segments = path.split("/")
         place = next((place for place, segment in enumerate(segments) if is_key(segment)), None)
@@ -103,7 +105,8 @@ def _refuse_unknown(source: str) -> Problem:
     return Problem(
         404,
         "Not Found",
-        f"a2a-proxy has no webhook for a delivery from {source}: it was deleted, or is older than 30 days",
+        f"a2a-proxy has no webhook for a delivery from {source}: it was deleted, or is older than "
+        f"30 days",
         "delete the push notification configuration at that agent",
     )
 

@@ -1,4 +1,5 @@
-"""One registered webhook: the URL that the agent has, and the receiver for which it stands. Does no I/O."""
+"""One registered webhook: the URL that the agent has, and the receiver for which it stands. Does no
+I/O."""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 _SAFE_PATH, _SAFE_QUERY = "%/:@!$&'()*+,;=~-._", "%/:@!$&'()*+,;=~-._?"
 _SCHEMES = ("http", "https")
 _INVALID_ENCODING = re.compile(
-    r"%[uU][0-9a-fA-F]{4}|[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]"
+    r"%[uU][0-9a-fA-F]{4}|[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|"
+    r"\xf0[\x80-\x8f][\x80-\xbf]"
 )
-"""A character as `%u` and its number, or longer UTF-8 than it needs (RFC 3629 section 3): some servers decode both."""
+"""A character as `%u` and its number, or longer UTF-8 than it needs (RFC 3629 section 3): some
+servers decode both."""
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -64,8 +67,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """User information of the URL; empty if there is none."""
 
     def join_target(self, path: str, query: str) -> str | None:
-        """Return the request target with a path and a query joined to those of the URL, or None if the path leads out
-        of it. `path` is empty or begins with a slash."""
+        """Return the request target with a path and a query joined to those of the URL, or None if
+        the path leads out of it. `path` is empty or begins with a slash."""
         if has_dot_segments(path):
             return None
         joined = (self.path.rstrip("/") if path else self.path) + path or "/"
@@ -74,14 +77,17 @@ class Receiver(msgspec.Struct, frozen=True):
 
 
 def has_dot_segments(path: str) -> bool:
-    """Return whether a server may read a segment of the path as `.` or `..`: some decode it several times, or ignore
-    parameters (`..;a=b`) and control characters. True for a path with an invalid encoding, which may hide a segment,
-    and for a path that is encoded more than `MAX_ENCODINGS` times."""
+    """Return whether a server may read a segment of the path as `.` or `..`: some decode it several
+    times, or ignore parameters (`..;a=b`) and control characters. True for a path with an invalid
+    encoding, which may hide a segment, and for a path that is encoded more than `MAX_ENCODINGS`
+    times."""
     for _ in range(MAX_ENCODINGS + 1):
         encoded, path = path, unquote(path, "latin-1")
         if path == encoded:
             segments = re.split(r"[/\\]", re.sub(r"[\0-\x20]|;[^/\\]*", "", path))
-            return _INVALID_ENCODING.search(path) is not None or not {".", ".."}.isdisjoint(segments)
+            return _INVALID_ENCODING.search(path) is not None or not {".", ".."}.isdisjoint(
+                segments
+            )
     return True
 
 

@@ -1,6 +1,8 @@
-"""The registered webhooks of all agents, one file each in the state directory, so that they survive a restart.
+"""The registered webhooks of all agents, one file each in the state directory, so that they survive
+a restart.
 
-Several proxies may use the same folder: a key that this one does not know may have come from another one.
+Several proxies may use the same folder: a key that this one does not know may have come from
+another one.
 """
 
 from __future__ import annotations
@@ -34,9 +36,13 @@ class WebhookRegistry:
     """The registrations in one folder."""
 
     def __init__(
-        self, folder: Path, now: Callable[[], float], random_bytes: Callable[[int], bytes] = os.urandom
+        self,
+        folder: Path,
+        now: Callable[[], float],
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """Create the registry. `now` returns the time in seconds since the epoch. Call `load` before anything else."""
+        """Create the registry. `now` returns the time in seconds since the epoch. Call `load`
+        before anything else."""
         self._folder = folder
         self._now = now
         self._random_bytes = random_bytes
@@ -49,8 +55,8 @@ class WebhookRegistry:
         self._lookup_second, self._lookup_count = 0, 0
 
     def load(self) -> None:
-        """Read the registrations, and delete those that are too old, cannot be read or were not written to the end.
-        Raises OSError."""
+        """Read the registrations, and delete those that are too old, cannot be read or were not
+        written to the end. Raises OSError."""
         for path in self._folder.iterdir():
             if (is_key(path.name) and self._read_file(path.name) is None) or self._is_left(path):
                 self._delete_file(path.name)
@@ -62,19 +68,24 @@ class WebhookRegistry:
     def add(
         self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig, client: str = ""
     ) -> Registration | None:
-        """Return a new registration for the URL of the client at an IP address, or None if there are too many. Raises
-        OSError."""
+        """Return a new registration for the URL of the client at an IP address, or None if there
+        are too many. Raises OSError."""
         if self._is_full(client):
             self.remove_expired()
         if self._is_full(client):
             return None
         key = self._random_bytes(KEY_BYTES).hex()
-        registration = Registration(key, url, agent, self.port, self._now(), sources, config, client)
+        registration = Registration(
+            key, url, agent, self.port, self._now(), sources, config, client
+        )
         self._write_file(registration)
         return registration
 
     def _is_full(self, client: str) -> bool:
-        return len(self._registrations) >= MOST_REGISTRATIONS or self._count_of_client[client] >= MOST_OF_CLIENT
+        return (
+            len(self._registrations) >= MOST_REGISTRATIONS
+            or self._count_of_client[client] >= MOST_OF_CLIENT
+        )
 
     def find(self, key: str) -> Registration | None:
         """Return the registration of a key, or None if it is unknown or too old."""
@@ -87,8 +98,8 @@ class WebhookRegistry:
         return found
 
     def name_config(self, registration: Registration, config: PushConfig) -> None:
-        """Store the configuration that has a registration. Others of the same configuration are removed, because the
-        agent keeps only the latest URL. Raises OSError."""
+        """Store the configuration that has a registration. Others of the same configuration are
+        removed, because the agent keeps only the latest URL. Raises OSError."""
         if registration.config != config:
             for key in self._keys_of(registration.agent, config):
                 self.remove(key)
@@ -112,18 +123,28 @@ class WebhookRegistry:
             self.remove(key)
 
     def list_live(self) -> list[Registration]:
-        """Return the registrations that lead to this proxy and are not too old, the oldest first."""
+        """Return the registrations that lead to this proxy and are not too old, the oldest
+        first."""
         now = self._now()
-        live = [each for each in self._registrations.values() if each.port == self.port and not each.is_expired(now)]
+        live = [
+            each
+            for each in self._registrations.values()
+            if each.port == self.port and not each.is_expired(now)
+        ]
         return sorted(live, key=lambda each: each.created)
 
     def _keys_of(self, agent: str, config: PushConfig) -> list[str]:
         if not config.task_id or not config.id:
             return []
-        return [key for key, each in self._registrations.items() if each.agent == agent and each.config == config]
+        return [
+            key
+            for key, each in self._registrations.items()
+            if each.agent == agent and each.config == config
+        ]
 
     def _look_up(self, key: str) -> Registration | None:
-        """Return the registration of a key that another proxy may have added, unless there are too many such keys."""
+        """Return the registration of a key that another proxy may have added, unless there are too
+        many such keys."""
         second = int(self._now())
         if second != self._lookup_second:
             self._lookup_second, self._lookup_count = second, 0
@@ -134,7 +155,10 @@ class WebhookRegistry:
         if not is_key(path.name.removesuffix(_NEW_SUFFIX)):
             return False
         with contextlib.suppress(OSError):
-            return path.suffix == _NEW_SUFFIX and self._now() - path.stat().st_mtime > LEFT_FILE_SECONDS
+            return (
+                path.suffix == _NEW_SUFFIX
+                and self._now() - path.stat().st_mtime > LEFT_FILE_SECONDS
+            )
         return False
 
     def _read_file(self, name: str) -> Registration | None:
@@ -152,7 +176,9 @@ class WebhookRegistry:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         try:
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE), "wb") as file:
+            with open(
+                os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE), "wb"
+            ) as file:
                 file.write(msgspec.json.encode(registration))
             path.rename(self._folder / registration.key)
         except OSError:

@@ -1,5 +1,5 @@
-"""Set a push configuration back to the client's webhook: the client's own request is sent to the agent once more, with
-the URL that the client wrote."""
+"""Set a push configuration back to the client's webhook: the client's own request is sent to the
+agent once more, with the URL that the client wrote."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ _CALL = PushCall("create", "jsonrpc")
 """A call of either binding: a success over REST has no member `error` either."""
 
 
-async def restore_webhook(agent: Upstream, request: bytes, tls: Tls, proxy: UpstreamProxy | None) -> bool:
-    """Send a request that creates a configuration, through `proxy` if it leads to the agent. Return whether the agent
-    accepted it."""
+async def restore_webhook(
+    agent: Upstream, request: bytes, tls: Tls, proxy: UpstreamProxy | None
+) -> bool:
+    """Send a request that creates a configuration, through `proxy` if it leads to the agent. Return
+    whether the agent accepted it."""
     answer = _Answer(request)
     try:
         async with asyncio.timeout(RESTORE_SECONDS):

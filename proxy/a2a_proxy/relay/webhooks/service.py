@@ -1,4 +1,5 @@
-"""The webhooks of one relay: the address of the listener for deliveries, and the URLs for each agent."""
+"""The webhooks of one relay: the address of the listener for deliveries, and the URLs for each
+agent."""
 
 from __future__ import annotations
 
@@ -25,9 +26,12 @@ MAX_KEPT_BYTES, MOST_KEPT_REQUESTS = 16 * 1024, 1000
 class WebhookService:
     """Makes the URLs that agents get (`--webhooks`, `--webhook-url`)."""
 
-    def __init__(self, listen: Listen, url: str, registry: WebhookRegistry, *, restores: bool = False) -> None:
-        """Create the service. `url` is the base of the URLs; empty for the address by which the proxy reaches an
-        agent. With `restores`, configurations can be set back to their clients' webhooks."""
+    def __init__(
+        self, listen: Listen, url: str, registry: WebhookRegistry, *, restores: bool = False
+    ) -> None:
+        """Create the service. `url` is the base of the URLs; empty for the address by which the
+        proxy reaches an agent. With `restores`, configurations can be set back to their clients'
+        webhooks."""
         self._restores = restores
         self._requests: dict[str, tuple[Upstream, bytes]] = {}
         """The requests that created configurations, by key."""
@@ -51,9 +55,10 @@ class WebhookService:
         show_note: ShowNote,
         is_own: Callable[[list[str], int], bool],
     ) -> AgentUrls:
-        """Return the URLs for an agent that the proxy has reached. `name` is its upstream as the user wrote it, of
-        which gRPC may have another port; `ends` are the IP addresses of the connection: the proxy's, the agent's, and
-        the client's. `is_own` says whether one of some addresses is a port of the proxy."""
+        """Return the URLs for an agent that the proxy has reached. `name` is its upstream as the
+        user wrote it, of which gRPC may have another port; `ends` are the IP addresses of the
+        connection: the proxy's, the agent's, and the client's. `is_own` says whether one of some
+        addresses is a port of the proxy."""
         local, peer, client = ends
 
         def is_own_receiver(receiver: Receiver) -> bool:
@@ -61,7 +66,8 @@ class WebhookService:
             hosts = [host] if is_ip_address(host) else [*LOOPBACK] if is_local(host) else []
             return bool(hosts) and is_own(hosts, receiver.origin.port)
 
-        # An agent for which another URL was given may reach the proxy through other machines, with their addresses.
+        # An agent for which another URL was given may reach the proxy through other machines, with
+        # their addresses.
         sources = () if self._url else delivery_sources(peer, aliases)
         urls = AgentUrls(
             self.registry,
@@ -82,8 +88,8 @@ class WebhookService:
         return len(self._requests)
 
     async def restore_webhooks(self, tls: Tls, proxy: UpstreamProxy | None = None) -> int:
-        """Set all configurations back whose requests are known, and return how many requests the agents accepted.
-        `proxy` is another proxy through which agents are dialled."""
+        """Set all configurations back whose requests are known, and return how many requests the
+        agents accepted. `proxy` is another proxy through which agents are dialled."""
         count = 0
         for key in [each.key for each in self.registry.list_live()]:
             if key in self._requests and await restore_webhook(*self._requests[key], tls, proxy):

@@ -1,5 +1,5 @@
-"""Agent cards between JSON and ProtoJSON, because dialects up to 0.3 write security differently in each
-(manual/protocol.md "JSON objects before 1.0")."""
+"""Agent cards between JSON and ProtoJSON, because dialects up to 0.3 write security differently in
+each (manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 
@@ -16,22 +16,32 @@ def convert_card(value: Json, binding: Binding) -> Json:
     if "supportedInterfaces" in value:
         return value
     protobuf = binding in (Binding.GRPC, Binding.REST)
-    scheme, requirement = (_wrap_scheme, _wrap_requirements) if protobuf else (_unwrap_scheme, _unwrap_requirements)
+    scheme, requirement = (
+        (_wrap_scheme, _wrap_requirements) if protobuf else (_unwrap_scheme, _unwrap_requirements)
+    )
     converted = _convert_security(value, scheme, requirement)
     if isinstance(value.get("skills"), list):
         converted["skills"] = [
-            _convert_security(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)
+            _convert_security(one, scheme, requirement)
+            for one in value["skills"]
+            if isinstance(one, dict)
         ]
     return converted
 
 
-def _convert_security(value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]) -> Json:
+def _convert_security(
+    value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]
+) -> Json:
     converted = dict(value)
     if isinstance(value.get("securitySchemes"), dict):
         found = value["securitySchemes"].items()
-        converted["securitySchemes"] = {name: scheme(one) if isinstance(one, dict) else one for name, one in found}
+        converted["securitySchemes"] = {
+            name: scheme(one) if isinstance(one, dict) else one for name, one in found
+        }
     if isinstance(value.get("security"), list):
-        converted["security"] = [requirement(one) for one in value["security"] if isinstance(one, dict)]
+        converted["security"] = [
+            requirement(one) for one in value["security"] if isinstance(one, dict)
+        ]
     return converted
 
 
@@ -62,4 +72,6 @@ def _unwrap_requirements(value: Json) -> Json:
     found: Any = value.get("schemes")
     if set(value) != {"schemes"} or not isinstance(found, dict):
         return value
-    return {name: one.get("list", []) if isinstance(one, dict) else one for name, one in found.items()}
+    return {
+        name: one.get("list", []) if isinstance(one, dict) else one for name, one in found.items()
+    }

@@ -1,7 +1,8 @@
-"""Errors in the form of each binding: JSON-RPC error, REST body with its status, gRPC status and details
-(manual/protocol.md "Errors" and "Error bodies").
+"""Errors in the form of each binding: JSON-RPC error, REST body with its status, gRPC status and
+details (manual/protocol.md "Errors" and "Error bodies").
 
-On the recorded binding an error is sent as recorded; on another binding it is built from the table of errors.
+On the recorded binding an error is sent as recorded; on another binding it is built from the table
+of errors.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class ReplayError(msgspec.Struct, frozen=True):
     raw_body: bytes = b""
     """The REST body as bytes, if it can be sent unchanged."""
     is_http_only: bool = False
-    """HTTP itself failed, before any binding was reached: every request over HTTP gets that body."""
+    """HTTP itself failed, before any binding was reached: every request over HTTP gets that
+    body."""
     grpc_text: str = ""
     """`grpc-message` as recorded; `message` lacks the error's name that 0.3 puts before it."""
 
@@ -105,7 +107,10 @@ class ReplayError(msgspec.Struct, frozen=True):
         """Return the `error` of JSON-RPC."""
         if self.error is not None:
             return self.error
-        error_object: Json = {"code": self.code or self._find_codes(dialect)[0], "message": self.message}
+        error_object: Json = {
+            "code": self.code or self._find_codes(dialect)[0],
+            "message": self.message,
+        }
         details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         return {**error_object, "data": details} if details else error_object
 
@@ -116,7 +121,11 @@ class ReplayError(msgspec.Struct, frozen=True):
             return status, self.body
         if dialect in OLD_DIALECTS:
             return status, {"message": self.message}
-        error: Json = {"code": status, "status": GRPC_STATUS_NAMES[self.grpc_status(dialect)], "message": self.message}
+        error: Json = {
+            "code": status,
+            "status": GRPC_STATUS_NAMES[self.grpc_status(dialect)],
+            "message": self.message,
+        }
         details = self.details or self._error_info
         return status, {"error": {**error, "details": details} if details else error}
 
@@ -142,7 +151,9 @@ class ReplayError(msgspec.Struct, frozen=True):
             "details": [_text_metadata(one) for one in details],
         }
         try:
-            data: bytes = from_dict("rpc", "google.rpc.Status", status_value, lenient=True).SerializeToString()
+            data: bytes = from_dict(
+                "rpc", "google.rpc.Status", status_value, lenient=True
+            ).SerializeToString()
         except RenderError:  # a detail of an unknown type
             return b""
         return data
@@ -150,12 +161,18 @@ class ReplayError(msgspec.Struct, frozen=True):
     @property
     def _error_info(self) -> list[Json]:
         return (
-            [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}] if self.reason in _NEW_CODES else []
+            [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}]
+            if self.reason in _NEW_CODES
+            else []
         )
 
     def _find_codes(self, dialect: Dialect) -> tuple[int, str, int]:
         codes = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)
-        return codes or (-32603, _GRPC_OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF_GRPC.get(self.grpc, 500))
+        return codes or (
+            -32603,
+            _GRPC_OF_HTTP.get(self.http, "INTERNAL"),
+            _HTTP_OF_GRPC.get(self.grpc, 500),
+        )
 
 
 def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
@@ -163,24 +180,39 @@ def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
     members: Json = error if isinstance(error, dict) else {}
     number, data = members.get("code"), members.get("data")
     code = number if isinstance(number, int) else -32603
-    details = [one for one in data if isinstance(one, dict) and "@type" in one] if isinstance(data, list) else []
-    return ReplayError(rpc_reason(code, data, dialect), str(members.get("message", "")), details, code, error=members)
+    details = (
+        [one for one in data if isinstance(one, dict) and "@type" in one]
+        if isinstance(data, list)
+        else []
+    )
+    return ReplayError(
+        rpc_reason(code, data, dialect),
+        str(members.get("message", "")),
+        details,
+        code,
+        error=members,
+    )
 
 
 def parse_rest_response(body: Any, status: int) -> ReplayError:
-    """Parse the body of a REST error; `status` is the status of its response, 200 within a stream."""
+    """Parse the body of a REST error; `status` is the status of its response, 200 within a
+    stream."""
     reason, message = parse_rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None
     inner: Json = error if isinstance(error, dict) else {}
     details = inner.get("details")
     typed_details = (
-        [one for one in details if isinstance(one, dict) and "@type" in one] if isinstance(details, list) else []
+        [one for one in details if isinstance(one, dict) and "@type" in one]
+        if isinstance(details, list)
+        else []
     )
     if reason not in _NEW_CODES:
         reason = _REASON_BY_HTTP.get(status, "")
     named = inner.get("status")
     grpc = GRPC_STATUS_NAMES.index(named) if named in GRPC_STATUS_NAMES else 0
-    return ReplayError(reason, message, typed_details, http=status if status >= 400 else 0, grpc=grpc, body=body)
+    return ReplayError(
+        reason, message, typed_details, http=status if status >= 400 else 0, grpc=grpc, body=body
+    )
 
 
 def parse_grpc_error(trailers: Headers) -> ReplayError:
@@ -193,11 +225,19 @@ def parse_grpc_error(trailers: Headers) -> ReplayError:
         except ValueError:  # malformed bytes: the details are unknown
             details = []
     reason = outcome.reason
-    text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode("utf-8", "replace")
+    text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode(
+        "utf-8", "replace"
+    )
     named = _TYPE_NAME.match(message)
     if not reason and named:  # 0.3: `TaskNotFoundError: Task not found`
         found = _CAMEL_BOUNDARY.sub("_", named[1]).upper()
-        reason = found if found in _NEW_CODES else f"{found}_ERROR" if f"{found}_ERROR" in _NEW_CODES else ""
+        reason = (
+            found
+            if found in _NEW_CODES
+            else f"{found}_ERROR"
+            if f"{found}_ERROR" in _NEW_CODES
+            else ""
+        )
         message = message[named.end() :] if reason else message
     return ReplayError(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
 
@@ -207,5 +247,7 @@ def _text_metadata(detail: Json) -> Json:
     metadata = detail.get("metadata")
     if not isinstance(metadata, dict):
         return detail
-    texts = {name: item if isinstance(item, str) else json.dumps(item) for name, item in metadata.items()}
+    texts = {
+        name: item if isinstance(item, str) else json.dumps(item) for name, item in metadata.items()
+    }
     return {**detail, "metadata": texts}

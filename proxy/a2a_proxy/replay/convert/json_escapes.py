@@ -26,7 +26,9 @@ def escape_as_recorded(data: bytes, recorded: bytes) -> bytes:
     chars = "".join(map(re.escape, escaped - _NEVER - pairs))
     ranges = r"\x80-\U0010ffff" if recorded.isascii() else r"\U00010000-\U0010ffff" if pairs else ""
     slash = "/" if b"/" in found and "/" not in escaped else ""
-    return _escape_chars(data, chars + ranges, slash=slash, upper=any(each != each.lower() for each in codes))
+    return _escape_chars(
+        data, chars + ranges, slash=slash, upper=any(each != each.lower() for each in codes)
+    )
 
 
 def escape_line_separators(data: bytes) -> bytes:
@@ -35,7 +37,8 @@ def escape_line_separators(data: bytes) -> bytes:
 
 
 def _escape_chars(data: bytes, chars: str, *, slash: str = "", upper: bool = False) -> bytes:
-    """Return JSON with these characters, written as in a class of a regular expression, escaped in all strings."""
+    """Return JSON with these characters, written as in a class of a regular expression, escaped in
+    all strings."""
     if not chars and not slash:
         return data
     pattern = re.compile(rf"\\.|[{chars}{slash}]")
@@ -48,6 +51,8 @@ def _escape_chars(data: bytes, chars: str, *, slash: str = "", upper: bool = Fal
         if text == slash:
             return "\\/"
         units = text.encode("utf-16-be")
-        return "".join(form.format(int.from_bytes(units[at : at + 2])) for at in range(0, len(units), 2))
+        return "".join(
+            form.format(int.from_bytes(units[at : at + 2])) for at in range(0, len(units), 2)
+        )
 
     return _STRING.sub(lambda string: pattern.sub(escape, string[0]), data.decode()).encode()

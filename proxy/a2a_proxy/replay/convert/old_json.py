@@ -1,5 +1,5 @@
-"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid write it over JSON-RPC (manual/protocol.md "JSON objects
-before 1.0")."""
+"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid write it over JSON-RPC
+(manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _KINDS = {shape: kind for kind, (_, shape) in EVENT_SHAPES.items()}
 
 
 class OldJson(OldForm):
-    """Adds `kind` and uses lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside the artifact."""
+    """Adds `kind` and uses lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside
+    the artifact."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._is_v0_1 = dialect is Dialect.V0_1
@@ -44,7 +45,9 @@ class OldJson(OldForm):
     def _rename(self, shape: str, value: Json) -> Json:
         rename = self._renaming.get(shape)
         converted = rename(value) if rename is not None else value
-        return {**converted, "kind": _KINDS[shape]} if self._kinds and shape in _KINDS else converted
+        return (
+            {**converted, "kind": _KINDS[shape]} if self._kinds and shape in _KINDS else converted
+        )
 
     def _rename_task(self, value: Json) -> Json:
         return self._rename_context(without_members(value, "timeline"))
@@ -91,6 +94,7 @@ class OldJson(OldForm):
 
 
 def _with_word(value: Json, name: str, enum: str) -> Json:
-    """Return an object with the word of JSON before 1.0 for an enum's value; an unknown value is kept."""
+    """Return an object with the word of JSON before 1.0 for an enum's value; an unknown value is
+    kept."""
     words, found = enum_words()[enum], value.get(name)
     return {**value, name: words[found]} if isinstance(found, str) and words.get(found) else value

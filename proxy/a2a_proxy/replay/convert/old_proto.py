@@ -1,5 +1,5 @@
-"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`, which REST and gRPC carry in 0.3 (manual/protocol.md "Fields
-of 0.3")."""
+"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`, which REST and gRPC carry in 0.3
+(manual/protocol.md "Fields of 0.3")."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from a2a_proxy.replay.convert.form import OldForm, split_push_config
 
 
 class OldProto(OldForm):
-    """Uses `content` for `parts`, files and data one level deeper, CANCELLED with two L, and resource names."""
+    """Uses `content` for `parts`, files and data one level deeper, CANCELLED with two L, and
+    resource names."""
 
     def convert_push_config(self, value: Json) -> Json:
         """Convert a push configuration, under its resource name."""
         task_id, inner = split_push_config(value)
-        return {"name": config_name(task_id, str(inner.get("id", ""))), "pushNotificationConfig": inner}
+        return {
+            "name": config_name(task_id, str(inner.get("id", ""))),
+            "pushNotificationConfig": inner,
+        }
 
     def _rename(self, shape: str, value: Json) -> Json:
         if shape == "TaskStatus" and value.get("state") == "TASK_STATE_CANCELED":
@@ -24,7 +28,11 @@ class OldProto(OldForm):
         if shape == "Part" and ("raw" in value or "url" in value):
             file = {old: value[name] for name, (_, old) in FILE_MEMBERS.items() if name in value}
             return {"file": file, **without_members(value, *FILE_MEMBERS)}
-        return {**value, "data": {"data": value["data"]}} if shape == "Part" and "data" in value else value
+        return (
+            {**value, "data": {"data": value["data"]}}
+            if shape == "Part" and "data" in value
+            else value
+        )
 
 
 def config_name(task_id: str, config_id: str) -> str:

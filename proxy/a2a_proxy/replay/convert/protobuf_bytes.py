@@ -1,4 +1,5 @@
-"""Canonical JSON as protobuf bytes of a gRPC message, with fields of the recorded one that are not in the schema."""
+"""Canonical JSON as protobuf bytes of a gRPC message, with fields of the recorded one that are not
+in the schema."""
 
 from __future__ import annotations
 
@@ -18,23 +19,28 @@ from a2a_proxy.replay.convert.responses import convert_answer
 
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?")
 _MAX_DEPTH = 100
-"""Maximum nesting of JSON. Protobuf allows this many messages; an object in a part takes three of them."""
+"""Maximum nesting of JSON. Protobuf allows this many messages; an object in a part takes three of
+them."""
 
 
 def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
-    """Encode one message of an agent. `schema` names a protobuf message other than the operation's own, for a live
-    proposal.
+    """Encode one message of an agent. `schema` names a protobuf message other than the operation's
+    own, for a live proposal.
 
     Raises RenderError if the value is not such a message.
     """
     converted = convert_answer(value, operation, dialect, Binding.GRPC)
-    return _encode_message(converted, schema or _schema_of(operation, dialect, response=True), "event")
+    return _encode_message(
+        converted, schema or _schema_of(operation, dialect, response=True), "event"
+    )
 
 
 def encode_request(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
     """Encode one message of a client. Raises RenderError as `encode_answer` does."""
     converted = convert_request(value, operation, dialect, Binding.GRPC)
-    return _encode_message(converted, schema or _schema_of(operation, dialect, response=False), "message")
+    return _encode_message(
+        converted, schema or _schema_of(operation, dialect, response=False), "message"
+    )
 
 
 def _schema_of(operation: str, dialect: Dialect, *, response: bool) -> str:
@@ -51,16 +57,20 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
     if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and wraps:
         value = value if wrapper == "message" and "message" not in value else {wrapper: value}
     line, name = split_schema(schema)
-    data: bytes = from_dict(line, name, _add_zones(value), lenient=True).SerializeToString(deterministic=True)  # type: ignore[arg-type]
+    made = from_dict(line, name, _add_zones(value), lenient=True)  # type: ignore[arg-type]
+    data: bytes = made.SerializeToString(deterministic=True)
     try:
         parse(line, name, data)  # type: ignore[arg-type]
-    except ParseError as error:  # versions of protobuf differ in what they encode, and agree in what they decode
+    except (
+        ParseError
+    ) as error:  # versions of protobuf differ in what they encode, and agree in what they decode
         raise RenderError(f"no peer can decode it: {error}") from error
     return data
 
 
 def _add_zones(value: Any, depth: int = 0) -> Any:
-    """Add the zone that protobuf requires to times of 0.x, which often lack it and then mean UTC."""
+    """Add the zone that protobuf requires to times of 0.x, which often lack it and then mean
+    UTC."""
     if depth > _MAX_DEPTH:
         raise RenderError(f"it nests deeper than {_MAX_DEPTH} levels")
     if isinstance(value, list):
@@ -78,11 +88,11 @@ def _add_zone(value: Any) -> Any:
 
 
 def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
-    """Return a message with the unknown fields, at any depth, of the recorded one it was built from. Both have the
-    schema.
+    """Return a message with the unknown fields, at any depth, of the recorded one it was built
+    from. Both have the schema.
 
-    So the messages of a newer agent, or of one with its own fields, are replayed completely. Identifiers in such fields
-    stay as recorded, because the fields cannot be decoded.
+    So the messages of a newer agent, or of one with its own fields, are replayed completely.
+    Identifiers in such fields stay as recorded, because the fields cannot be decoded.
     """
     line, name = split_schema(schema)
     try:

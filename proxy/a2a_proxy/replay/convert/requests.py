@@ -1,4 +1,5 @@
-"""Requests of a client, from canonical form to that of a binding and dialect: parameters, method, path, query."""
+"""Requests of a client, from canonical form to that of a binding and dialect: parameters, method,
+path, query."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from a2a_proxy.replay.convert.old_proto import config_name
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS, form_of
 
 _BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
-_CREATE_CONFIG, _LIST_CONFIGS = "CreateTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"
+_CREATE_CONFIG, _LIST_CONFIGS = (
+    "CreateTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+)
 
 
 class RestCall(msgspec.Struct, frozen=True):
@@ -29,8 +33,8 @@ class RestCall(msgspec.Struct, frozen=True):
 
 
 def convert_request(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
-    """Convert the parameters of a call: `params` of JSON-RPC, or ProtoJSON of gRPC and REST including the path
-    parameters."""
+    """Convert the parameters of a call: `params` of JSON-RPC, or ProtoJSON of gRPC and REST
+    including the path parameters."""
     if not isinstance(value, dict) or dialect not in OLD_DIALECTS:
         return value
     form, protobuf = form_of(dialect, binding), binding in (Binding.GRPC, Binding.REST)
@@ -96,10 +100,15 @@ _REST_PATHS: dict[str, tuple[str, str]] = {
 
 
 def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
-    """Return the REST request (A2A 1.0 section 11.3). Raises LookupError if REST cannot express it."""
+    """Return the REST request (A2A 1.0 section 11.3). Raises LookupError if REST cannot express
+    it."""
     method, path = _REST_PATHS[operation]
     members: Json = dict(value) if isinstance(value, dict) else {}
-    tenant = members.pop("tenant", "") if method != "POST" or "message" not in members else members.get("tenant", "")
+    tenant = (
+        members.pop("tenant", "")
+        if method != "POST" or "message" not in members
+        else members.get("tenant", "")
+    )
     old = dialect in OLD_DIALECTS
     if old and operation == "GetExtendedAgentCard":
         path = "/card"
@@ -112,14 +121,26 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     prefix = "/v1" if old else f"/{quote(str(tenant), safe='')}" if tenant else ""
     if method == "POST":
         body_value = (
-            value if old or operation == _CREATE_CONFIG or "message" in members else without_members(members, *named)
+            value
+            if old or operation == _CREATE_CONFIG or "message" in members
+            else without_members(members, *named)
         )
-        body = convert_request(body_value, operation, dialect, Binding.REST) if isinstance(body_value, dict) else {}
+        body = (
+            convert_request(body_value, operation, dialect, Binding.REST)
+            if isinstance(body_value, dict)
+            else {}
+        )
         return RestCall(
-            method, prefix + path, without_members(body, "name") if old and operation != _CREATE_CONFIG else body
+            method,
+            prefix + path,
+            without_members(body, "name") if old and operation != _CREATE_CONFIG else body,
         )
     query = urlencode(
-        [(name, _query_word(item)) for name, item in without_members(members, *named).items() if _convert_simple(item)]
+        [
+            (name, _query_word(item))
+            for name, item in without_members(members, *named).items()
+            if _convert_simple(item)
+        ]
     )
     return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
 
@@ -128,10 +149,13 @@ def _convert_send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bo
     converted = {**value, "message": form.convert("Message", value["message"])}
     settings = value.get("configuration")
     if isinstance(settings, dict):
-        converted["configuration"] = _convert_configuration(form, settings, protobuf or dialect is Dialect.V0_1)
+        converted["configuration"] = _convert_configuration(
+            form, settings, protobuf or dialect is Dialect.V0_1
+        )
     if dialect is not Dialect.V0_1:
         return converted
-    # In 0.1 the client chooses the task id and sends it next to the message, with the configuration of the call.
+    # In 0.1 the client chooses the task id and sends it next to the message, with the configuration
+    # of the call.
     message: Json = converted["message"]
     for inner, outer in (("taskId", "id"), ("contextId", "sessionId")):
         if inner in message:
@@ -146,7 +170,9 @@ def _convert_configuration(form: DialectForm, value: Json, short: bool) -> Json:
         converted["blocking"] = not value["returnImmediately"]
     push = value.get("taskPushNotificationConfig")
     if isinstance(push, dict):
-        converted["pushNotification" if short else "pushNotificationConfig"] = form.convert_push_member(push)
+        converted["pushNotification" if short else "pushNotificationConfig"] = (
+            form.convert_push_member(push)
+        )
     return converted
 
 
@@ -157,14 +183,20 @@ def _convert_create(value: Json) -> Json:
 def _convert_create_protobuf(form: DialectForm, value: Json) -> Json:
     task_id, inner = split_push_config(value)
     identifier = str(inner.get("id", ""))
-    return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.convert_push_config(value)}
+    return {
+        "parent": f"tasks/{task_id}",
+        "configId": identifier,
+        "config": form.convert_push_config(value),
+    }
 
 
 def _convert_config_request(value: Json, protobuf: bool) -> Json:
     task_id, rest = str(value.get("taskId", "")), without_members(value, "taskId", "id")
     if protobuf:
         return {"name": config_name(task_id, str(value.get("id", ""))), **rest}
-    return {"id": task_id, **rest} | ({"pushNotificationConfigId": value["id"]} if "id" in value else {})
+    return {"id": task_id, **rest} | (
+        {"pushNotificationConfigId": value["id"]} if "id" in value else {}
+    )
 
 
 def _convert_simple(value: Any) -> bool:

@@ -20,15 +20,16 @@ _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 
 
 def form_of(dialect: Dialect, binding: Binding) -> DialectForm:
-    """Return the form of a dialect on a binding: before 1.0 REST and gRPC carry the protobuf form."""
+    """Return the form of a dialect on a binding: before 1.0 REST and gRPC carry the protobuf
+    form."""
     if dialect not in OLD_DIALECTS:
         return DialectForm()
     return OldJson(dialect) if binding in (*_RPC_BINDINGS, Binding.WEBHOOK) else OldProto()
 
 
 def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
-    """Convert one event or answer to plain JSON of the dialect: the `result` of JSON-RPC, the body of REST,
-    ProtoJSON."""
+    """Convert one event or answer to plain JSON of the dialect: the `result` of JSON-RPC, the body
+    of REST, ProtoJSON."""
     if not isinstance(value, dict):
         return value
     form, row = form_of(dialect, binding), OPERATION_BY_NAME.get(operation)
@@ -41,7 +42,11 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
         return form.convert_push_config(value)
     if expected is ResponseKind.PUSH_CONFIGS:
         converted = _convert_list(value, "configs", form.convert_push_config)
-        return converted.get("configs", []) if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS else converted
+        return (
+            converted.get("configs", [])
+            if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS
+            else converted
+        )
     if expected is ResponseKind.CARD:
         return convert_card(value, binding)
     if expected is ResponseKind.EMPTY:

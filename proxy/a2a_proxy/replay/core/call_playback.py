@@ -1,7 +1,8 @@
 """Playback of one recorded call: sends the recorded agent lines at their time.
 
-A line that waits for the client is sent once the client has sent the message recorded before it; between such gates the
-clock decides. A client that is slower than the recorded one stops the clock: pauses count from the last line sent.
+A line that waits for the client is sent once the client has sent the message recorded before it;
+between such gates the clock decides. A client that is slower than the recorded one stops the clock:
+pauses count from the last line sent.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class PlaybackHost(Protocol):
         """Return the pause in ns for a recorded pause in ns."""
 
     def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
-        """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
+        """Return why other calls hold back a line that has waited `waited` ns for them; empty if
+        they do not."""
 
     def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
         """Send a line on a call."""
@@ -56,12 +58,25 @@ class PlaybackHost(Protocol):
         """Return the webhooks to post now."""
 
     def switch_branch(
-        self, playback: RunningCall, sent_count: int, received_count: int, value: Any, masked_at: int | None
+        self,
+        playback: RunningCall,
+        sent_count: int,
+        received_count: int,
+        value: Any,
+        masked_at: int | None,
     ) -> PlaybackSteps | None:
-        """Continue a playback as another recorded call; return its steps, or None if there is no such call."""
+        """Continue a playback as another recorded call; return its steps, or None if there is no
+        such call."""
 
     def record_divergence(
-        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+        self,
+        playback: RunningCall,
+        why: str,
+        place: str,
+        rows: tuple[DifferenceRow, ...],
+        value: Any,
+        *,
+        stuck: bool,
     ) -> Miss:
         """Record that a client left the recording within a call."""
 
@@ -73,7 +88,8 @@ class PlaybackHost(Protocol):
 
 
 class CallPlayback:
-    """A recorded call that answers a client's call. Times are in ns, on the clock passed to `Player.begin_call`."""
+    """A recorded call that answers a client's call. Times are in ns, on the clock passed to
+    `Player.begin_call`."""
 
     def __init__(
         self,
@@ -92,13 +108,13 @@ class CallPlayback:
         self.is_over = False
         """Whether the call has ended: nothing more is sent, and client messages are ignored."""
         self.ignores_polls = False
-        """Whether the playback no longer waits for the polls of the task that the recorded client made; they did not
-        come in time."""
+        """Whether the playback no longer waits for the polls of the task that the recorded client
+        made; they did not come in time."""
         self.client_cancelled = False
         """Whether the client cancelled the call. Lines not sent by then are not missing."""
         self.skew = 0
-        """Accumulated delay in ns of lines sent after their due time: the client read slowly, the server was busy, or
-        other calls held them back."""
+        """Accumulated delay in ns of lines sent after their due time: the client read slowly, the
+        server was busy, or other calls held them back."""
         self.wait_reason = ""
         """Why the next line is held back, in words; empty if it is not."""
         self._player = player
@@ -114,11 +130,13 @@ class CallPlayback:
         self._last_polled_at = at
         self._miss: Miss | None = None
         self._early_miss: Miss | None = None
-        """Outcome of the call if it cannot continue without the client messages that an early half-close left out."""
+        """Outcome of the call if it cannot continue without the client messages that an early
+        half-close left out."""
 
     @property
     def wake_time(self) -> int | None:
-        """When `take_due` may have something to send, in ns; None if that depends on the client, or nothing is left."""
+        """When `take_due` may have something to send, in ns; None if that depends on the client, or
+        nothing is left."""
         if self.is_over:
             return None
         if self._miss is not None:
@@ -130,7 +148,8 @@ class CallPlayback:
         return max(due, self._last_polled_at + POLL_NS) if self._ready_since else due
 
     def take_due(self, at: int) -> list[PlayerSend]:
-        """Return what to send now, in order, including webhooks that are due. Everything returned counts as sent."""
+        """Return what to send now, in order, including webhooks that are due. Everything returned
+        counts as sent."""
         sends: list[PlayerSend] = []
         self._last_polled_at = at
         while not self.is_over:
@@ -146,7 +165,8 @@ class CallPlayback:
         return sends
 
     def on_client_message(self, value: Any, at: int) -> None:
-        """Handle one more message of the client on this call, in canonical form. Messages after a miss are ignored."""
+        """Handle one more message of the client on this call, in canonical form. Messages after a
+        miss are ignored."""
         if self.is_over or self._miss is not None or not self.call.is_live:
             return
         value = bound_depth(value)
@@ -167,7 +187,9 @@ class CallPlayback:
             return
         rows = self._compare_messages(expected, value)
         if rows and masks and not self._compare_messages(expected, value, at):
-            self._player.record_masked_match(masked_match([expected.place], self.call.operation, value, rows))
+            self._player.record_masked_match(
+                masked_match([expected.place], self.call.operation, value, rows)
+            )
         elif rows:
             why = "the client sends a different message than the recorded client"
             self._record_divergence(why, expected.place, rows, value)
@@ -183,7 +205,9 @@ class CallPlayback:
             self._client_times.append(at)
         elif expected is not None:
             why = "the client half-closed; the recorded client first sent another message"
-            self._early_miss = self._player.record_divergence(self, why, expected.place, (), None, stuck=True)
+            self._early_miss = self._player.record_divergence(
+                self, why, expected.place, (), None, stuck=True
+            )
 
     def on_client_gone(self) -> None:
         """Handle a client that cancelled the call or disconnected."""
@@ -214,7 +238,9 @@ class CallPlayback:
         return self._player.send_line(self, step.line, at)
 
     def _current_step(self) -> GateStep | None:
-        return self._steps.agent[self._next_step] if self._next_step < len(self._steps.agent) else None
+        return (
+            self._steps.agent[self._next_step] if self._next_step < len(self._steps.agent) else None
+        )
 
     def _is_gate_closed(self, step: GateStep) -> bool:
         return len(self._client_times) < step.needs
@@ -222,7 +248,9 @@ class CallPlayback:
     def _due_time(self, step: GateStep) -> int:
         """Return when the clock releases a line whose gate is open."""
         opened = self._client_times[step.needs - 1] if step.needs else 0
-        return max(self._last_sent_at, opened) + self._player.scale_pause(step.pause) + step.line.stall
+        return (
+            max(self._last_sent_at, opened) + self._player.scale_pause(step.pause) + step.line.stall
+        )
 
     def _is_held_back(self, step: GateStep, at: int) -> bool:
         """Whether other calls hold the line back for now."""
@@ -233,7 +261,9 @@ class CallPlayback:
     def _expected_line(self) -> ScriptLine | None:
         """Return the next recorded line of the client."""
         return (
-            self._steps.client[len(self._client_times)] if len(self._client_times) < len(self._steps.client) else None
+            self._steps.client[len(self._client_times)]
+            if len(self._client_times) < len(self._steps.client)
+            else None
         )
 
     def _current_place(self) -> str:
@@ -251,11 +281,14 @@ class CallPlayback:
         return max(self._last_sent_at, self._client_times[-1] if self._client_times else 0)
 
     def _wait_for_client(self, step: GateStep | None, at: int) -> PlayerSend | None:
-        """Wait for the client, without which the recording does not continue; return a miss when the wait is over."""
+        """Wait for the client, without which the recording does not continue; return a miss when
+        the wait is over."""
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
-            silence = f"the recorded client cancelled the call here ({place}), and the agent sent no more"
+            silence = (
+                f"the recorded client cancelled the call here ({place}), and the agent sent no more"
+            )
             self.wait_reason = silence if leaves else f"nothing ends the call {place}"
         else:
             expected = self._expected_line()
@@ -267,13 +300,17 @@ class CallPlayback:
         if self._early_miss is not None:
             self._miss = self._early_miss
         else:
-            self.wait_reason += f"; the client sent nothing for {(at - self._last_activity()) / 1e9:.0f} s"
+            self.wait_reason += (
+                f"; the client sent nothing for {(at - self._last_activity()) / 1e9:.0f} s"
+            )
             self._record_divergence(self.wait_reason, place, (), None, stuck=True)
         return PlayerSend(what=LineKind.MISS, miss=self._miss)
 
-    def _compare_messages(self, line: ScriptLine, now: Any, masked_at: int | None = None) -> tuple[DifferenceRow, ...]:
-        """Return the differences that count, after masking at a time or without. Without differences, the learned
-        identifiers are kept."""
+    def _compare_messages(
+        self, line: ScriptLine, now: Any, masked_at: int | None = None
+    ) -> tuple[DifferenceRow, ...]:
+        """Return the differences that count, after masking at a time or without. Without
+        differences, the learned identifiers are kept."""
         recorded, rules = bound_depth(line.value), self._player.rules
         times = None if masked_at is None else RunTimes(self.call.began + line.at, masked_at)
         trial = self._player.ids.make_trial(masked=times is not None)
@@ -283,15 +320,17 @@ class CallPlayback:
             rows = find_differences(*compared, trial, fields, times)
             if rows:
                 return rows
-        find_differences(recorded, now, trial, fields)  # fields that are not compared hold identifiers as well
+        find_differences(
+            recorded, now, trial, fields
+        )  # fields that are not compared hold identifiers as well
         self._player.ids.adopt_trial(trial)
         return ()
 
     def _find_branch_steps(
         self, expected: ScriptLine | None, value: Any, masked_at: int | None
     ) -> PlaybackSteps | None:
-        """Return the steps of another recorded call if the client's message differs from this call and matches that
-        one, after masking at a time or without."""
+        """Return the steps of another recorded call if the client's message differs from this call
+        and matches that one, after masking at a time or without."""
         if self._player.rules.compares_nothing or self._half_closed:
             return None
         if (
@@ -300,11 +339,20 @@ class CallPlayback:
             and not self._compare_messages(expected, value, masked_at)
         ):
             return None
-        return self._player.switch_branch(self, self._next_step, len(self._client_times), value, masked_at)
+        return self._player.switch_branch(
+            self, self._next_step, len(self._client_times), value, masked_at
+        )
 
     def _record_divergence(
-        self, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool = False
+        self,
+        why: str,
+        place: str,
+        rows: tuple[DifferenceRow, ...],
+        value: Any,
+        *,
+        stuck: bool = False,
     ) -> None:
-        """Record that the client left the recording. If that only warns, the call continues unless it is stuck."""
+        """Record that the client left the recording. If that only warns, the call continues unless
+        it is stuck."""
         miss = self._player.record_divergence(self, why, place, rows, value, stuck=stuck)
         self._miss = miss if stuck or not self._player.options.lenient else None

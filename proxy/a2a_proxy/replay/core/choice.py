@@ -1,4 +1,5 @@
-"""Choice of the recorded call that answers a request: the first match that has not been played, exact ones first."""
+"""Choice of the recorded call that answers a request: the first match that has not been played,
+exact ones first."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ class CallChooser:
     """Chooses the call that answers each request, and remembers the calls that were played."""
 
     def __init__(
-        self, script: ReplayScript, options: ReplayOptions, rules: MatchRules, conversations: ConversationMatcher
+        self,
+        script: ReplayScript,
+        options: ReplayOptions,
+        rules: MatchRules,
+        conversations: ConversationMatcher,
     ) -> None:
         self._script = script
         self._conversations = conversations
@@ -52,12 +57,15 @@ class CallChooser:
         self._calls_by_task: dict[str, list[int]] = defaultdict(list)
         """By task id: indexes of the calls that sent messages to it."""
         for index, call in enumerate(script.calls):
-            if call.operation in SENDING_OPERATIONS and (task := call.task or requested_task(call.request)):
+            if call.operation in SENDING_OPERATIONS and (
+                task := call.task or requested_task(call.request)
+            ):
                 self._calls_by_task[task].append(index)
         self._index_of_place = {call.place: index for index, call in enumerate(script.calls)}
 
     def choose_call(self, request: PlayerRequest, ids: ReplayIds, at: int) -> ChosenCall | Miss:
-        """Return the call that answers the request, which then counts as played; or a miss with the reason.
+        """Return the call that answers the request, which then counts as played; or a miss with the
+        reason.
 
         `at`: the time of the request, in ns since the Unix epoch.
         """
@@ -65,7 +73,9 @@ class CallChooser:
         if not every:
             return miss_messages.unknown_operation(self._script, request)
         near = self._matcher.find_candidates(request)
-        fit = self._matcher.first_match(request, ids, (index for index in near if not self._play_counts[index]))
+        fit = self._matcher.first_match(
+            request, ids, (index for index in near if not self._play_counts[index])
+        )
         if fit is not None:
             return self._mark_played(fit)
         played = [index for index in reversed(near) if self._play_counts[index]]
@@ -74,36 +84,60 @@ class CallChooser:
         if again is not None and sticky:
             return self._mark_played(again)
         other = self._choose_other_conversation(request, ids, near) if again is None else None
-        return other or self._choose_masked(request, ids, at, again) or self._choose_nearest(request, ids, every)
+        return (
+            other
+            or self._choose_masked(request, ids, at, again)
+            or self._choose_nearest(request, ids, every)
+        )
 
     def _choose_masked(
         self, request: PlayerRequest, ids: ReplayIds, at: int, again: CallFit | None
     ) -> ChosenCall | Miss | None:
         """Choose the first call not yet played that matches after masking.
 
-        `again`: a played call that matches exactly and is not repeated. Returns None if no call matches in either way.
+        `again`: a played call that matches exactly and is not repeated. Returns None if no call
+        matches in either way.
         """
-        near = self._matcher.find_candidates(request, masked=True) if self._options.match.masks_values else []
+        near = (
+            self._matcher.find_candidates(request, masked=True)
+            if self._options.match.masks_values
+            else []
+        )
         free = (index for index in near if not self._play_counts[index])
-        fits = list(islice(self._matcher.iter_matches(request, ids, free, masked_at=at), _MAX_MASKED))
+        fits = list(
+            islice(self._matcher.iter_matches(request, ids, free, masked_at=at), _MAX_MASKED)
+        )
         if fits:
             return self._mark_masked(request, fits)
-        if again is None and (other := self._choose_other_conversation(request, ids, near, masked_at=at)) is not None:
+        if (
+            again is None
+            and (other := self._choose_other_conversation(request, ids, near, masked_at=at))
+            is not None
+        ):
             return other
         played = [index for index in reversed(near) if self._play_counts[index]]
-        fits = list(islice(self._matcher.iter_matches(request, ids, played, masked_at=at), _MAX_COUNTED))
+        fits = list(
+            islice(self._matcher.iter_matches(request, ids, played, masked_at=at), _MAX_COUNTED)
+        )
         if fits and self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE:
             return self._mark_masked(request, fits[:1])
         last = again or next(iter(fits), None)
         if last is None:
             return None
         if again is not None:
-            fits = list(self._matcher.iter_matches(request, ids, (index for index in near if self._play_counts[index])))
+            fits = list(
+                self._matcher.iter_matches(
+                    request, ids, (index for index in near if self._play_counts[index])
+                )
+            )
         call = self._script.calls[last.index]
-        return miss_messages.exhausted_calls(self._script, request, call, len(fits), masked=again is None)
+        return miss_messages.exhausted_calls(
+            self._script, request, call, len(fits), masked=again is None
+        )
 
     def unplayed_calls(self, operation: str) -> list[RecordedCall]:
-        """Return the calls of an operation that can be played and have not been, in recorded order."""
+        """Return the calls of an operation that can be played and have not been, in recorded
+        order."""
         return [call for call in self.unused_calls() if call.operation == operation]
 
     def swap_played(self, chosen: RecordedCall, other: RecordedCall) -> None:
@@ -118,7 +152,9 @@ class CallChooser:
     def unused_calls(self) -> list[RecordedCall]:
         """Return the calls that could have answered a request, and have not."""
         return [
-            call for index, call in enumerate(self._script.calls) if not self._play_counts[index] and not call.refusal
+            call
+            for index, call in enumerate(self._script.calls)
+            if not self._play_counts[index] and not call.refusal
         ]
 
     def _mark_played(self, fit: CallFit, loose: Miss | None = None) -> ChosenCall:
@@ -127,7 +163,9 @@ class CallChooser:
 
     def _mark_masked(self, request: PlayerRequest, fits: list[CallFit]) -> ChosenCall:
         """Choose the first of these calls, which match after masking."""
-        return msgspec.structs.replace(self._mark_played(fits[0]), masked=self._describe_masked(request, fits))
+        return msgspec.structs.replace(
+            self._mark_played(fits[0]), masked=self._describe_masked(request, fits)
+        )
 
     def _describe_masked(self, request: PlayerRequest, fits: list[CallFit]) -> MaskedMatch:
         places = [call.place for call in self._calls_at([fit.index for fit in fits])]
@@ -135,48 +173,74 @@ class CallChooser:
         return miss_messages.masked_match(places, request.operation, request.value, rows)
 
     def _choose_other_conversation(
-        self, request: PlayerRequest, ids: ReplayIds, near: list[int], *, masked_at: int | None = None
+        self,
+        request: PlayerRequest,
+        ids: ReplayIds,
+        near: list[int],
+        *,
+        masked_at: int | None = None,
     ) -> ChosenCall | None:
-        """Choose a call of another conversation that equals the current one so far, if its next call matches the
-        request: exactly, or after masking at the time of the request."""
+        """Choose a call of another conversation that equals the current one so far, if its next
+        call matches the request: exactly, or after masking at the time of the request."""
         current_task = ids.find_partner(RIGHT, "task", requested_task(request.value))
-        mine = [index for index in self._calls_by_task.get(current_task or "", ()) if self._play_counts[index]]
+        mine = [
+            index
+            for index in self._calls_by_task.get(current_task or "", ())
+            if self._play_counts[index]
+        ]
         for index in near:
             other = requested_task(self._script.calls[index].request)
             theirs = [each for each in self._calls_by_task.get(other, ()) if each < index]
-            if self._play_counts[index] or other == current_task or not mine or len(theirs) != len(mine):
+            if (
+                self._play_counts[index]
+                or other == current_task
+                or not mine
+                or len(theirs) != len(mine)
+            ):
                 continue
-            found = match_conversations(self._calls_at(mine), self._calls_at(theirs), self._conversations)
+            found = match_conversations(
+                self._calls_at(mine), self._calls_at(theirs), self._conversations
+            )
             if found is None or any(self._play_counts[each] for each in theirs):
                 continue
             trial = ids.make_trial()
             trial.replace_pairs(found)
-            fit = next(self._matcher.iter_matches(request, trial, [index], masked_at=masked_at), None)
+            fit = next(
+                self._matcher.iter_matches(request, trial, [index], masked_at=masked_at), None
+            )
             if fit is not None:
                 ids.replace_pairs(found)
                 match = None if masked_at is None else self._describe_masked(request, [fit])
                 for one, two in zip(self._calls_at(mine), self._calls_at(theirs), strict=True):
                     self.swap_played(one, two)
                 return msgspec.structs.replace(
-                    self._mark_played(fit), masked=match, replaced_calls=tuple(self._calls_at(theirs))
+                    self._mark_played(fit),
+                    masked=match,
+                    replaced_calls=tuple(self._calls_at(theirs)),
                 )
         return None
 
     def _calls_at(self, indexes: list[int]) -> list[RecordedCall]:
         return [self._script.calls[index] for index in indexes]
 
-    def _choose_nearest(self, request: PlayerRequest, ids: ReplayIds, every: list[int]) -> ChosenCall | Miss:
-        """Handle a request that matches no call: return the nearest call if the options allow it to answer, else a
-        miss."""
+    def _choose_nearest(
+        self, request: PlayerRequest, ids: ReplayIds, every: list[int]
+    ) -> ChosenCall | Miss:
+        """Handle a request that matches no call: return the nearest call if the options allow it to
+        answer, else a miss."""
         free = [index for index in every if not self._play_counts[index]]
         played = [index for index in every if self._play_counts[index]]
         served = [index for index in free if not self._script.calls[index].refusal]
         if self._options.match is MatchPreset.LOOSE and served:
             nearest = self._matcher.find_nearest(request, ids, served)
             return self._mark_played(nearest, self._describe_difference(request, ids, nearest))
-        return self._describe_difference(request, ids, self._matcher.find_nearest(request, ids, [*free, *played]))
+        return self._describe_difference(
+            request, ids, self._matcher.find_nearest(request, ids, [*free, *played])
+        )
 
-    def _describe_difference(self, request: PlayerRequest, ids: ReplayIds, nearest: CallFit) -> Miss:
+    def _describe_difference(
+        self, request: PlayerRequest, ids: ReplayIds, nearest: CallFit
+    ) -> Miss:
         task = requested_task(request.value)
         return miss_messages.different_request(
             self._script,

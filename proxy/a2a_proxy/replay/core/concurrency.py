@@ -1,7 +1,7 @@
 """Order between calls that ran at the same time.
 
-A stream does not report the effect of another call before that call has been made, and the streams of one task report
-its events in one order.
+A stream does not report the effect of another call before that call has been made, and the streams
+of one task report its events in one order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from a2a_proxy.replay.core.script import (
 from a2a_proxy.replay.core.timeline import UPDATE_KINDS, Timeline
 
 SOFT_WAIT_NS = 1_000_000_000
-"""Maximum time in ns that a line waits for a call that did not cause it, such as one that joined or raced its
-stream."""
+"""Maximum time in ns that a line waits for a call that did not cause it, such as one that joined or
+raced its stream."""
 
 
 class ReplayProgress(Protocol):
@@ -87,9 +87,15 @@ class ConcurrentCalls:
                 for other in alike.get(request_token(call.request), ()):
                     self._relate_calls(call, other, rival=True)
 
-    def _relate_calls(self, call: RecordedCall, other: RecordedCall, *, rival: bool = False) -> None:
+    def _relate_calls(
+        self, call: RecordedCall, other: RecordedCall, *, rival: bool = False
+    ) -> None:
         """Record how `other` affects the lines of `call`."""
-        if other is call or _is_refused(other) or not call.began <= other.began <= call.began + _end_time(call):
+        if (
+            other is call
+            or _is_refused(other)
+            or not call.began <= other.began <= call.began + _end_time(call)
+        ):
             return
         if rival:
             self._rivals[call.place].add(other.place)
@@ -97,22 +103,35 @@ class ConcurrentCalls:
         since = other.began - call.began
         polls = _is_poll(other)
         line = next(
-            (each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not polls)), None
+            (
+                each
+                for each in call.agent_lines
+                if each.at > since and (each.event in UPDATE_KINDS or not polls)
+            ),
+            None,
         )
         if line is None:
             return
         if rival or polls or other.operation in SUBSCRIBING_OPERATIONS:
             self._causes[line.place].append(PrecedingCall(other, is_cause=False, is_poll=polls))
-        elif other.operation == "CancelTask" or (other.operation in SENDING_OPERATIONS and _was_waiting(call, line)):
+        elif other.operation == "CancelTask" or (
+            other.operation in SENDING_OPERATIONS and _was_waiting(call, line)
+        ):
             self._causes[line.place].append(PrecedingCall(other, is_cause=True))
 
-    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int, progress: ReplayProgress) -> str:
+    def hold_reason(
+        self, playback: RunningCall, step: GateStep, waited: int, progress: ReplayProgress
+    ) -> str:
         """Return why a line that has waited `waited` ns is held back; empty if it is not."""
         line = step.line
         patience = progress.options.patience
         for cause in self._causes.get(line.place, ()):
             longest = patience if cause.is_cause else SOFT_WAIT_NS
-            come = progress.is_answered(cause.call) if cause.is_poll else progress.has_begun(cause.call)
+            come = (
+                progress.is_answered(cause.call)
+                if cause.is_poll
+                else progress.has_begun(cause.call)
+            )
             if come or (cause.is_poll and playback.ignores_polls):
                 continue
             if longest is None or waited < longest:
@@ -128,31 +147,47 @@ class ConcurrentCalls:
                 and self._is_gated_elsewhere(other, line, progress)
             ):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
-            if waited < SOFT_WAIT_NS and self._has_earlier_line(playback, step, other, progress.timeline):
+            if waited < SOFT_WAIT_NS and self._has_earlier_line(
+                playback, step, other, progress.timeline
+            ):
                 return f"{line.place} waits for an earlier line of {other.call.place}"
         return ""
 
-    def _is_gated_elsewhere(self, other: RunningCall, line: ScriptLine, progress: ReplayProgress) -> bool:
-        """Whether another stream has not yet sent the same event and waits for its client before it."""
+    def _is_gated_elsewhere(
+        self, other: RunningCall, line: ScriptLine, progress: ReplayProgress
+    ) -> bool:
+        """Whether another stream has not yet sent the same event and waits for its client before
+        it."""
         key = progress.timeline.event_key(line)
         for step in other.pending_steps():
             if other.waits_for_client(step):
-                return any(progress.timeline.event_key(each.line) == key for each in other.pending_steps())
+                return any(
+                    progress.timeline.event_key(each.line) == key for each in other.pending_steps()
+                )
             if progress.timeline.event_key(step.line) == key:
                 return False
         return False
 
-    def _has_earlier_line(self, playback: RunningCall, step: GateStep, other: RunningCall, timeline: Timeline) -> bool:
-        """Whether another stream of the task, or one that races this call, has to send a line that was recorded
-        earlier."""
+    def _has_earlier_line(
+        self, playback: RunningCall, step: GateStep, other: RunningCall, timeline: Timeline
+    ) -> bool:
+        """Whether another stream of the task, or one that races this call, has to send a line that
+        was recorded earlier."""
         tied = other.call.place in self._rivals.get(playback.call.place, ()) or (
             bool(playback.call.task) and playback.call.task == other.call.task
         )
         pending = other.pending_steps()
-        tied = tied and playback.call.is_stream and other.call.is_stream and step.line.what is LineKind.MESSAGE
+        tied = (
+            tied
+            and playback.call.is_stream
+            and other.call.is_stream
+            and step.line.what is LineKind.MESSAGE
+        )
         if not tied or not pending or other.waits_for_client(pending[0]):
             return False
-        return timeline.recorded_time(pending[0].line, other.call) < timeline.recorded_time(step.line, playback.call)
+        return timeline.recorded_time(pending[0].line, other.call) < timeline.recorded_time(
+            step.line, playback.call
+        )
 
 
 def _is_refused(call: RecordedCall) -> bool:

@@ -9,7 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from a2a_proxy.faults.words import FaultError, WordScanner, read_fault
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 
 PINNED_GATE = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
 """A note on an agent line that names the client line it waits for."""
@@ -40,7 +46,8 @@ class InjectedFault(msgspec.Struct, frozen=True):
     other: int = -1
     """Number of the frame with which the line is swapped."""
     amount: float = 0.0
-    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a generation."""
+    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a
+    generation."""
 
 
 def parse_fault(text: str) -> InjectedFault:
@@ -50,23 +57,30 @@ def parse_fault(text: str) -> InjectedFault:
     if read is None:
         raise words.make_verb_error()
     call, lines = read.place
-    return InjectedFault(read.text, read.verb, call, lines[0], lines[1] if len(lines) > 1 else -1, read.amount)
+    return InjectedFault(
+        read.text, read.verb, call, lines[0], lines[1] if len(lines) > 1 else -1, read.amount
+    )
 
 
 def _read_lines(words: WordScanner, count: int) -> tuple[str, list[int]]:
     """Return the place of a call and the numbers of `count` of its frames."""
-    found = [words.take_match(_PLACE, "a place in the recording, such as #3.4") for _ in range(count)]
+    found = [
+        words.take_match(_PLACE, "a place in the recording, such as #3.4") for _ in range(count)
+    ]
     if found[0][1] != found[-1][1]:
         raise words.make_error("only frames of one call can be swapped", back=1)
     return found[0][1], [int(each[2]) for each in found]
 
 
 def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:
-    """Return the script with the faults applied. Must run before the gates are computed. Raises FaultError."""
+    """Return the script with the faults applied. Must run before the gates are computed. Raises
+    FaultError."""
     for each in faults:
         if not any(call.place == each.call for call in script.calls):
             raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
-        calls = tuple(_apply_fault(call, each) if call.place == each.call else call for call in script.calls)
+        calls = tuple(
+            _apply_fault(call, each) if call.place == each.call else call for call in script.calls
+        )
         script = replace(script, calls=calls, faults=(*script.faults, each.text))
     return script
 
@@ -84,13 +98,18 @@ def _apply_fault(call: RecordedCall, of: InjectedFault) -> RecordedCall:
 
 
 def _line_index(call: RecordedCall, of: InjectedFault, number: int) -> int:
-    found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is ScriptSide.AGENT)
+    found = (
+        i
+        for i, line in enumerate(call.lines)
+        if line.number == number and line.side is ScriptSide.AGENT
+    )
     index = next(found, None)
     if index is None:
         numbers = ", ".join(str(line.number) for line in call.agent_lines[:_MAX_LISTED])
         more = ", ..." if len(call.agent_lines) > _MAX_LISTED else ""
         raise FaultError(
-            f'"{of.text}": the agent did not send {call.place}.{number}; it sent the frames {numbers}{more}'
+            f'"{of.text}": the agent did not send {call.place}.{number}; it sent the frames '
+            f"{numbers}{more}"
         )
     return index
 
@@ -119,7 +138,9 @@ def _set_generation(lines: list[ScriptLine], at: int, of: InjectedFault) -> None
         raise FaultError(f'"{of.text}": {line.place} has no generation')
     number = max(line.generation + round(of.amount), 0)
     value = {
-        name: {**inner, "generation": str(number)} if isinstance(inner, dict) and "generation" in inner else inner
+        name: {**inner, "generation": str(number)}
+        if isinstance(inner, dict) and "generation" in inner
+        else inner
         for name, inner in line.value.items()
     }
     lines[at] = replace(line, value=value, generation=number)

@@ -1,9 +1,11 @@
-"""When the agent's lines may be sent: which client lines each of them waits for, and the pause before it.
+"""When the agent's lines may be sent: which client lines each of them waits for, and the pause
+before it.
 
-The order alone does not prove that a client line caused the agent line after it, because the two may have crossed on
-the wire. So an agent line waits for the client only where that is plausible or an author has pinned it; the other lines
-follow the clock. If a stream was recorded more than once, the recordings are compared: a line that once came without
-the client line does not wait for it, and a line that always came after it does.
+The order alone does not prove that a client line caused the agent line after it, because the two
+may have crossed on the wire. So an agent line waits for the client only where that is plausible or
+an author has pinned it; the other lines follow the clock. If a stream was recorded more than once,
+the recordings are compared: a line that once came without the client line does not wait for it, and
+a line that always came after it does.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.replay.core.matching import request_token
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 
 _COUNTED_KINDS = (LineKind.MESSAGE, LineKind.END)
 _WAITING_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
@@ -31,7 +39,8 @@ class GateStep(msgspec.Struct, frozen=True):
     needs: int = 0
     """Number of lines of `PlaybackSteps.client` that must have been received."""
     pause: int = 0
-    """Recorded pause in ns: since the client line that opens the gate, else since the previous agent line."""
+    """Recorded pause in ns: since the client line that opens the gate, else since the previous
+    agent line."""
 
 
 class PlaybackSteps(msgspec.Struct, frozen=True):
@@ -55,12 +64,17 @@ class Gates:
         self._steps_of_place: dict[str, PlaybackSteps] = {}
 
     def steps_of(self, call: RecordedCall) -> PlaybackSteps:
-        """Return the steps of a call, comparing it with other live calls that had the same request."""
+        """Return the steps of a call, comparing it with other live calls that had the same
+        request."""
         if not call.is_live:
             return make_steps(call)
         found = self._steps_of_place.get(call.place)
         if found is None:
-            like = [each for each in self._calls_by_request[request_token(call.request)] if each.place != call.place]
+            like = [
+                each
+                for each in self._calls_by_request[request_token(call.request)]
+                if each.place != call.place
+            ]
             found = self._steps_of_place[call.place] = make_steps(call, like)
         return found
 
@@ -76,8 +90,8 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
     steps: list[GateStep] = []
     gate, client_count, passed_count, state, last = 0, 0, 0, 0, 0
     spoken = waited = False
-    """Whether the agent has sent something; whether the client has sent something since the agent asked it for
-    input."""
+    """Whether the agent has sent something; whether the client has sent something since the agent
+    asked it for input."""
     for line in call.lines:
         if line.side is ScriptSide.CLIENT:
             if line.what in _COUNTED_KINDS:
@@ -101,7 +115,13 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
         steps.append(GateStep(line, gate, max(line.at - since, 0)))
-        state, last, spoken, waited, passed_count = line.state or state, line.at, True, False, client_count
+        state, last, spoken, waited, passed_count = (
+            line.state or state,
+            line.at,
+            True,
+            False,
+            client_count,
+        )
     return PlaybackSteps(tuple(steps), client, leaves)
 
 
@@ -109,8 +129,9 @@ _LineShape = tuple[LineKind, EventKind, int]
 
 
 def _gate_evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tuple[int, bool]]:
-    """Yield the evidence for each line of the agent: how many client messages at least preceded it in the calls that
-    are the same up to there, and whether there are such calls and the number is always the same."""
+    """Yield the evidence for each line of the agent: how many client messages at least preceded it
+    in the calls that are the same up to there, and whether there are such calls and the number is
+    always the same."""
     others = [list(_agent_line_shapes(each)) for each in like]
     for index, (face, mine) in enumerate(_agent_line_shapes(call)):
         others = [each for each in others if len(each) > index and each[index][0] == face]

@@ -1,4 +1,5 @@
-"""Map between recorded identifiers and those of the replay, with trials, and the identifiers that an agent created."""
+"""Map between recorded identifiers and those of the replay, with trials, and the identifiers that
+an agent created."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from a2a_proxy.replay.core.masks import mask_text
 from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 _PUSH_CONFIG_KINDS = ("url", "token")
-"""Values of push configurations, which clients choose freely; a text with the same word does not mean them."""
+"""Values of push configurations, which clients choose freely; a text with the same word does not
+mean them."""
 _ECHO = re.compile(r"[0-9A-Za-z_-]{6,}")
 """A masked value that is replaced in answers; a shorter one may be a word."""
 
 
 class ReplayIds(PairedIds):
-    """Left is the recording, right the replay. A trial is a layer over the player's map until its match is certain."""
+    """Left is the recording, right the replay. A trial is a layer over the player's map until its
+    match is certain."""
 
     def __init__(
         self,
@@ -32,14 +35,20 @@ class ReplayIds(PairedIds):
         self._echoes: dict[str, str] = {}
         """Live values by the masked values that were recorded in their place."""
         self._minted = minted
-        """Kinds and identifiers created by the agent. A client cannot know another identifier in their
-        place."""
+        """Kinds and identifiers created by the agent. A client cannot know another identifier in
+        their place."""
         self._learned_ids = self._partners[LEFT]
         """Live identifiers by kind and recorded identifier, without those of the parent."""
         if parent is not None:
             (left, right), (words, others) = self._partners, self._text_ids
-            self._partners = ChainMap(left, parent._partners[LEFT]), ChainMap(right, parent._partners[RIGHT])
-            self._text_ids = ChainMap(words, parent._text_ids[LEFT]), ChainMap(others, parent._text_ids[RIGHT])
+            self._partners = (
+                ChainMap(left, parent._partners[LEFT]),
+                ChainMap(right, parent._partners[RIGHT]),
+            )
+            self._text_ids = (
+                ChainMap(words, parent._text_ids[LEFT]),
+                ChainMap(others, parent._text_ids[RIGHT]),
+            )
 
     def make_trial(self, *, masked: bool = False) -> ReplayIds:
         """Return a map that reads through to this one and learns on its own."""
@@ -54,10 +63,13 @@ class ReplayIds(PairedIds):
         """Replace a recorded call by another one: left in `other` are its identifiers,
         right.
 
-        The identifiers of the new call now stand for the live ones that the replaced call had. If the replaced call is
-        played later after all, its agent uses the identifiers of the other call.
+        The identifiers of the new call now stand for the live ones that the replaced call had. If
+        the replaced call is played later after all, its agent uses the identifiers of the other
+        call.
         """
-        self._echoes.update((new, self._echoes.get(replaced, replaced)) for new, replaced in other._echoes.items())
+        self._echoes.update(
+            (new, self._echoes.get(replaced, replaced)) for new, replaced in other._echoes.items()
+        )
         for (kind, new), replaced in other._learned_ids.items():
             if new == replaced:
                 continue
@@ -69,8 +81,13 @@ class ReplayIds(PairedIds):
             self._set_pair(kind, new, live)
 
     def pair_ids(self, kind: str, left: str, right: str) -> bool:
-        """Whether the two stand for each other. Two identifiers that are both new are paired if a client may."""
-        if left != right and (kind, left) in self._minted and self.find_partner(LEFT, kind, left) is None:
+        """Whether the two stand for each other. Two identifiers that are both new are paired if a
+        client may."""
+        if (
+            left != right
+            and (kind, left) in self._minted
+            and self.find_partner(LEFT, kind, left) is None
+        ):
             return False
         return super().pair_ids(kind, left, right)
 
@@ -82,7 +99,8 @@ class ReplayIds(PairedIds):
         return known == live
 
     def neutralize_text(self, side: int, text: str) -> str:
-        """Return a text of this side in which both identifiers of a pair, and all masked values, are the same."""
+        """Return a text of this side in which both identifiers of a pair, and all masked values,
+        are the same."""
         neutral = self.neutralize_ids(side, text)
         return mask_text(neutral) if self.masked else neutral
 
@@ -91,13 +109,20 @@ class ReplayIds(PairedIds):
         return super().neutralize_text(side, text)
 
     def add_echoes(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Replace recorded values by live ones in answers from now on, because a masked request had these pairs."""
-        self._echoes.update((recorded, live) for recorded, live in pairs if _ECHO.fullmatch(recorded))
+        """Replace recorded values by live ones in answers from now on, because a masked request had
+        these pairs."""
+        self._echoes.update(
+            (recorded, live) for recorded, live in pairs if _ECHO.fullmatch(recorded)
+        )
 
     def rename_text(self, text: str) -> str:
         """Return a recorded text with the identifiers, and the masked values, of the replay."""
         renamed = super().rename_text(text)
-        return _ECHO.sub(lambda found: self._echoes.get(found[0], found[0]), renamed) if self._echoes else renamed
+        return (
+            _ECHO.sub(lambda found: self._echoes.get(found[0], found[0]), renamed)
+            if self._echoes
+            else renamed
+        )
 
     def _rename_identifier(self, kind: str, left: str) -> str:
         """Rename an identifier; a new one is sent as recorded from now on."""
@@ -105,7 +130,8 @@ class ReplayIds(PairedIds):
         return self.find_partner(LEFT, kind, left) or left
 
     def _set_pair(self, kind: str, left: str, right: str) -> None:
-        """Set a pair. An identifier that is the same on both sides is also known in texts, so that no mask hides it."""
+        """Set a pair. An identifier that is the same on both sides is also known in texts, so that
+        no mask hides it."""
         super()._set_pair(kind, left, right)
         if self._is_text_id(kind, left):
             words, others = self._text_ids
@@ -116,10 +142,16 @@ class ReplayIds(PairedIds):
 
 
 def agent_minted_ids(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, str]]:
-    """Return kind and text of the identifiers that the agent of a recording sent before any client did."""
+    """Return kind and text of the identifiers that the agent of a recording sent before any client
+    did."""
     messages = [(call.began, ScriptSide.CLIENT, call.request) for call in calls]
-    messages += [(call.began + line.at, line.side, line.value) for call in calls for line in call.lines]
-    known: dict[ScriptSide, set[tuple[str, str]]] = {ScriptSide.CLIENT: set(), ScriptSide.AGENT: set()}
+    messages += [
+        (call.began + line.at, line.side, line.value) for call in calls for line in call.lines
+    ]
+    known: dict[ScriptSide, set[tuple[str, str]]] = {
+        ScriptSide.CLIENT: set(),
+        ScriptSide.AGENT: set(),
+    }
     for _, side, value in sorted(messages, key=lambda each: each[0]):
         other = known[ScriptSide.AGENT if side is ScriptSide.CLIENT else ScriptSide.CLIENT]
         found = ((kind, name) for _, kind, name in iter_identifiers(value, ReplayIds.fields))

@@ -16,8 +16,8 @@ _LABEL_BYTES = re.compile(LABEL.pattern.encode())
 
 
 def find_unfilled(calls: Iterable[RecordedCall]) -> Iterator[tuple[RecordedCall, str]]:
-    """Yield the calls, in their order, each with a label of its answer that no client sent before, so that its value is
-    unknown; empty if there is none."""
+    """Yield the calls, in their order, each with a label of its answer that no client sent before,
+    so that its value is unknown; empty if there is none."""
     known_labels: set[str] = set()
     for call in calls:
         known_labels |= find_labels(call.request)
@@ -37,5 +37,6 @@ def find_labels(value: Any) -> set[str]:
 
 
 def without_labels(headers: Headers) -> Headers:
-    """Return the header fields without those that would deliver a label to a client, for example as a cookie."""
+    """Return the header fields without those that would deliver a label to a client, for example as
+    a cookie."""
     return tuple((name, value) for name, value in headers if not _LABEL_BYTES.search(value))

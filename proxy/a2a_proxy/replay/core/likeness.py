@@ -20,7 +20,8 @@ _MAX_WORD_LENGTH = 16
 
 
 _TEXT_DISTANCE, _SHARED_WEIGHT = 2.0, 1.9
-"""Distance of two texts without a common word, and how much less it is if all their words are common."""
+"""Distance of two texts without a common word, and how much less it is if all their words are
+common."""
 _HALF_ALIKE = _TEXT_DISTANCE - _SHARED_WEIGHT / 2
 
 
@@ -33,7 +34,8 @@ class WordLikeness:
         """Words by the index of their request, counted on first use."""
 
     def most_alike(self, request: Any, among: list[int], count: int) -> list[int]:
-        """Return the requests that have most words in common with `request`, at most `count`, in recorded order."""
+        """Return the requests that have most words in common with `request`, at most `count`, in
+        recorded order."""
         if len(among) <= count:
             return among
         words = _count_words(request)
@@ -47,13 +49,15 @@ class WordLikeness:
 
 
 def row_distance(row: DifferenceRow) -> float:
-    """Return how much a difference counts: 1 for each value, another identifier and a matcher, less for two texts that
-    have words in common."""
+    """Return how much a difference counts: 1 for each value, another identifier and a matcher, less
+    for two texts that have words in common."""
     path = row.right or row.left or ("",)
     if path[-1] in IDENTIFIERS or path[0] == MATCHER_STEP:
         return 1.0
     if isinstance(row.before, str) and isinstance(row.after, str):
-        return _TEXT_DISTANCE - _SHARED_WEIGHT * _common_share(_count_words(row.before), _count_words(row.after))
+        return _TEXT_DISTANCE - _SHARED_WEIGHT * _common_share(
+            _count_words(row.before), _count_words(row.after)
+        )
     before = 0 if row.change is ValueChange.RIGHT else _count_leaves(row.before)
     return float(before + (0 if row.change is ValueChange.LEFT else _count_leaves(row.after)))
 
@@ -62,7 +66,12 @@ def are_texts_alike(row: DifferenceRow) -> bool:
     """Whether a difference is one of two texts that have at least half of their words in common."""
     path = row.right or row.left or ("",)
     is_text = isinstance(row.before, str) and isinstance(row.after, str)
-    return is_text and path[-1] not in IDENTIFIERS and path[0] != MATCHER_STEP and row_distance(row) <= _HALF_ALIKE
+    return (
+        is_text
+        and path[-1] not in IDENTIFIERS
+        and path[0] != MATCHER_STEP
+        and row_distance(row) <= _HALF_ALIKE
+    )
 
 
 def _common_share(one: Counter[str], other: Counter[str]) -> float:
@@ -76,7 +85,11 @@ def _count_words(value: Any) -> Counter[str]:
     for text in _iter_texts(value):
         words = [
             word[0]
-            for word, _ in zip(_WORD.finditer(mask_text(text[: _MAX_WORD_LENGTH * left])), range(left), strict=False)
+            for word, _ in zip(
+                _WORD.finditer(mask_text(text[: _MAX_WORD_LENGTH * left])),
+                range(left),
+                strict=False,
+            )
         ]
         found.update(words)
         left -= len(words)

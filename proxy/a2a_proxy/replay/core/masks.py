@@ -1,4 +1,5 @@
-"""Masks of the values that differ in every run of a program: UUIDs, request ids, and the dates and times of the run."""
+"""Masks of the values that differ in every run of a program: UUIDs, request ids, and the dates and
+times of the run."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _ISO = r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)(?:0[1-9]|[12]\d|3[01])
 _NUMERIC = rf"(?<![./])\d{{1,2}}(?:\.\d{{1,2}}\.|/\d{{1,2}}/|-\d{{1,2}}-){_YEAR}"
 _WEEKDAY = r"(?:(?:Mon|Tue|Tues|Wed|Wednes|Thu|Thurs|Fri|Sat|Satur|Sun)(?:day)?,?[ ])?"
 _MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|"
+    r"Sept?(?:ember)?|Oct(?:ober)?"
     r"|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _MONTH_DAY = rf"{_WEEKDAY}{_MONTH}[ ]{{1,2}}{_DAY}(?:st|nd|rd|th)?(?!\w)"
@@ -48,13 +50,15 @@ _HEX_TOKEN = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}(?![.-]*\w)"
 """A token with a digit and a letter: a plain number after `request` may be an amount."""
 _PATTERNS = {
     MaskKind.REQUEST: (
-        r"""(?:(?:request|req|correlation|trace)(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?(?=[\w.-]*\d)"""
+        r"""(?:(?:request|req|correlation|trace)"""
+        r"""(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?(?=[\w.-]*\d)"""
         rf"""|(?:request|req|correlation|trace|ref(?:erence)?)(?:[ ]|:[ ]?)["']?(?={_HEX_TOKEN}))"""
         r"(?P<named>[0-9A-Za-z][\w.-]*(?<=\w))"
         r"|(?<!\0)(?:request|req)[_-](?=[0-9A-Za-z]*\d)[0-9A-Za-z]+(?:[_-][0-9A-Za-z]+)*"
     ),
     MaskKind.UUID: (
-        r"(?<!\0)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})(?![0-9A-Za-z])"
+        r"(?<!\0)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"
+        r"[0-9a-f]{32})(?![0-9A-Za-z])"
     ),
     # A time without a date is not masked: in a prompt it is often the time of an appointment.
     MaskKind.DATE_TIME: (
@@ -63,12 +67,16 @@ _PATTERNS = {
     ),
     MaskKind.DATE: rf"(?<!\d-)(?:{_DATE}|\d{{4}}-W[0-5]\d(?:-[1-7])?)(?!-?\d)",
     # From 2014 to 2033, in s, ms, us or ns: nearly all other numbers have fewer digits.
-    MaskKind.EPOCH: r"(?<![_.,\0-])1[4-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?![0-9A-Za-z_]|[.,]\d)",
+    MaskKind.EPOCH: (
+        r"(?<![_.,\0-])1[4-9]\d{8}(?:\d{3}|\d{6}|"
+        r"\d{9})?(?:\.\d+)?(?![0-9A-Za-z_]|[.,]\d)"
+    ),
 }
 _ANY_KIND = "|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _PATTERNS.items())
 _MASKED = re.compile(rf"(?<![0-9A-Za-z])(?:{_ANY_KIND})", re.IGNORECASE | re.ASCII)
 _READ_DATE = re.compile(
-    r"(?P<iso_year>\d{4})[-/]?(?P<iso_month>\d\d)[-/]?(?P<iso_day>\d\d)|(?P<week_year>\d{4})-W(?P<week>\d\d)"
+    r"(?P<iso_year>\d{4})[-/]?(?P<iso_month>\d\d)[-/]?(?P<iso_day>\d\d)|"
+    r"(?P<week_year>\d{4})-W(?P<week>\d\d)"
     r"|(?P<one>\d{1,2})[./-](?P<other>\d{1,2})[./-](?P<numeric_year>\d{4})"
     rf"|{_WEEKDAY}(?:(?P<day>\d{{1,2}})[a-z]{{0,2}}(?:[ ]of)?[ -])?(?P<month>{_MONTH})"
     rf"(?:[ ]{{1,2}}(?P<day_after>\d{{1,2}})(?!\d))?(?:.*(?<!\d)(?P<year>{_YEAR})(?!\d))?",
@@ -80,7 +88,8 @@ _REQUEST_MEMBERS = frozenset({"requestid", "xrequestid", "correlationid", "xcorr
 
 
 def mask_text(text: str) -> str:
-    """Return a text with a mask in place of each value that may differ in every run. Other numbers stay.
+    """Return a text with a mask in place of each value that may differ in every run. Other numbers
+    stay.
 
     Dates and times that are not of the run are masked as well; `is_of_run` distinguishes them.
     """
@@ -88,7 +97,8 @@ def mask_text(text: str) -> str:
 
 
 def mask_members(value: Any, name: str = "", depth: int = 0) -> Any:
-    """Return a JSON value with masks in place of numbers that are epoch times, and of members that are request ids.
+    """Return a JSON value with masks in place of numbers that are epoch times, and of members that
+    are request ids.
 
     Its texts are not masked, because they may contain identifiers of the conversation.
     """
@@ -101,8 +111,8 @@ def mask_members(value: Any, name: str = "", depth: int = 0) -> Any:
 
 
 def coarse_text(text: str) -> str:
-    """Return a text without masked values and long words: the same for two texts that are equal after masking, whatever
-    identifiers they name."""
+    """Return a text without masked values and long words: the same for two texts that are equal
+    after masking, whatever identifiers they name."""
     return WORD_PATTERN.sub("", _MASKED.sub(_kept_prefix, text))
 
 
@@ -125,8 +135,9 @@ def member_kind(name: str, value: Any) -> MaskKind | None:
 def is_of_run(kind: MaskKind, text: str, at: int) -> bool:
     """Whether a masked value may be of a run that took place at a time, in ns since the Unix epoch.
 
-    A date is, with or without a time, if it is the day of the run, the day before or the day after, because of time
-    zones; an epoch time, if it is at most a day away. UUIDs and request ids always are.
+    A date is, with or without a time, if it is the day of the run, the day before or the day after,
+    because of time zones; an epoch time, if it is at most a day away. UUIDs and request ids always
+    are.
     """
     if kind is MaskKind.EPOCH:
         whole = text.partition(".")[0]
@@ -135,20 +146,31 @@ def is_of_run(kind: MaskKind, text: str, at: int) -> bool:
         return True
     today = datetime.fromtimestamp(at // 1_000_000_000, UTC).date()
     found = _READ_DATE.match(text)
-    return found is not None and any(_names_day(found, today + timedelta(days=days)) for days in (0, -1, 1))
+    return found is not None and any(
+        _names_day(found, today + timedelta(days=days)) for days in (0, -1, 1)
+    )
 
 
 def _names_day(found: re.Match[str], day: date) -> bool:
-    """Whether a date, as text, means this day. A numeric date may have the month before the day or after it."""
+    """Whether a date, as text, means this day. A numeric date may have the month before the day or
+    after it."""
     if found["week"]:
         return (int(found["week_year"]), int(found["week"])) == day.isocalendar()[:2]
     if found["iso_year"]:
-        return tuple(int(found[name]) for name in ("iso_year", "iso_month", "iso_day")) == day.timetuple()[:3]
+        return (
+            tuple(int(found[name]) for name in ("iso_year", "iso_month", "iso_day"))
+            == day.timetuple()[:3]
+        )
     if found["numeric_year"]:
-        numbers = {(int(found["one"]), int(found["other"])), (int(found["other"]), int(found["one"]))}
+        numbers = {
+            (int(found["one"]), int(found["other"])),
+            (int(found["other"]), int(found["one"])),
+        }
         return int(found["numeric_year"]) == day.year and (day.day, day.month) in numbers
     month, number = found["month"][:3].lower(), int(found["day"] or found["day_after"])
-    return (month, number) == (_MONTHS[day.month - 1], day.day) and int(found["year"] or day.year) == day.year
+    return (month, number) == (_MONTHS[day.month - 1], day.day) and int(
+        found["year"] or day.year
+    ) == day.year
 
 
 def _kind_of(found: re.Match[str]) -> MaskKind:

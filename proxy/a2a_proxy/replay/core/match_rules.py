@@ -55,14 +55,15 @@ class MatchedRequest(msgspec.Struct, frozen=True):
     """Its 1.0 name: `SendMessage`."""
     tenant: str
     value: Any
-    """The request in the 1.0 JSON form, whatever the binding and the version; the answer, or the list of its events."""
+    """The request in the 1.0 JSON form, whatever the binding and the version; the answer, or the
+    list of its events."""
     headers: dict[str, str]
     """Headers by name in lower case; recorded ones without credentials."""
 
 
 Matcher = Callable[[MatchedRequest, MatchedRequest], object]
-"""Compares a recorded request or answer with a live one. They do not match if it returns False or raises an
-AssertionError; any other result, None included, is a match."""
+"""Compares a recorded request or answer with a live one. They do not match if it returns False or
+raises an AssertionError; any other result, None included, is a match."""
 
 
 def parse_match_name(word: str) -> MatchName:
@@ -70,7 +71,9 @@ def parse_match_name(word: str) -> MatchName:
     try:
         return MatchName(word.replace("-", "_"))
     except ValueError:
-        raise MatchRuleError(f"{word!r} is not one of {', '.join(MatchName)}, or a function MODULE:NAME") from None
+        raise MatchRuleError(
+            f"{word!r} is not one of {', '.join(MatchName)}, or a function MODULE:NAME"
+        ) from None
 
 
 def parse_ignored(words: Iterable[str]) -> tuple[Path, ...]:
@@ -159,7 +162,9 @@ class MatchRules:
         kept: dict[str, Any] = without_paths({"headers": headers}, self._ignore).get("headers", {})
         return {name: self._normalize_text(value) for name, value in kept.items()}
 
-    def run_matchers(self, recorded: MatchedRequest, now: MatchedRequest) -> tuple[DifferenceRow, ...]:
+    def run_matchers(
+        self, recorded: MatchedRequest, now: MatchedRequest
+    ) -> tuple[DifferenceRow, ...]:
         """Return a difference for each matcher by which the requests do not match."""
         rows = []
         for matcher in self.matchers:
@@ -167,7 +172,11 @@ class MatchRules:
             try:
                 reason = "it returned False" if matcher(recorded, now) is False else ""
             except Exception as wrong:  # a matcher is code of the user
-                reason = str(wrong) if isinstance(wrong, AssertionError) else f"{type(wrong).__name__}: {wrong}"
+                reason = (
+                    str(wrong)
+                    if isinstance(wrong, AssertionError)
+                    else f"{type(wrong).__name__}: {wrong}"
+                )
                 reason = reason or "AssertionError"
             if reason:
                 path = (MATCHER_STEP, name)
@@ -178,9 +187,17 @@ class MatchRules:
         return name == "message" or MEMBER_NAMES.get(name, MatchName.PARAMETERS) in self._names
 
     def _select_message(self, message: dict[str, Any]) -> dict[str, Any]:
-        selected = {name: item for name, item in message.items() if MEMBER_NAMES.get(name) in (None, *self._names)}
+        selected = {
+            name: item
+            for name, item in message.items()
+            if MEMBER_NAMES.get(name) in (None, *self._names)
+        }
         kinds = self._names & {MatchName.TEXT, MatchName.DATA, MatchName.FILES}
-        if MatchName.PARTS not in self._names and kinds and isinstance(parts := message.get("parts"), list):
+        if (
+            MatchName.PARTS not in self._names
+            and kinds
+            and isinstance(parts := message.get("parts"), list)
+        ):
             selected["parts"] = [part for part in parts if part_name(part) in kinds]
         return selected
 
@@ -189,7 +206,11 @@ class MatchRules:
             return {key: self._normalize_value(item, key) for key, item in value.items()}
         if isinstance(value, list):
             return [self._normalize_value(item, name) for item in value]
-        return self._normalize_text(value) if isinstance(value, str) and name not in IDENTIFIERS else value
+        return (
+            self._normalize_text(value)
+            if isinstance(value, str) and name not in IDENTIFIERS
+            else value
+        )
 
     def _normalize_text(self, text: str) -> str:
         for pattern in self._normalize:
@@ -204,5 +225,7 @@ def _of_request(path: Path) -> Path:
 
 def part_name(part: Any) -> MatchName:
     """Return the kind of a part of a message or artifact."""
-    names = (name for member, name in _PART_NAMES.items() if isinstance(part, dict) and member in part)
+    names = (
+        name for member, name in _PART_NAMES.items() if isinstance(part, dict) and member in part
+    )
     return next(names, MatchName.FILES)

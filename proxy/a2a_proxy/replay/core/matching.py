@@ -1,5 +1,5 @@
-"""Matching of a request to the recorded calls: after canonicalisation, with identifiers mapped to each other, and on
-request with masks in place of values that differ in every run."""
+"""Matching of a request to the recorded calls: after canonicalisation, with identifiers mapped to
+each other, and on request with masks in place of values that differ in every run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class CallFit(msgspec.Struct, frozen=True):
     ids: ReplayIds
     """The identifier map if it is this call."""
     distance: float = 0.0
-    """How far the request is from the call, to find the nearest call: 1 for each value that only one of them has."""
+    """How far the request is from the call, to find the nearest call: 1 for each value that only
+    one of them has."""
 
 
 class RequestMatcher:
@@ -62,7 +63,8 @@ class RequestMatcher:
         self._by_token: dict[tuple[bool, str, bytes], list[int]] = defaultdict(list)
         """By whether values are masked, operation and token."""
         self._anything: dict[str, list[int]] = defaultdict(list)
-        """Calls that a token cannot find: a credential was recorded as a label, which matches any value."""
+        """Calls that a token cannot find: a credential was recorded as a label, which matches any
+        value."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
             key = self._rules.select_parts(self._requests[index], call.tenant)
@@ -70,12 +72,16 @@ class RequestMatcher:
                 self._anything[call.operation].append(index)
             else:
                 for masked in (False, True):
-                    self._by_token[masked, call.operation, likeness_token(key, masked=masked)].append(index)
-        self._likeness = WordLikeness([self._rules.select_parts(each, "") for each in self._requests])
+                    self._by_token[
+                        masked, call.operation, likeness_token(key, masked=masked)
+                    ].append(index)
+        self._likeness = WordLikeness(
+            [self._rules.select_parts(each, "") for each in self._requests]
+        )
 
     def calls_of(self, request: PlayerRequest) -> list[int]:
-        """Return all calls of the request's operation, in recorded order; not those with the base path of another
-        agent, unless there are no others."""
+        """Return all calls of the request's operation, in recorded order; not those with the base
+        path of another agent, unless there are no others."""
         every = self._by_operation.get(request.operation, [])
         if not request.agent:
             return every
@@ -86,20 +92,27 @@ class RequestMatcher:
         return call.agent != request.agent and call.binding in (Binding.JSONRPC, Binding.REST)
 
     def find_candidates(self, request: PlayerRequest, *, masked: bool = False) -> list[int]:
-        """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
+        """Return the calls that may have the same request, in recorded order. A prefilter: not all
+        of them match."""
         every = self.calls_of(request)
         if self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME:
             return every
-        token = likeness_token(self._rules.select_parts(request.value, request.tenant), masked=masked)
+        token = likeness_token(
+            self._rules.select_parts(request.value, request.tenant), masked=masked
+        )
         found = {
             *self._by_token.get((masked, request.operation, token), ()),
             *self._anything.get(request.operation, ()),
         }
         if any(self._calls[index].dialect is not request.dialect for index in every):
-            found.update(index for index in every if self._calls[index].dialect is not request.dialect)
+            found.update(
+                index for index in every if self._calls[index].dialect is not request.dialect
+            )
         return sorted(found.intersection(every))
 
-    def first_match(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> CallFit | None:
+    def first_match(
+        self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]
+    ) -> CallFit | None:
         """Return the first of these candidates whose request matches."""
         return next(self.iter_matches(request, ids, among), None)
 
@@ -108,13 +121,24 @@ class RequestMatcher:
         return self._fit_call(fit.index, request, fit.ids).rows
 
     def iter_matches(
-        self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int], *, masked_at: int | None = None
+        self,
+        request: PlayerRequest,
+        ids: ReplayIds,
+        among: Iterable[int],
+        *,
+        masked_at: int | None = None,
     ) -> Iterator[CallFit]:
-        """Yield these candidates whose request matches: exactly, or after masking at the time of the request."""
+        """Yield these candidates whose request matches: exactly, or after masking at the time of
+        the request."""
         free = self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME
         task = requested_task(request.value) if self._rules.compares_tasks else ""
         for index in among:
-            if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):
+            if (
+                not free
+                and task
+                and self._tasks[index]
+                and not ids.may_be_task(self._tasks[index], task)
+            ):
                 continue
             fit = self._fit_call(index, request, ids, learn_only=free, masked_at=masked_at)
             if not fit.rows:
@@ -125,7 +149,9 @@ class RequestMatcher:
 
         Compares the `_MAX_NEAREST` calls that have most words in common with the request.
         """
-        likely = self._likeness.most_alike(self._rules.select_parts(request.value, ""), among, _MAX_NEAREST)
+        likely = self._likeness.most_alike(
+            self._rules.select_parts(request.value, ""), among, _MAX_NEAREST
+        )
         fits = [self._fit_call(index, request, ids) for index in likely]
         return min(fits, key=lambda fit: (fit.distance, len(fit.rows)))
 
@@ -163,12 +189,16 @@ class RequestMatcher:
         if call.binding is not request.binding:
             return ()
         fields = CanonicalFields(headers=True)
-        recorded, now = (self._rules.select_headers(header_members(each.headers)) for each in (call, request))
+        recorded, now = (
+            self._rules.select_headers(header_members(each.headers)) for each in (call, request)
+        )
         found = compare_values(recorded, now, PairedIds(), fields)
         rows = (row for row in found.rows if row.counts)
         return tuple(
             msgspec.structs.replace(
-                row, left=row.left and (HEADERS_FIELD, *row.left), right=row.right and (HEADERS_FIELD, *row.right)
+                row,
+                left=row.left and (HEADERS_FIELD, *row.left),
+                right=row.right and (HEADERS_FIELD, *row.right),
             )
             for row in rows
         )
@@ -177,8 +207,8 @@ class RequestMatcher:
 def find_differences(
     recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields, times: RunTimes | None = None
 ) -> tuple[DifferenceRow, ...]:
-    """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any value in its
-    place.
+    """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any
+    value in its place.
 
     `times`: values that differ in every run do not count; `ids` must be a masked map.
     """
@@ -193,18 +223,25 @@ def find_differences(
 def _is_of_runs(row: DifferenceRow, ids: ReplayIds, times: RunTimes) -> bool:
     """Whether two values that are equal after masking differ only in values of the two runs."""
     before, after = row.before, row.after
-    name = next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
+    name = next(
+        (step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), ""
+    )
     if row.change is not ValueChange.CHANGED:
         return True
     if (kind := member_kind(name, before)) is not None:
-        return is_of_run(kind, str(before), times.recorded) and is_of_run(kind, str(after), times.now)
+        return is_of_run(kind, str(before), times.recorded) and is_of_run(
+            kind, str(after), times.now
+        )
     if not isinstance(before, str) or not isinstance(after, str):
         return True
     pairs = zip(
-        iter_masked(ids.neutralize_ids(LEFT, before)), iter_masked(ids.neutralize_ids(RIGHT, after)), strict=False
+        iter_masked(ids.neutralize_ids(LEFT, before)),
+        iter_masked(ids.neutralize_ids(RIGHT, after)),
+        strict=False,
     )
     return all(
-        one == other or (is_of_run(*one, times.recorded) and is_of_run(*other, times.now)) for one, other in pairs
+        one == other or (is_of_run(*one, times.recorded) and is_of_run(*other, times.now))
+        for one, other in pairs
     )
 
 
@@ -213,7 +250,9 @@ def _matched_call(call: RecordedCall) -> MatchedRequest:
 
 
 def _matched_request(request: PlayerRequest) -> MatchedRequest:
-    return MatchedRequest(request.operation, request.tenant, request.value, header_members(request.headers))
+    return MatchedRequest(
+        request.operation, request.tenant, request.value, header_members(request.headers)
+    )
 
 
 class _AnyIdentifiers(PairedIds):
@@ -237,7 +276,11 @@ def requested_task(request: Any) -> str:
     if not isinstance(request, dict):
         return ""
     message = request.get("message")
-    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
+    found = (
+        message.get("taskId")
+        if isinstance(message, dict)
+        else request.get("taskId") or request.get("id")
+    )
     return found if isinstance(found, str) else ""
 
 
@@ -247,17 +290,25 @@ def request_token(value: Any) -> bytes:
 
 
 def likeness_token(value: Any, *, masked: bool = False) -> bytes:
-    """Return a token that is the same for values that may match, whatever identifiers their texts name. A prefilter."""
+    """Return a token that is the same for values that may match, whatever identifiers their texts
+    name. A prefilter."""
     ids = _AnyMasked() if masked else _AnyIdentifiers()
     shown = mask_members(value) if masked else value
     return ValueReducer(ids, CanonicalFields(), LEFT).reduce_item(shown).token
 
 
 def _is_filled_label(row: DifferenceRow, ids: ReplayIds) -> bool:
-    """Whether a credential was recorded as a label and the text around it is the same; the label then stands for it."""
-    if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
+    """Whether a credential was recorded as a label and the text around it is the same; the label
+    then stands for it."""
+    if (
+        row.change is not ValueChange.CHANGED
+        or not isinstance(row.before, str)
+        or not isinstance(row.after, str)
+    ):
         return False
-    before, after = (mask_text(row.before), mask_text(row.after)) if ids.masked else (row.before, row.after)
+    before, after = (
+        (mask_text(row.before), mask_text(row.after)) if ids.masked else (row.before, row.after)
+    )
     labels = LABEL.findall(before)
     pieces = map(re.escape, LABEL.split(before))
     value = "([^\0]+)" if ids.masked else "((?s:.+))"

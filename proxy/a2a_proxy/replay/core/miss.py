@@ -1,4 +1,5 @@
-"""A miss: a request, or a message within a stream, for which the recording has no answer. In text and as JSON."""
+"""A miss: a request, or a message within a stream, for which the recording has no answer. In text
+and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class MissKind(StrEnum):
     EXHAUSTED = "exhausted"
     """The recording has matching calls, but all of them have been played."""
     REFUSED = "not-served"
-    """A call matched, but it cannot be served, for example because the end of its answer was not captured."""
+    """A call matched, but it cannot be served, for example because the end of its answer was not
+    captured."""
     DIVERGED = "diverged"
     """A call matched, but within the stream the client sent or did something else."""
 
@@ -109,9 +111,17 @@ def _row_text(row: DifferenceRow) -> str:
 
 def _value_text(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}... ({len(text)} characters)"
+    return (
+        text
+        if len(text) <= _MAX_VALUE_CHARS
+        else f"{text[:_MAX_VALUE_CHARS]}... ({len(text)} characters)"
+    )
 
 
 def row_detail(row: DifferenceRow) -> dict[str, Any]:
     """Return a difference as JSON."""
-    return {"path": format_path(row.right or row.left or ()), "recorded": row.before, "asked": row.after}
+    return {
+        "path": format_path(row.right or row.left or ()),
+        "recorded": row.before,
+        "asked": row.after,
+    }

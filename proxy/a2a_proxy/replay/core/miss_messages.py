@@ -36,7 +36,10 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
     elif request.operation in OPERATION_BY_NAME:
         why = f"the recording has no call of {request.operation}"
     else:
-        why = f"{to_one_line(request.operation)} is not an A2A operation, and the recording has no such call either"
+        why = (
+            f"{to_one_line(request.operation)} is not an A2A operation, and the recording has no "
+            f"such call either"
+        )
     hints = [f"list its calls: {shell_line('a2a-inspect', 'ls', script.name)}"]
     if (
         request.operation == POLLING_OPERATION
@@ -64,16 +67,24 @@ def different_request(
     strange: bool,
     played: bool = False,
 ) -> Miss:
-    """Describe a request that no recorded call of its operation matches. `strange`: it names a task unknown to the
-    replay; `played`: the nearest call has been played."""
+    """Describe a request that no recorded call of its operation matches. `strange`: it names a task
+    unknown to the replay; `played`: the nearest call has been played."""
     places = [row.right or row.left or () for row in rows]
     hints = [_show_command(script, nearest)]
-    is_other_task = any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places)
+    is_other_task = any(
+        (path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places
+    )
     if is_other_task and strange:
-        hints.append("the task is not the recorded call's: use the task id that this replay has sent")
+        hints.append(
+            "the task is not the recorded call's: use the task id that this replay has sent"
+        )
     elif is_other_task and _TASK_WORD.fullmatch(task := requested_task(nearest.request)):
-        command = shell_line("a2a-inspect", "export", script.name, "-f", f"task:{task[:8]}", "-o", "FILE")
-        hints.append(f"{nearest.place} belongs to another conversation; to replay only that one: {command}")
+        command = shell_line(
+            "a2a-inspect", "export", script.name, "-f", f"task:{task[:8]}", "-o", "FILE"
+        )
+        hints.append(
+            f"{nearest.place} belongs to another conversation; to replay only that one: {command}"
+        )
     hints += _normalize_hints(rows)
     hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
     reason = f"the nearest call, {nearest.place}, has been played" if played else ""
@@ -94,13 +105,25 @@ def different_request(
 
 
 def exhausted_calls(
-    script: ReplayScript, request: PlayerRequest, last: RecordedCall, times: int, *, masked: bool = False
+    script: ReplayScript,
+    request: PlayerRequest,
+    last: RecordedCall,
+    times: int,
+    *,
+    masked: bool = False,
 ) -> Miss:
-    """Describe a request that matches, `masked` or exactly, but only calls that have all been played."""
+    """Describe a request that matches, `masked` or exactly, but only calls that have all been
+    played."""
     played = "once" if times == 1 else f"{times} times"
-    reason = f"nothing differs from {last.place}, but it was recorded {played} and has been played {played}"
+    reason = (
+        f"nothing differs from {last.place}, but it was recorded {played} and has been played "
+        f"{played}"
+    )
     if masked:
-        reason = f"only masked values differ from {last.place}, but such calls were recorded {played} and have been"
+        reason = (
+            f"only masked values differ from {last.place}, but such calls were recorded {played} "
+            f"and have been"
+        )
         reason += f" played {played}"
     return Miss(
         kind=MissKind.EXHAUSTED,
@@ -109,7 +132,10 @@ def exhausted_calls(
         nearest=last.place,
         reason=reason,
         recording=script.name,
-        hints=(f"let the last answer repeat: --policy {request.operation}=last-sticky", RECORD_AGAIN),
+        hints=(
+            f"let the last answer repeat: --policy {request.operation}=last-sticky",
+            RECORD_AGAIN,
+        ),
     )
 
 
@@ -127,8 +153,11 @@ def refused_call(script: ReplayScript, request: PlayerRequest, call: RecordedCal
     )
 
 
-def masked_match(places: list[str], operation: str, value: Any, rows: tuple[DifferenceRow, ...]) -> MaskedMatch:
-    """Describe a message that equals the first of `places` after masking, as it equals the others."""
+def masked_match(
+    places: list[str], operation: str, value: Any, rows: tuple[DifferenceRow, ...]
+) -> MaskedMatch:
+    """Describe a message that equals the first of `places` after masking, as it equals the
+    others."""
     return MaskedMatch(
         place=places[0],
         operation=operation,
@@ -150,8 +179,8 @@ def diverged_call(
     *,
     stuck: bool,
 ) -> Miss:
-    """Describe a client that left the recording within a call. `stuck`: the call cannot continue, whatever the options
-    allow."""
+    """Describe a client that left the recording within a call. `stuck`: the call cannot continue,
+    whatever the options allow."""
     operation = call.operation
     return Miss(
         kind=MissKind.DIVERGED,
@@ -175,14 +204,18 @@ RECORD_AGAIN = "record it again if the agent or the client has changed"
 def _normalize_hints(rows: tuple[DifferenceRow, ...]) -> list[str]:
     """Return the hint for texts that differ in a few words."""
     return (
-        ["leave out a part that differs in every run: --normalize 'REGEX'"] if any(map(are_texts_alike, rows)) else []
+        ["leave out a part that differs in every run: --normalize 'REGEX'"]
+        if any(map(are_texts_alike, rows))
+        else []
     )
 
 
 def _show_command(script: ReplayScript, call: RecordedCall) -> str:
-    """Return the hint that shows a call. The `#` is left out because a shell takes the rest of the line for a
-    comment."""
-    return f"show it: {shell_line('a2a-inspect', 'show', script.name)} {call.place.removeprefix('#')}"
+    """Return the hint that shows a call. The `#` is left out because a shell takes the rest of the
+    line for a comment."""
+    return (
+        f"show it: {shell_line('a2a-inspect', 'show', script.name)} {call.place.removeprefix('#')}"
+    )
 
 
 def request_text(operation: str, value: Any) -> str:
@@ -193,11 +226,19 @@ def request_text(operation: str, value: Any) -> str:
     if isinstance(message, dict):
         parts = message.get("parts")
         texts = (
-            [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+            [
+                part["text"]
+                for part in parts
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+            ]
             if (isinstance(parts, list))
             else []
         )
-        words += [msgspec.json.encode(to_one_line(texts[0], _MAX_REQUEST_CHARS)).decode()] if texts else []
+        words += (
+            [msgspec.json.encode(to_one_line(texts[0], _MAX_REQUEST_CHARS)).decode()]
+            if texts
+            else []
+        )
         task = message.get("taskId")
     else:
         task = (value.get("taskId") or value.get("id")) if isinstance(value, dict) else None
@@ -218,11 +259,15 @@ def redact_rows(rows: tuple[DifferenceRow, ...]) -> tuple[DifferenceRow, ...]:
     """Return the rows without credentials."""
 
     def member_name(row: DifferenceRow) -> str:
-        return next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
+        return next(
+            (step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), ""
+        )
 
     return tuple(
         msgspec.structs.replace(
-            row, before=redact_value(row.before, member_name(row)), after=redact_value(row.after, member_name(row))
+            row,
+            before=redact_value(row.before, member_name(row)),
+            after=redact_value(row.after, member_name(row)),
         )
         for row in rows
     )

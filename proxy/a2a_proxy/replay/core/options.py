@@ -14,10 +14,12 @@ class MatchPreset(StrEnum):
     """Which parts of a request must be as recorded."""
 
     STRICT = "strict"
-    """Everything except what differs between two runs of one program: ids, times, traces, credentials, transport."""
+    """Everything except what differs between two runs of one program: ids, times, traces,
+    credentials, transport."""
     DEFAULT = "default"
-    """Operation, tenant, task and context, parts, configuration and the other parameters; not metadata, extensions and
-    headers. If no call matches exactly, values that differ in every run are masked (`masks`)."""
+    """Operation, tenant, task and context, parts, configuration and the other parameters; not
+    metadata, extensions and headers. If no call matches exactly, values that differ in every run
+    are masked (`masks`)."""
     BY_OPERATION = "by-operation"
     """Only the operation: calls are answered in the order of the recording."""
     LOOSE = "loose"
@@ -73,7 +75,8 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 0.0
     """0: nothing waits for the clock (`instant`); 1: as recorded; 2: twice as fast."""
     gap: int | None = None
-    """Pause before each line of the agent, whatever was recorded; None: from the recording and `speed`."""
+    """Pause before each line of the agent, whatever was recorded; None: from the recording and
+    `speed`."""
     max_gap: int | None = None
     """Maximum length of a pause."""
     keep_times: bool = False
@@ -81,14 +84,16 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     lenient: bool = False
     """Report a client that sends something else within a stream, and continue the stream."""
     patience: int | None = 30_000_000_000
-    """How long a line waits for the client message recorded before it until the call ends with a miss; None: without
-    limit."""
+    """How long a line waits for the client message recorded before it until the call ends with a
+    miss; None: without limit."""
 
     def match_rules(self) -> MatchRules:
         """Return the rules by which requests match."""
         names = frozenset(each for each in self.match_on if isinstance(each, MatchName))
         matchers = tuple(each for each in self.match_on if not isinstance(each, MatchName))
-        return MatchRules(names if self.match_on else self.match.names, matchers, self.ignore, self.normalize)
+        return MatchRules(
+            names if self.match_on else self.match.names, matchers, self.ignore, self.normalize
+        )
 
     def policy_of(self, operation: str) -> RepeatPolicy:
         """Return the policy of an operation."""

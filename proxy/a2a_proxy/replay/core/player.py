@@ -35,7 +35,8 @@ _MAX_FRACTION_DIGITS = 9
 
 
 class Player:
-    """State shared by all calls: identifiers, played calls, misses, and the progress of each task."""
+    """State shared by all calls: identifiers, played calls, misses, and the progress of each
+    task."""
 
     def __init__(self, script: ReplayScript, options: ReplayOptions | None = None) -> None:
         self.script = script
@@ -45,15 +46,17 @@ class Player:
         self.misses: list[Miss] = []
         """Requests without an answer, including those whose client ignored the refusal."""
         self.allowed_misses: list[Miss] = []
-        """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or because a divergence only
-        warns."""
+        """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or
+        because a divergence only warns."""
         self.masked_matches: list[MaskedMatch] = []
         """Requests that were answered because they equal a call after masking."""
         self.playbacks: list[RunningCall] = []
         """Playbacks that are not over."""
         served = replace(script, calls=tuple(call for call in script.calls if not call.refusal))
         self.timeline = Timeline(served)
-        self._conversations = ConversationMatcher(self.rules, masks_values=self.options.match.masks_values)
+        self._conversations = ConversationMatcher(
+            self.rules, masks_values=self.options.match.masks_values
+        )
         self._chooser = CallChooser(script, self.options, self.rules, self._conversations)
         self._concurrency = ConcurrentCalls(served)
         self._gates = Gates(script)
@@ -64,8 +67,8 @@ class Player:
     def begin_call(self, request: PlayerRequest, at: int) -> CallPlayback | Miss:
         """Return the playback that answers a client's call, or a miss with the reason.
 
-        `at` is in ns since the Unix epoch, on a clock that never goes back: the servers use the monotonic clock, set to
-        the time of day once.
+        `at` is in ns since the Unix epoch, on a clock that never goes back: the servers use the
+        monotonic clock, set to the time of day once.
         """
         request = replace(request, value=bound_depth(request.value))
         if self._time_shift is None:
@@ -77,7 +80,9 @@ class Player:
             if call is None:
                 self.misses.append(found)
                 return found
-            return self._start_playback(call, request, at, self._task_progress.make_poll(call, request, policy))
+            return self._start_playback(
+                call, request, at, self._task_progress.make_poll(call, request, policy)
+            )
         if found.call.refusal:
             self.ids.adopt_trial(found.fit.ids)  # later calls may repeat what the client sends here
             miss = refused_call(self.script, request, found.call)
@@ -91,7 +96,9 @@ class Player:
         for line in (line for call in found.replaced_calls for line in call.agent_lines):
             self.timeline.mark_sent(line)
         self._webhooks.on_request(found.call, request)
-        poll = self._task_progress.make_poll(found.call, request, self.options.policy_of(request.operation))
+        poll = self._task_progress.make_poll(
+            found.call, request, self.options.policy_of(request.operation)
+        )
         return self._start_playback(
             self._task_progress.adapt_call(found.call, request, self.playbacks), request, at, poll
         )
@@ -101,13 +108,18 @@ class Player:
         return self._chooser.unused_calls()
 
     def find_early_headers(self, operation: str) -> RecordedCall | None:
-        """Return the next call of an operation whose initial metadata came before the client's first message."""
-        return next((call for call in self._chooser.unplayed_calls(operation) if call.early_headers), None)
+        """Return the next call of an operation whose initial metadata came before the client's
+        first message."""
+        return next(
+            (call for call in self._chooser.unplayed_calls(operation) if call.early_headers), None
+        )
 
     def take_pushes(self, at: int) -> list[PlayerSend]:
-        """Return the webhooks to post now; they count as sent. A playback returns them between its lines.
+        """Return the webhooks to post now; they count as sent. A playback returns them between its
+        lines.
 
-        Webhooks that follow the end of a call, or are due while no call runs, must be taken at `wake_time`.
+        Webhooks that follow the end of a call, or are due while no call runs, must be taken at
+        `wake_time`.
         """
         found = self._webhooks.take_due(at, self.scale_pause)
         return [replace(send, value=self.to_live_value(send.value)) for send in found]
@@ -133,12 +145,20 @@ class Player:
             self._webhooks.on_line_sent(line, at)
         value = self.to_live_value(value)
         return PlayerSend(
-            what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent
+            what=line.what,
+            value=value,
+            line=line,
+            status=line.status,
+            trailers=line.trailers,
+            after=line.sent,
         )
 
     def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
-        """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
-        if playback.poll is not None and self._task_progress.is_poll_waiting(playback.poll, self.playbacks):
+        """Return why other calls hold back a line that has waited `waited` ns for them; empty if
+        they do not."""
+        if playback.poll is not None and self._task_progress.is_poll_waiting(
+            playback.poll, self.playbacks
+        ):
             return f"{step.line.place} waits for a later generation than {playback.poll.beyond}"
         return self._concurrency.hold_reason(playback, step, waited, self)
 
@@ -148,7 +168,9 @@ class Player:
 
     def is_answered(self, call: RecordedCall) -> bool:
         """Whether a client has made the recorded call and it is over."""
-        return self.has_begun(call) and all(playback.call.place != call.place for playback in self.playbacks)
+        return self.has_begun(call) and all(
+            playback.call.place != call.place for playback in self.playbacks
+        )
 
     def scale_pause(self, recorded: int) -> int:
         """Return the pause in ns for a recorded pause in ns."""
@@ -160,10 +182,15 @@ class Player:
         return pause if options.max_gap is None else min(pause, options.max_gap)
 
     def switch_branch(
-        self, playback: RunningCall, sent_count: int, received_count: int, value: Any, masked_at: int | None
+        self,
+        playback: RunningCall,
+        sent_count: int,
+        received_count: int,
+        value: Any,
+        masked_at: int | None,
     ) -> PlaybackSteps | None:
-        """Continue a playback as another recorded call that is the same so far and has the client's message here, after
-        masking at a time or without.
+        """Continue a playback as another recorded call that is the same so far and has the client's
+        message here, after masking at a time or without.
 
         Returns its steps, or None if there is no such call.
         """
@@ -187,10 +214,20 @@ class Player:
         return found.steps
 
     def record_divergence(
-        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+        self,
+        playback: RunningCall,
+        why: str,
+        place: str,
+        rows: tuple[DifferenceRow, ...],
+        value: Any,
+        *,
+        stuck: bool,
     ) -> Miss:
-        """Record that a client left the recording within a call; the call does not continue if it is `stuck`."""
-        miss = diverged_call(self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck)
+        """Record that a client left the recording within a call; the call does not continue if it
+        is `stuck`."""
+        miss = diverged_call(
+            self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck
+        )
         (self.misses if stuck or not self.options.lenient else self.allowed_misses).append(miss)
         return miss
 
@@ -213,7 +250,8 @@ class Player:
 
 
 def shift_times(value: Any, by: int) -> Any:
-    """Return a message with each A2A timestamp shifted by `by` ns; `data` and `metadata` of the peers are unchanged."""
+    """Return a message with each A2A timestamp shifted by `by` ns; `data` and `metadata` of the
+    peers are unchanged."""
     return _shift_member(value, "", by, 0)
 
 
@@ -224,11 +262,16 @@ def _shift_member(value: Any, name: str, by: int, depth: int) -> Any:
         return {key: _shift_member(item, key, by, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [_shift_member(item, name, by, depth + 1) for item in value]
-    return _shift_timestamp(value, by) if name in _TIMESTAMP_FIELDS and isinstance(value, str) else value
+    return (
+        _shift_timestamp(value, by)
+        if name in _TIMESTAMP_FIELDS and isinstance(value, str)
+        else value
+    )
 
 
 def _shift_timestamp(stamp: str, by: int) -> str:
-    """Return an RFC 3339 timestamp shifted, with the same number of digits; any other text unchanged."""
+    """Return an RFC 3339 timestamp shifted, with the same number of digits; any other text
+    unchanged."""
     found = _TIMESTAMP.fullmatch(stamp)
     if found is None:
         return stamp

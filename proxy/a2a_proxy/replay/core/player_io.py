@@ -18,7 +18,8 @@ class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call of a client, as received."""
 
     operation: str
-    """The 1.0 name from the operation table; for an unknown operation, its path or method on the wire."""
+    """The 1.0 name from the operation table; for an unknown operation, its path or method on the
+    wire."""
     value: Any = msgspec.field(default_factory=dict)
     """The request in canonical form: `protocol.form`."""
     binding: Binding = Binding.GRPC
@@ -26,7 +27,8 @@ class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = ""
     headers: Headers = ()
     agent: str = ""
-    """The agent whose recorded calls had this base path; empty if there is none or more than one."""
+    """The agent whose recorded calls had this base path; empty if there is none or more than
+    one."""
 
 
 class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""What the player and its rules need of a running call: narrower than `CallPlayback`, which they must not import."""
+"""What the player and its rules need of a running call: narrower than `CallPlayback`, which they
+must not import."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from a2a_proxy.replay.core.script import RecordedCall
 
 
 class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
-    """A GetTask whose answer is chosen when it is sent, by the events of the task that were sent by then."""
+    """A GetTask whose answer is chosen when it is sent, by the events of the task that were sent by
+    then."""
 
     task: str
     at: int

@@ -1,4 +1,5 @@
-"""The script of a replay: the calls of a recording, each a list of lines in the order of the wire."""
+"""The script of a replay: the calls of a recording, each a list of lines in the order of the
+wire."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class LineKind(StrEnum):
 
     MESSAGE = "message"
     ERROR = "error"
-    """An A2A error as a message: of JSON-RPC, of REST, in a stream. On gRPC the error is in the END."""
+    """An A2A error as a message: of JSON-RPC, of REST, in a stream. On gRPC the error is in the
+    END."""
     COMMENT = "comment"
     """A block of an event stream that clients do not read as an event."""
     END = "end"
@@ -59,7 +61,8 @@ class ScriptLine(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
     """Time in ns since the call began."""
     value: Any = None
-    """The message in canonical form (`protocol.form`); text if its payload is not JSON; None without a payload."""
+    """The message in canonical form (`protocol.form`); text if its payload is not JSON; None
+    without a payload."""
     raw: bytes = b""
     """The payload as recorded."""
     schema: str = ""
@@ -107,7 +110,8 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     request: Any
     """The request in canonical form; None if the client ended a gRPC call without a message."""
     lines: tuple[ScriptLine, ...]
-    """Everything after the request, of both sides. The last line of the agent ends the call, unless its client did."""
+    """Everything after the request, of both sides. The last line of the agent ends the call, unless
+    its client did."""
     tenant: str = ""
     agent: str = ""
     """`Exchange.agent`."""

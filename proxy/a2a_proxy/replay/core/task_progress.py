@@ -1,4 +1,5 @@
-"""Answers that depend on how much of a task has been replayed: subscriptions, polls and long polls."""
+"""Answers that depend on how much of a task has been replayed: subscriptions, polls and long
+polls."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ class TaskProgressPlayer:
         self._script = script
         self._timeline = timeline
 
-    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: Sequence[RunningCall]) -> RecordedCall:
+    def adapt_call(
+        self, call: RecordedCall, request: PlayerRequest, plays: Sequence[RunningCall]
+    ) -> RecordedCall:
         """Return the call to play for a recorded one; only subscriptions are adapted."""
         first = next((line for line in call.agent_lines if line.what is LineKind.MESSAGE), None)
         if call.operation not in SUBSCRIBING_OPERATIONS or first is None or not first.task:
@@ -50,19 +53,30 @@ class TaskProgressPlayer:
         if self._is_as_recorded(first, plays):
             return call
         rest = self._timeline.unsent_events(first.task)
-        return self._make_subscription_call(call, first.task, rest, snapshot=first.event is EventKind.TASK)
+        return self._make_subscription_call(
+            call, first.task, rest, snapshot=first.event is EventKind.TASK
+        )
 
-    def make_subscription(self, request: PlayerRequest, ids: ReplayIds, policy: RepeatPolicy) -> RecordedCall | None:
-        """Return a subscription to a task known to clients for which the recording has no matching call, or None.
+    def make_subscription(
+        self, request: PlayerRequest, ids: ReplayIds, policy: RepeatPolicy
+    ) -> RecordedCall | None:
+        """Return a subscription to a task known to clients for which the recording has no matching
+        call, or None.
 
         With `RepeatPolicy.BY_PROGRESS` a poll of such a task is created as well.
         """
         is_poll = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
-        if (request.operation not in SUBSCRIBING_OPERATIONS and not is_poll) or not isinstance(request.value, dict):
+        if (request.operation not in SUBSCRIBING_OPERATIONS and not is_poll) or not isinstance(
+            request.value, dict
+        ):
             return None
         now = request.value.get("id") or request.value.get("taskId")
         task = ids.find_partner(RIGHT, "task", now) if isinstance(now, str) else None
-        if task is None or not self._timeline.has_updates(task) or not self._timeline.is_task_sent(task):
+        if (
+            task is None
+            or not self._timeline.has_updates(task)
+            or not self._timeline.is_task_sent(task)
+        ):
             return None
         source = next(call for call in self._script.calls if call.task == task)
         call = RecordedCall(
@@ -85,8 +99,11 @@ class TaskProgressPlayer:
         snapshot = resumed is None and request.dialect not in _DIALECTS_WITHOUT_SNAPSHOT
         return self._make_subscription_call(call, task, rest, snapshot=snapshot)
 
-    def make_poll(self, call: RecordedCall, request: PlayerRequest, policy: RepeatPolicy) -> PendingPoll | None:
-        """Return how a GetTask is answered from the progress of its task, or None to answer as recorded."""
+    def make_poll(
+        self, call: RecordedCall, request: PlayerRequest, policy: RepeatPolicy
+    ) -> PendingPoll | None:
+        """Return how a GetTask is answered from the progress of its task, or None to answer as
+        recorded."""
         task = requested_task(call.request)
         if (
             call.operation != POLLING_OPERATION
@@ -122,45 +139,61 @@ class TaskProgressPlayer:
         )
 
     def poll_answer(self, poll: PendingPoll, recorded: Any) -> Any:
-        """Return the answer to a poll: the current task if the policy or a long poll requires it, else the recorded
-        answer.
+        """Return the answer to a poll: the current task if the policy or a long poll requires it,
+        else the recorded answer.
 
         A recorded answer is updated if the streams have already sent later events.
         """
         timeline, task = self._timeline, poll.task
         if poll.beyond is not None:
-            return {"task": timeline.task_snapshot(task)} if timeline.sent_generation(task) > poll.beyond else recorded
+            return (
+                {"task": timeline.task_snapshot(task)}
+                if timeline.sent_generation(task) > poll.beyond
+                else recorded
+            )
         if poll.policy is RepeatPolicy.BY_PROGRESS:
             shown = _shorten_list(timeline.task_snapshot(task) or {}, "history", poll.history)
             return {"task": _shorten_list(shown, "timeline", poll.timeline)}
         before = timeline.last_event_before(task, poll.at)
         then, reached = before[0] + 1 if before is not None else 0, timeline.sent_count(task)
         recorded_task = recorded.get("task") if isinstance(recorded, dict) else None
-        if reached <= then or timeline.is_same_point(task, then, reached) or not isinstance(recorded_task, dict):
+        if (
+            reached <= then
+            or timeline.is_same_point(task, then, reached)
+            or not isinstance(recorded_task, dict)
+        ):
             return recorded
         now = timeline.task_snapshot(task) or {}
-        return {"task": {**recorded_task, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
+        return {
+            "task": {
+                **recorded_task,
+                **{name: now[name] for name in _CHANGING_FIELDS if name in now},
+            }
+        }
 
     def _is_as_recorded(self, first: ScriptLine, plays: Sequence[RunningCall]) -> bool:
-        """Whether the task is at its recorded point, or will not reach it because no running call has its events."""
+        """Whether the task is at its recorded point, or will not reach it because no running call
+        has its events."""
         now = self._timeline.sent_count(first.task)
         then = self._timeline.index_of(first)
         if self._timeline.is_same_point(first.task, now, then):
             return True
-        will = any(step.line.task == first.task for playback in plays for step in playback.pending_steps())
+        will = any(
+            step.line.task == first.task for playback in plays for step in playback.pending_steps()
+        )
         return now < then and not will
 
     def _events_after_last(self, task: str, request: PlayerRequest) -> list[TimelineEvent] | None:
-        """Return the events after the last one that the client received; None if it names no event, or its event is
-        unknown."""
+        """Return the events after the last one that the client received; None if it names no event,
+        or its event is unknown."""
         last = header_members(request.headers).get("last-event-id", "")
         return self._timeline.events_after(task, last) if last else None
 
     def _make_subscription_call(
         self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool
     ) -> RecordedCall:
-        """Return a subscription that begins now: a snapshot of the task, the events not yet sent, and the recorded end,
-        which may be the client's."""
+        """Return a subscription that begins now: a snapshot of the task, the events not yet sent,
+        and the recorded end, which may be the client's."""
         since = self._timeline.last_sent_time(task)
         lines: list[ScriptLine] = []
         found = self._timeline.task_snapshot(task) if snapshot else None
@@ -177,7 +210,11 @@ class TaskProgressPlayer:
                 )
             )
         for number, each in enumerate(rest, 1):
-            lines.append(msgspec.structs.replace(each.line, number=number, at=max(each.at - since, 0), after=-1))
+            lines.append(
+                msgspec.structs.replace(
+                    each.line, number=number, at=max(each.at - since, 0), after=-1
+                )
+            )
         end = next(line for line in reversed(call.lines) if line.is_final)
         at = lines[-1].at if lines else 0
         lines.append(msgspec.structs.replace(end, number=len(rest) + 1, at=at))
@@ -189,7 +226,8 @@ _TASK_LINE = ScriptLine(number=0, side=ScriptSide.AGENT, what=LineKind.MESSAGE)
 
 
 def _shorten_list(task: dict[str, Any], name: str, most: int | None) -> dict[str, Any]:
-    """Return a task with only the last items of its history or timeline, if the client limits it."""
+    """Return a task with only the last items of its history or timeline, if the client limits
+    it."""
     items = task.get(name)
     if most is None or not isinstance(items, list) or len(items) <= most:
         return task

@@ -1,7 +1,8 @@
-"""The events of each task across all its calls, in the order in which they happened, and how far they have been sent.
+"""The events of each task across all its calls, in the order in which they happened, and how far
+they have been sent.
 
-All streams of a task follow it: the same event on two streams is one event of the timeline, and a stream does not run
-ahead of an event that another one still waits for.
+All streams of a task follow it: the same event on two streams is one event of the timeline, and a
+stream does not run ahead of an event that another one still waits for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 
 EventKey = tuple[str, bytes, int]
 """Task id, content of the event, and how many times its stream had sent the same content before."""
@@ -49,7 +56,11 @@ class Timeline:
         for call in script.calls:
             event_counts: Counter[tuple[str, bytes]] = Counter()
             for line in call.lines:
-                if line.side is ScriptSide.CLIENT or line.what is not LineKind.MESSAGE or not line.task:
+                if (
+                    line.side is ScriptSide.CLIENT
+                    or line.what is not LineKind.MESSAGE
+                    or not line.task
+                ):
                     continue
                 key = None
                 if line.event in UPDATE_KINDS:
@@ -87,13 +98,15 @@ class Timeline:
     def mark_sent(self, line: ScriptLine) -> None:
         """Mark a line as sent."""
         if line.place in self._index_of_place:
-            self._sent_counts[line.task] = max(self._sent_counts[line.task], self._index_of_place[line.place] + 1)
+            self._sent_counts[line.task] = max(
+                self._sent_counts[line.task], self._index_of_place[line.place] + 1
+            )
             if (key := self._key_of_place[line.place]) is not None:
                 self._sent_keys.add(key)
 
     def recorded_time(self, line: ScriptLine, call: RecordedCall) -> int:
-        """Return when a line was sent in the recording, in ns since the Unix epoch; for an event, first on any
-        stream."""
+        """Return when a line was sent in the recording, in ns since the Unix epoch; for an event,
+        first on any stream."""
         index = self._index_of_place.get(line.place)
         return call.began + line.at if index is None else self._events[line.task][index].at
 
@@ -114,13 +127,18 @@ class Timeline:
         return self._sent_counts[task]
 
     def last_sent_time(self, task: str) -> int:
-        """Return the recorded time of the last event sent for a task, in ns since the Unix epoch; 0 if none was."""
+        """Return the recorded time of the last event sent for a task, in ns since the Unix epoch; 0
+        if none was."""
         reach = self._sent_counts[task]
         return self._events[task][reach - 1].at if reach else 0
 
     def unsent_events(self, task: str) -> list[TimelineEvent]:
         """Return the events that have not been sent, in order."""
-        return [each for each in self._events.get(task, ())[self._sent_counts[task] :] if each.key is not None]
+        return [
+            each
+            for each in self._events.get(task, ())[self._sent_counts[task] :]
+            if each.key is not None
+        ]
 
     def is_same_point(self, task: str, one: int, other: int) -> bool:
         """Whether no event is between two indexes of the task's order."""
@@ -129,17 +147,26 @@ class Timeline:
 
     def last_event_before(self, task: str, at: int) -> tuple[int, int] | None:
         """Return index and recorded time of the last event until `at`, or None if there is none."""
-        found = [(index, each.at) for index, each in enumerate(self._events.get(task, ())) if each.at <= at]
+        found = [
+            (index, each.at)
+            for index, each in enumerate(self._events.get(task, ()))
+            if each.at <= at
+        ]
         return found[-1] if found else None
 
     def events_after(self, task: str, event_id: str) -> list[TimelineEvent] | None:
         """Return the events after the one with this SSE id, or None if no event has it."""
         order = self._events.get(task, [])
-        place = next((index for index, each in enumerate(order) if each.line.event_id == event_id), None)
-        return None if place is None else [each for each in order[place + 1 :] if each.key is not None]
+        place = next(
+            (index for index, each in enumerate(order) if each.line.event_id == event_id), None
+        )
+        return (
+            None if place is None else [each for each in order[place + 1 :] if each.key is not None]
+        )
 
     def index_of(self, line: ScriptLine) -> int:
-        """Return the index of a line in the order of its task; -1 if it is not an event of a task."""
+        """Return the index of a line in the order of its task; -1 if it is not an event of a
+        task."""
         return self._index_of_place.get(line.place, -1)
 
     def sent_generation(self, task: str) -> int:
@@ -152,7 +179,8 @@ class Timeline:
         return any(each.line.generation > generation for each in self._events.get(task, ()))
 
     def task_snapshot(self, task: str) -> dict[str, Any] | None:
-        """Return the task at this point of the replay, with recorded identifiers; None if nothing was sent of it."""
+        """Return the task at this point of the replay, with recorded identifiers; None if nothing
+        was sent of it."""
         task_value: dict[str, Any] | None = None
         for happening in self._events.get(task, ())[: self._sent_counts[task]]:
             task_value = _apply_event(task_value, happening.line.value, task)
@@ -186,7 +214,11 @@ def _merge_artifact(artifacts: Any, artifact: dict[str, Any], *, append: bool) -
     merged = list(artifacts) if isinstance(artifacts, list) else []
     for index, each in enumerate(merged):
         if isinstance(each, dict) and each.get("artifactId") == artifact.get("artifactId"):
-            parts = [*each.get("parts", ()), *artifact.get("parts", ())] if append else artifact.get("parts", [])
+            parts = (
+                [*each.get("parts", ()), *artifact.get("parts", ())]
+                if append
+                else artifact.get("parts", [])
+            )
             merged[index] = {**each, **artifact, "parts": parts} if append else artifact
             return merged
     return [*merged, artifact]

@@ -8,7 +8,13 @@ import msgspec
 
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    RecordedCall,
+    RecordedPush,
+    ReplayScript,
+    ScriptLine,
+)
 from a2a_proxy.replay.core.timeline import Timeline
 
 _INLINE_CONFIG = "taskPushNotificationConfig"
@@ -39,7 +45,9 @@ class WebhookSchedule:
         if not isinstance(request.value, dict):
             return
         if call.operation == "CreateTaskPushNotificationConfig":
-            self._registered.append(RegisteredWebhook(requested_task(call.request), call.request, request.value))
+            self._registered.append(
+                RegisteredWebhook(requested_task(call.request), call.request, request.value)
+            )
         elif call.operation == "DeleteTaskPushNotificationConfig":
             task, identifier = requested_task(call.request), request.value.get("id")
             self._registered = [
@@ -49,7 +57,9 @@ class WebhookSchedule:
             ]
         elif isinstance(now := _inline_config(request.value), dict):
             self._registered.append(
-                RegisteredWebhook(call.task or requested_task(call.request), _inline_config(call.request), now)
+                RegisteredWebhook(
+                    call.task or requested_task(call.request), _inline_config(call.request), now
+                )
             )
 
     def on_line_sent(self, line: ScriptLine, at: int) -> None:
@@ -58,7 +68,8 @@ class WebhookSchedule:
             self._last_sent_of_task[line.task] = at
 
     def take_due(self, at: int, pause: Any) -> list[PlayerSend]:
-        """Return the webhooks to post now; `pause` maps a recorded pause in ns to the one to wait."""
+        """Return the webhooks to post now; `pause` maps a recorded pause in ns to the one to
+        wait."""
         found: list[PlayerSend] = []
         for push in list(self._pending_pushes):
             when = self._due_time(push, pause)
@@ -70,11 +81,17 @@ class WebhookSchedule:
     def wake_time(self, pause: Any) -> int | None:
         """Return when the next webhook is due in ns, as far as is known."""
         return min(
-            (when for push in self._pending_pushes if (when := self._due_time(push, pause)) is not None), default=None
+            (
+                when
+                for push in self._pending_pushes
+                if (when := self._due_time(push, pause)) is not None
+            ),
+            default=None,
         )
 
     def _due_time(self, push: RecordedPush, pause: Any) -> int | None:
-        """Return when a webhook is due; None until its task has progressed and a client has registered for it."""
+        """Return when a webhook is due; None until its task has progressed and a client has
+        registered for it."""
         if not any(each.task == push.task for each in self._registered):
             return None
         before = self._timeline.last_event_before(push.task, push.at)
@@ -88,10 +105,19 @@ class WebhookSchedule:
     def _make_send(self, push: RecordedPush) -> PlayerSend:
         mine = [each for each in self._registered if each.task == push.task]
         found = next(
-            (each for each in mine if _path_of_url(_url_of_config(each.recorded)) == _path_of_url(push.url)), mine[0]
+            (
+                each
+                for each in mine
+                if _path_of_url(_url_of_config(each.recorded)) == _path_of_url(push.url)
+            ),
+            mine[0],
         )
         return PlayerSend(
-            what=LineKind.PUSH, value=push.value, url=_url_of_config(found.now), config=found.now, push=push
+            what=LineKind.PUSH,
+            value=push.value,
+            url=_url_of_config(found.now),
+            config=found.now,
+            push=push,
         )
 
 

@@ -1,5 +1,5 @@
-"""gRPC server over raw bytes. Messages are encoded with the project's own descriptors; statuses and trailers are
-recorded."""
+"""gRPC server over raw bytes. Messages are encoded with the project's own descriptors; statuses and
+trailers are recorded."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ from a2a_proxy.replay.serve.outgoing import (
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 
 _STATUS_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
-_TRANSPORT_FIELDS = frozenset({"content-type", "te", "date", "server", "trailer", "connection", "keep-alive"})
+_TRANSPORT_FIELDS = frozenset(
+    {"content-type", "te", "date", "server", "trailer", "connection", "keep-alive"}
+)
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _STOP_SECONDS = 0.2
 _CANCEL_SECONDS = 0.02
 _FIRST_MESSAGE_SECONDS = 0.1
-"""Seconds after which a client that has sent no message is taken to wait for the initial metadata."""
+"""Seconds after which a client that has sent no message is taken to wait for the initial
+metadata."""
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
 class GrpcServer:
     """A gRPC server on a free port of loopback."""
 
-    def __init__(self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]) -> None:
+    def __init__(
+        self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]
+    ) -> None:
         """`local` puts the URLs of the mock into a card."""
         self._replay = replay
         self._incoming = incoming
@@ -55,7 +60,9 @@ class GrpcServer:
     async def start(self) -> None:
         """Start to listen."""
         self._server = grpc.aio.server(options=_CHANNEL_OPTIONS)
-        self._server.add_generic_rpc_handlers((_GrpcHandler(self._replay, self._incoming, self._local),))
+        self._server.add_generic_rpc_handlers(
+            (_GrpcHandler(self._replay, self._incoming, self._local),)
+        )
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
 
@@ -66,15 +73,19 @@ class GrpcServer:
 
 
 class _GrpcHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Serves every method as bidirectional streaming: on the wire a unary call is a stream with one message each
-    way."""
+    """Serves every method as bidirectional streaming: on the wire a unary call is a stream with one
+    message each way."""
 
-    def __init__(self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]) -> None:
+    def __init__(
+        self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]
+    ) -> None:
         self._replay = replay
         self._incoming = incoming
         self._local = local
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[bytes, bytes] | None:
         """Return the handler of one call."""
         method = handler_call_details.method
 
@@ -88,7 +99,12 @@ class _GrpcServerCall:
     """One call."""
 
     def __init__(
-        self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json], method: str, context: Any
+        self,
+        replay: ReplayPlayer,
+        incoming: RequestReader,
+        local: Callable[[Json], Json],
+        method: str,
+        context: Any,
     ) -> None:
         self._replay = replay
         self._incoming = incoming
@@ -103,7 +119,9 @@ class _GrpcServerCall:
             await self._serve_call()
         except Exception as wrong:
             self._replay.report_failure(self._method, Binding.GRPC, wrong)
-            self._set_status(GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}"))
+            self._set_status(
+                GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}")
+            )
 
     async def _serve_call(self) -> None:
         context = self._context
@@ -115,7 +133,9 @@ class _GrpcServerCall:
         client_call = self._replay.begin_call(request)
         if isinstance(client_call, Miss):
             if self._replay.passthrough is not None:
-                await self._replay.passthrough.forward_grpc(self._method, request_data or b"", context)
+                await self._replay.passthrough.forward_grpc(
+                    self._method, request_data or b"", context
+                )
             else:
                 self._set_status(grpc_miss(client_call))
             return
@@ -123,7 +143,9 @@ class _GrpcServerCall:
             self._set_status(grpc_refusal(client_call, request.dialect))
             return
         listening = (
-            asyncio.create_task(self._read_client_messages(client_call)) if client_call.playback.call.is_live else None
+            asyncio.create_task(self._read_client_messages(client_call))
+            if client_call.playback.call.is_live
+            else None
         )
         try:
             await self._send_answers(client_call)
@@ -132,13 +154,20 @@ class _GrpcServerCall:
                 listening.cancel()
 
     async def _read_first_message(self) -> Any:
-        """Read the first message. A client that sends none until it has the initial metadata gets that of the call
-        recorded next, if its agent sent it so early."""
+        """Read the first message. A client that sends none until it has the initial metadata gets
+        that of the call recorded next, if its agent sent it so early."""
         reading = asyncio.ensure_future(self._context.read())
         try:
             operation, _ = GRPC_METHODS.get(self._method, (None, None))
-            early = self._replay.player.find_early_headers(operation.name) if operation is not None else None
-            if early is not None and not (await asyncio.wait((reading,), timeout=_FIRST_MESSAGE_SECONDS))[0]:
+            early = (
+                self._replay.player.find_early_headers(operation.name)
+                if operation is not None
+                else None
+            )
+            if (
+                early is not None
+                and not (await asyncio.wait((reading,), timeout=_FIRST_MESSAGE_SECONDS))[0]
+            ):
                 await self._send_headers(early)
             return await reading
         finally:
@@ -159,7 +188,8 @@ class _GrpcServerCall:
             async for send in sends:
                 if send.what is not LineKind.MESSAGE:
                     self._set_status(self._grpc_end_of(send, client_call, same))
-                    client_call.mark_answered()  # an error ends a gRPC call, whatever was recorded after it
+                    # an error ends a gRPC call, whatever was recorded after it
+                    client_call.mark_answered()
                     break
                 try:
                     message = encode_grpc_message(
@@ -167,7 +197,10 @@ class _GrpcServerCall:
                     )
                 except RenderError as wrong:
                     self._set_status(
-                        GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{call.place} has no protobuf form: {wrong}")
+                        GrpcEnd(
+                            GRPC_STATUS_NAMES.index("INTERNAL"),
+                            f"{call.place} has no protobuf form: {wrong}",
+                        )
                     )
                     return
                 await context.write(message)
@@ -199,7 +232,9 @@ class _GrpcServerCall:
         """Read the client's messages after the first one."""
         request = client_call.playback.request
         while (found := await self._context.read()) is not _EOF:
-            schema = request_schema(request.operation, request.dialect, found, client_call.playback.call.live_payload)
+            schema = request_schema(
+                request.operation, request.dialect, found, client_call.playback.call.live_payload
+            )
             client_call.on_client_message(
                 self._incoming.read_message(request.operation, request.dialect, found, schema)
             )
@@ -211,7 +246,9 @@ class _GrpcServerCall:
 
 def _headers_of_metadata(metadata: Any) -> Headers:
     """Return invocation metadata as bytes."""
-    return tuple((str(name).encode("latin-1"), _metadata_bytes(value)) for name, value in metadata or ())
+    return tuple(
+        (str(name).encode("latin-1"), _metadata_bytes(value)) for name, value in metadata or ()
+    )
 
 
 def _metadata_bytes(value: Any) -> bytes:
@@ -220,12 +257,18 @@ def _metadata_bytes(value: Any) -> bytes:
 
 def _metadata_of_headers(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
     """Return recorded headers or trailers as metadata, without those that gRPC sets itself."""
-    return tuple(pair for name, value in headers if (pair := _metadata_pair(name, value)) is not None)
+    return tuple(
+        pair for name, value in headers if (pair := _metadata_pair(name, value)) is not None
+    )
 
 
 def _metadata_pair(name: bytes, value: bytes) -> tuple[str, str | bytes] | None:
     key = name.decode("latin-1").lower()
-    if key in _TRANSPORT_FIELDS or key.startswith(":") or (key.startswith("grpc-") and key != DETAILS):
+    if (
+        key in _TRANSPORT_FIELDS
+        or key.startswith(":")
+        or (key.startswith("grpc-") and key != DETAILS)
+    ):
         return None
     if key.endswith("-bin"):
         return key, decode_binary_value(value)

@@ -1,7 +1,8 @@
 """Support for clients that half-close their connection after the request and still read the answer.
 
-By default an aiohttp server treats the client's FIN as the end of the connection. Here it is the end only if no request
-was received, if a stream has begun as the answer, or if the recorded client left at this point.
+By default an aiohttp server treats the client's FIN as the end of the connection. Here it is the
+end only if no request was received, if a stream has begun as the answer, or if the recorded client
+left at this point.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 _CHECK_SECONDS = 0.2
-"""Seconds for received bytes to become a request, and interval at which the answer is checked for completion."""
+"""Seconds for received bytes to become a request, and interval at which the answer is checked for
+completion."""
 
 
 class HttpAnswer(Protocol):
@@ -43,13 +45,17 @@ class HalfClosedConnections:
         if (connection := self._open_connections.get(transport)) is not None:
             connection.answer = None
 
-    def protocol_factory(self, server: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
+    def protocol_factory(
+        self, server: Callable[[], asyncio.Protocol]
+    ) -> Callable[[], asyncio.Protocol]:
         """Wrap a server's protocol factory for `loop.create_server`, adding half-close support."""
         return lambda: _HalfClosedConnection(server(), self._open_connections)
 
 
 class _HalfClosedConnection(asyncio.Protocol):
-    def __init__(self, inner: asyncio.Protocol, connections: dict[Any, _HalfClosedConnection]) -> None:
+    def __init__(
+        self, inner: asyncio.Protocol, connections: dict[Any, _HalfClosedConnection]
+    ) -> None:
         self.answer: HttpAnswer | None = None
         self.has_unread_request = False
         """Whether bytes were received that have not become a request yet."""

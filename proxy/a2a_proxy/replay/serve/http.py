@@ -40,10 +40,21 @@ _MAX_BODY_BYTES = 256 * 1024 * 1024
 _EVENT_KINDS = (LineKind.MESSAGE, LineKind.COMMENT)
 _HTTP_BINDINGS = (Binding.JSONRPC, Binding.REST)
 _TRANSPORT_FIELDS = frozenset(
-    {"content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
+    {
+        "content-length",
+        "content-type",
+        "content-encoding",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+    }
     | {"date", "server", "trailer", "upgrade", "vary"}
 )
-_STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_STREAM_HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
 
 
 class HttpServer:
@@ -63,9 +74,14 @@ class HttpServer:
         """Start to listen."""
         app = web.Application(client_max_size=_MAX_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle_request)
-        # Handlers of disconnected clients are cancelled, because a handler that writes nothing would not notice.
+        # Handlers of disconnected clients are cancelled, because a handler that writes nothing
+        # would not notice.
         self._runner = web.AppRunner(
-            app, access_log=None, logger=_silent_logger(), shutdown_timeout=0.2, handler_cancellation=True
+            app,
+            access_log=None,
+            logger=_silent_logger(),
+            shutdown_timeout=0.2,
+            handler_cancellation=True,
         )
         await self._runner.setup()
         assert self._runner.server is not None
@@ -98,12 +114,18 @@ class HttpServer:
             return await self._answer_rpc(request, body)
         found = match_rest(method, target)
         if found is not None:
-            call_request = self._incoming.read_rest(found, method, target, body, request.raw_headers)
+            call_request = self._incoming.read_rest(
+                found, method, target, body, request.raw_headers
+            )
             return await self._play_call(
-                request, call_request, RestResponseWriter(call_request.operation, call_request.dialect)
+                request,
+                call_request,
+                RestResponseWriter(call_request.operation, call_request.dialect),
             )
         if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
-            return await self._answer_rpc(request, body)  # not JSON-RPC either: it gets a JSON-RPC error
+            return await self._answer_rpc(
+                request, body
+            )  # not JSON-RPC either: it gets a JSON-RPC error
         call_request = PlayerRequest(
             operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers
         )
@@ -118,7 +140,12 @@ class HttpServer:
         if page.body is None:
             if not self._cards.has_card:
                 self._cards.missed_path = request.path
-            error = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
+            error = {
+                "error": {
+                    "code": page.status,
+                    "message": "the recording has no agent card at this path",
+                }
+            }
             return web.json_response(error, status=page.status)
         head = {
             **_forwardable_headers(page.headers),
@@ -132,9 +159,13 @@ class HttpServer:
             call = self._incoming.read_rpc(body, request.raw_headers, target=request.raw_path)
         except RpcParseError as wrong:
             self._replay.report_refusal(f"POST {request.path}", Binding.JSONRPC, wrong.message)
-            return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")
+            return web.Response(
+                body=rpc_failure(wrong.code, wrong.message), content_type="application/json"
+            )
         return await self._play_call(
-            request, call.request, RpcResponseWriter(call.id, call.request.operation, call.request.dialect)
+            request,
+            call.request,
+            RpcResponseWriter(call.id, call.request.operation, call.request.dialect),
         )
 
     async def _play_call(
@@ -144,7 +175,11 @@ class HttpServer:
         if not isinstance(found, ClientCall):
             if self._replay.passthrough is not None:
                 return await self._replay.passthrough.forward_http(request, await request.read())
-            status, data = writer.encode_miss(found) if isinstance(found, Miss) else writer.encode_refusal(found)
+            status, data = (
+                writer.encode_miss(found)
+                if isinstance(found, Miss)
+                else writer.encode_refusal(found)
+            )
             return web.Response(status=status, body=data, content_type=writer.content_type)
         answer, transport = _PlayedAnswer(request, found, writer, self._cards), request.transport
         self._connections.begin_answer(transport, answer)
@@ -158,7 +193,11 @@ class _PlayedAnswer:
     """One response."""
 
     def __init__(
-        self, request: web.Request, client_call: ClientCall, writer: ResponseWriter, cards: ReplayCards
+        self,
+        request: web.Request,
+        client_call: ClientCall,
+        writer: ResponseWriter,
+        cards: ReplayCards,
     ) -> None:
         self._request = request
         self._client_call = client_call
@@ -198,7 +237,9 @@ class _PlayedAnswer:
         same = call.streaming and call.binding is self._client_call.playback.request.binding
         kind = _header_field(call.answer_headers, "content-type") if same else ""
         response = web.StreamResponse(
-            headers={**_forwardable_headers(call.answer_headers), "Content-Type": kind} if kind else _STREAM_HEADERS
+            headers={**_forwardable_headers(call.answer_headers), "Content-Type": kind}
+            if kind
+            else _STREAM_HEADERS
         )
         await response.prepare(self._request)
         self._response = response
@@ -208,7 +249,9 @@ class _PlayedAnswer:
         """Send one more event or end; return whether it was the last."""
         response = self._response or await self._open_stream()
         if send.what in _EVENT_KINDS:
-            await response.write(_encode_event(self._encode_message(send), self._event_framing(send)))
+            await response.write(
+                _encode_event(self._encode_message(send), self._event_framing(send))
+            )
             return False
         if send.what is LineKind.MISS and send.miss is not None:
             await response.write(_encode_event(self._writer.encode_miss(send.miss)[1], "", "error"))
@@ -222,7 +265,9 @@ class _PlayedAnswer:
                 and request.binding is Binding.REST
                 and self._call.binding is not Binding.REST
             ):
-                await self._break_off(send)  # on REST before 1.0 an agent that fails in a stream just closes it
+                await self._break_off(
+                    send
+                )  # on REST before 1.0 an agent that fails in a stream just closes it
                 return True
             named = "" if request.dialect in OLD_DIALECTS else "error"
             data = escape_json(send, self._writer.encode_refusal(error)[1])
@@ -236,7 +281,9 @@ class _PlayedAnswer:
         call, writer = self._call, self._writer
         if send.what is LineKind.MESSAGE:
             data = self._encode_message(send)
-            return self._make_response(call.status if call.binding in _HTTP_BINDINGS and call.status else 200, data)
+            return self._make_response(
+                call.status if call.binding in _HTTP_BINDINGS and call.status else 200, data
+            )
         if send.what is LineKind.MISS and send.miss is not None:
             return self._make_response(*writer.encode_miss(send.miss))
         if send.what in (LineKind.RESET, LineKind.CUT):
@@ -251,7 +298,9 @@ class _PlayedAnswer:
             response = await self._open_stream()
             await response.write_eof()
             return response
-        return self._make_response(call.status if call.binding in _HTTP_BINDINGS and call.status else 200, b"")
+        return self._make_response(
+            call.status if call.binding in _HTTP_BINDINGS and call.status else 200, b""
+        )
 
     def _make_response(self, status: int, data: bytes) -> web.Response:
         """Return a response; if the recorded binding is the same, with the recorded headers."""
@@ -260,7 +309,9 @@ class _PlayedAnswer:
         kind = _header_field(call.answer_headers, "content-type") if same else ""
         headers = _forwardable_headers(call.answer_headers) if same else {}
         if data or status not in (204, 304):
-            headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._writer.content_type
+            headers["Content-Type"] = (
+                kind if kind and "event-stream" not in kind else self._writer.content_type
+            )
         return web.Response(status=status, body=data, headers=headers)
 
     def _encode_message(self, send: PlayerSend) -> bytes:
@@ -273,15 +324,21 @@ class _PlayedAnswer:
         return self._writer.encode_message(local, recorded)
 
     def _event_framing(self, send: PlayerSend) -> str:
-        """Return the recorded framing of an event: its fields and comments. On another binding an error is framed
-        differently."""
+        """Return the recorded framing of an event: its fields and comments. On another binding an
+        error is framed differently."""
         same = self._call.binding is self._client_call.playback.request.binding
-        return send.line.framing if send.line is not None and (same or send.what is not LineKind.ERROR) else ""
+        return (
+            send.line.framing
+            if send.line is not None and (same or send.what is not LineKind.ERROR)
+            else ""
+        )
 
     def _localise_card(self, send: PlayerSend) -> PlayerSend:
         """Put the URLs of the mock into a card that is the answer to a call."""
         return localise_sent_card(
-            send, self._call.operation, lambda card: self._cards.localise_card(card, self._request.host)
+            send,
+            self._call.operation,
+            lambda card: self._cards.localise_card(card, self._request.host),
         )
 
     async def _break_off(self, send: PlayerSend) -> None:
@@ -293,14 +350,16 @@ class _PlayedAnswer:
             tcp.reset_connection(transport)
             return
         if self._response is not None and send.after and send.value is not None:
-            data = _encode_event(self._encode_message(send), self._event_framing(send))[: send.after]
+            data = _encode_event(self._encode_message(send), self._event_framing(send))[
+                : send.after
+            ]
             await self._response.write(data)
         transport.close()
 
 
 def _silent_logger() -> logging.Logger:
-    """Return a logger without output. Bytes that are not HTTP get a 400; a traceback for each would tell the user
-    nothing."""
+    """Return a logger without output. Bytes that are not HTTP get a 400; a traceback for each would
+    tell the user nothing."""
     logger = logging.getLogger(__name__)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
@@ -322,4 +381,6 @@ def _forwardable_headers(headers: Headers) -> dict[str, str]:
 
 
 def _header_field(headers: Headers, name: str) -> str:
-    return next((v.decode("latin-1") for n, v in headers if n.decode("latin-1").lower() == name), "")
+    return next(
+        (v.decode("latin-1") for n, v in headers if n.decode("latin-1").lower() == name), ""
+    )

@@ -1,4 +1,5 @@
-"""Requests of clients in the form that the player takes: operation, dialect, canonical request. Performs no I/O."""
+"""Requests of clients in the form that the player takes: operation, dialect, canonical request.
+Performs no I/O."""
 
 from __future__ import annotations
 
@@ -15,11 +16,21 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
-from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, dialect_of_request, dialect_of_version
+from a2a_proxy.protocol.dialect import (
+    DialectEvidence,
+    classify_dialect,
+    dialect_of_request,
+    dialect_of_version,
+)
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.live import detect_payload, live_schema
-from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATION_BY_NAME, message_names
+from a2a_proxy.protocol.operations import (
+    GRPC_METHODS,
+    JSONRPC_METHODS,
+    OPERATION_BY_NAME,
+    message_names,
+)
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import BYTES, JSON, schema_of, schema_set_of
 from a2a_proxy.protocol.session_facts import path_of
@@ -41,7 +52,8 @@ class RpcRequest(msgspec.Struct, frozen=True):
 
 
 class RpcParseError(Exception):
-    """Bytes that are not a JSON-RPC call, with the code and message of the error that answers them."""
+    """Bytes that are not a JSON-RPC call, with the code and message of the error that answers
+    them."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -54,7 +66,9 @@ class RequestReader:
 
     def __init__(self, script: ReplayScript) -> None:
         calls = script.calls
-        self._old_dialect = _most_common(call.dialect for call in calls if call.dialect in OLD_DIALECTS)
+        self._old_dialect = _most_common(
+            call.dialect for call in calls if call.dialect in OLD_DIALECTS
+        )
         """The dialect before 1.0 that most recorded calls use; UNKNOWN if none does."""
         self._has_new_dialect = any(call.dialect not in OLD_DIALECTS for call in calls)
         self._has_candidate = any(call.dialect is Dialect.RC for call in calls)
@@ -62,7 +76,9 @@ class RequestReader:
         self._live_payload = lives.pop() if len(lives) == 1 else ""
         """The payload of the recorded live streams, if all have the same."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
-        self.rpc_paths = frozenset(_path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC)
+        self.rpc_paths = frozenset(
+            _path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC
+        )
         """Paths at which JSON-RPC was recorded: any request there is taken as JSON-RPC."""
         self._agents_at: dict[str, set[str]] = defaultdict(set)
         """Base path of calls over HTTP -> their agents."""
@@ -83,16 +99,24 @@ class RequestReader:
         operation, proof = JSONRPC_METHODS.get(call["method"], (None, Dialect.UNKNOWN))
         params = call.get("params", {})
         name = operation.name if operation is not None else call["method"]
-        shown = dialect_of_request(msgspec.json.encode(params)) if isinstance(params, dict) else Dialect.UNKNOWN
+        shown = (
+            dialect_of_request(msgspec.json.encode(params))
+            if isinstance(params, dict)
+            else Dialect.UNKNOWN
+        )
         version = header_value(headers, _VERSION).decode("latin-1")
         dialect, _ = classify_dialect(DialectEvidence(proof, version, shown, self._old_dialect))
         if dialect is Dialect.V0_3 and self._old_dialect is Dialect.V0_2:
             dialect = Dialect.V0_2  # their bodies are the same
         value = canonical_body(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
-        request = self._make_request(name, value, binding, dialect, "", headers, path_of(target) if target else None)
+        request = self._make_request(
+            name, value, binding, dialect, "", headers, path_of(target) if target else None
+        )
         return RpcRequest(call.get("id"), request)
 
-    def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
+    def read_rest(
+        self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers
+    ) -> PlayerRequest:
         """Read a REST request whose request line is matched by `found`."""
         version_dialect = dialect_of_version(
             header_value(headers, _VERSION).decode("latin-1") or found.get_parameter("a2a-version")
@@ -103,9 +127,13 @@ class RequestReader:
         if isinstance(value, dict):
             value = {**members_of_target(method, target), **value}
         tenant = found.get_parameter("tenant") or self._tenant_of_prefix(found.prefix)
-        return self._make_request(operation, value, Binding.REST, dialect, tenant, headers, path_of(found.prefix))
+        return self._make_request(
+            operation, value, Binding.REST, dialect, tenant, headers, path_of(found.prefix)
+        )
 
-    def read_grpc(self, path: str, body: bytes | None, headers: Headers) -> tuple[PlayerRequest, str]:
+    def read_grpc(
+        self, path: str, body: bytes | None, headers: Headers
+    ) -> tuple[PlayerRequest, str]:
         """Read a gRPC call from its first message; return it with the schema of the message.
 
         The body is None if the client ended the call without a message.
@@ -115,11 +143,17 @@ class RequestReader:
         if operation is None:
             return self._make_request(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
         version_dialect = dialect_of_version(header_value(headers, _VERSION).decode("latin-1"))
-        dialect = Dialect.V1_1 if proof is Dialect.V1_0 and version_dialect is Dialect.V1_1 else proof
+        dialect = (
+            Dialect.V1_1 if proof is Dialect.V1_0 and version_dialect is Dialect.V1_1 else proof
+        )
         if dialect is Dialect.UNKNOWN:
             dialect = self._package_dialect(operation.request, body)
         schema = request_schema(operation.name, dialect, body, self._live_payload)
-        value = self.read_message(operation.name, dialect, body, schema) if message is not None else None
+        value = (
+            self.read_message(operation.name, dialect, body, schema)
+            if message is not None
+            else None
+        )
         return self._make_request(operation.name, value, Binding.GRPC, dialect, "", headers), schema
 
     def read_message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
@@ -157,8 +191,8 @@ class RequestReader:
         return self._old_dialect if old or not self._has_new_dialect else Dialect.V1_0
 
     def _package_dialect(self, request: str, body: bytes) -> Dialect:
-        """Return the dialect of package `a2a.v1`: 0.3, or the release candidate if it was recorded and the bytes fit
-        it."""
+        """Return the dialect of package `a2a.v1`: 0.3, or the release candidate if it was recorded
+        and the bytes fit it."""
         if not self._has_candidate:
             return self._old_dialect if self._old_dialect is not Dialect.UNKNOWN else Dialect.V0_3
         return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
@@ -169,10 +203,12 @@ class RequestReader:
 
 
 def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
-    """Return the schema of a client's message; `live` is the payload of a live stream, empty to detect it from the
-    bytes."""
+    """Return the schema of a client's message; `live` is the payload of a live stream, empty to
+    detect it from the bytes."""
     if operation not in LIVE_OPERATIONS:
-        return schema_of(schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0])
+        return schema_of(
+            schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0]
+        )
     payload = next((each for each in PAYLOADS if each == live), None)
     return live_schema(payload or detect_payload(Direction.TO_AGENT, body), Direction.TO_AGENT)
 

@@ -1,4 +1,5 @@
-"""A mock agent: serves a script on one port. A relay in front of two servers separates HTTP/2 from HTTP/1.1."""
+"""A mock agent: serves a script on one port. A relay in front of two servers separates HTTP/2 from
+HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ _SETTLE_SECONDS = 2.0
 class _NullJournal:
     """A journal that discards everything, because the mock is not recorded."""
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         """Discard the data."""
 
 
@@ -52,17 +55,21 @@ class MockServer:
         clock: Callable[[], int] | None = None,
         passthrough: Passthrough | None = None,
     ) -> None:
-        """`report` receives every call that ends, every miss and every webhook; it must not block. `passthrough`
-        answers the calls that the script does not, and is closed with the mock."""
+        """`report` receives every call that ends, every miss and every webhook; it must not block.
+        `passthrough` answers the calls that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)
         self.cards = ReplayCards(script, keep=keep_card, add=add_interfaces)
         self._webhooks = WebhookSender(report)
-        self._replay = replay = ReplayPlayer(self.player, clock or session_clock(), report, self._webhooks.queue_post)
+        self._replay = replay = ReplayPlayer(
+            self.player, clock or session_clock(), report, self._webhooks.queue_post
+        )
         replay.passthrough = self.passthrough = passthrough
         incoming = RequestReader(script)
         self._http = HttpServer(replay, incoming, self.cards)
-        self._grpc = GrpcServer(replay, incoming, lambda card: self.cards.localise_card(card, self.address))
+        self._grpc = GrpcServer(
+            replay, incoming, lambda card: self.cards.localise_card(card, self.address)
+        )
         self._listen = listen
         self._relay: Relay | None = None
         self.addresses: list[str] = []
@@ -79,10 +86,14 @@ class MockServer:
         return f"http://{self.address}"
 
     async def start(self) -> None:
-        """Start to listen. Raises RouteError if a port is not available, after closing everything."""
+        """Start to listen. Raises RouteError if a port is not available, after closing
+        everything."""
         await self._http.start()
         await self._grpc.start()
-        http, grpc = (Upstream("127.0.0.1", port, False, "mock") for port in (self._http.port, self._grpc.port))
+        http, grpc = (
+            Upstream("127.0.0.1", port, False, "mock")
+            for port in (self._http.port, self._grpc.port)
+        )
         routes = [Route(each, http, grpc) for each in self._listen]
         relay = Relay(routes, session_clock(), EditPolicy("never", keep_host=True))
         try:

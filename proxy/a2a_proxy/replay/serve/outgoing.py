@@ -16,7 +16,12 @@ from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
-from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
+from a2a_proxy.replay.convert.errors import (
+    ReplayError,
+    parse_grpc_error,
+    parse_rest_response,
+    parse_rpc_error,
+)
 from a2a_proxy.replay.convert.json_escapes import escape_as_recorded, escape_line_separators
 from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields, encode_answer
 from a2a_proxy.replay.convert.responses import convert_answer
@@ -37,7 +42,8 @@ _MAX_DETAIL_BYTES = 3000
 
 
 class ResponseWriter(Protocol):
-    """Encodes answers for one HTTP or pipe binding. The bytes are a body, or the data of one event of a stream."""
+    """Encodes answers for one HTTP or pipe binding. The bytes are a body, or the data of one event
+    of a stream."""
 
     content_type: str
 
@@ -69,7 +75,8 @@ class RpcResponseWriter:
         return escape_json(send, self._encode_envelope(result=result))
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
-        """Encode an `error` with HTTP status 200; an error of HTTP itself keeps its status and body."""
+        """Encode an `error` with HTTP status 200; an error of HTTP itself keeps its status and
+        body."""
         if error.is_http_only:
             return error.http, msgspec.json.encode(error.body)
         return 200, self._encode_envelope(error=error.rpc_error(self._dialect))
@@ -87,7 +94,9 @@ class RpcResponseWriter:
 
 def rpc_failure(code: int, message: str) -> bytes:
     """Return the answer to bytes that are not a call: an error without an id."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+    return msgspec.json.encode(
+        {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    )
 
 
 class RestResponseWriter:
@@ -112,32 +121,47 @@ class RestResponseWriter:
 
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """Encode a problem with the detail of the miss."""
-        status, status_name = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
-        error = {"code": status, "status": status_name, "message": miss.full_text(), "details": [miss.error_detail()]}
+        status, status_name = (
+            (501, "UNIMPLEMENTED")
+            if miss.kind is MissKind.UNKNOWN
+            else (400, "FAILED_PRECONDITION")
+        )
+        error = {
+            "code": status,
+            "status": status_name,
+            "message": miss.full_text(),
+            "details": [miss.error_detail()],
+        }
         return status, msgspec.json.encode({"error": error})
 
 
 def escape_json(send: PlayerSend, data: bytes) -> bytes:
-    """Escape the JSON of a send as the agent did; where it sent no JSON, escape the line separators."""
+    """Escape the JSON of a send as the agent did; where it sent no JSON, escape the line
+    separators."""
     line = send.line
     if line is None or line.schema != JSON or not line.raw:
         return escape_line_separators(data)
     return data if data == line.raw else escape_as_recorded(data, line.raw)
 
 
-def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json], Json]) -> PlayerSend:
-    """Put the URLs of the mock into a card that is the answer to a call, with `local`, as into a card that is
-    fetched."""
+def localise_sent_card(
+    send: PlayerSend, operation: str, local: Callable[[Json], Json]
+) -> PlayerSend:
+    """Put the URLs of the mock into a card that is the answer to a call, with `local`, as into a
+    card that is fetched."""
     row = OPERATION_BY_NAME.get(operation)
     if row is None or row.answer is not ResponseKind.CARD or not isinstance(send.value, dict):
         return send
     return msgspec.structs.replace(send, value=local(send.value))
 
 
-def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Callable[[Any], Any]) -> Any:
+def recorded_form(
+    send: PlayerSend, playback: CallPlayback, to_live_value: Callable[[Any], Any]
+) -> Any:
     """Return a message in its recorded form, with all members in their order and live identifiers.
 
-    Returns None if it is sent in another form, or if its recorded form would not have the same meaning.
+    Returns None if it is sent in another form, or if its recorded form would not have the same
+    meaning.
     """
     call, line, request = playback.call, send.line, playback.request
     same = call.dialect is request.dialect and (
@@ -147,22 +171,32 @@ def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Calla
         return None
     live_value = to_live_value(decode_payload(line.raw, JSON))
     kind = FrameKind.EVENT if call.is_stream else FrameKind.RESPONSE
-    again = canonical_body(msgspec.json.encode(live_value), JSON, call.dialect, call.operation, kind)
+    again = canonical_body(
+        msgspec.json.encode(live_value), JSON, call.dialect, call.operation, kind
+    )
     return live_value if again == send.value else None
 
 
 def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:
     """Encode a message for gRPC. Raises RenderError if its value is not of the expected type."""
     request, line = playback.request, send.line
-    recorded = line is not None and playback.call.binding is Binding.GRPC and is_protobuf(line.schema)
+    recorded = (
+        line is not None and playback.call.binding is Binding.GRPC and is_protobuf(line.schema)
+    )
     if not isinstance(send.value, dict) or request.operation not in OPERATION_BY_NAME:
         if line is not None and playback.call.binding is Binding.GRPC:
             return line.raw  # it could not be decoded, so it is sent as recorded
         raise RenderError("it is not a message")
-    if line is None or not recorded or schema_set_of(playback.call.dialect) != schema_set_of(request.dialect):
+    if (
+        line is None
+        or not recorded
+        or schema_set_of(playback.call.dialect) != schema_set_of(request.dialect)
+    ):
         return encode_answer(send.value, request.operation, request.dialect)
     return add_unknown_fields(
-        encode_answer(send.value, request.operation, request.dialect, line.schema), line.raw, line.schema
+        encode_answer(send.value, request.operation, request.dialect, line.schema),
+        line.raw,
+        line.schema,
     )
 
 
@@ -182,22 +216,33 @@ def grpc_refusal(error: ReplayError, dialect: Dialect) -> GrpcEnd:
 
 
 def grpc_miss(miss: Miss) -> GrpcEnd:
-    """Return UNIMPLEMENTED for an operation that was never recorded, else FAILED_PRECONDITION, with the detail as
-    metadata."""
+    """Return UNIMPLEMENTED for an operation that was never recorded, else FAILED_PRECONDITION, with
+    the detail as metadata."""
     status = "UNIMPLEMENTED" if miss.kind is MissKind.UNKNOWN else "FAILED_PRECONDITION"
     detail = msgspec.json.encode(miss.error_detail())
     if len(detail) > _MAX_DETAIL_BYTES:
-        detail = msgspec.json.encode({**miss.error_detail(), "differences": [], "asked": miss.request_text[:200]})
-    return GrpcEnd(GRPC_STATUS_NAMES.index(status), miss.full_text()[:_MAX_TEXT_CHARS], ((MISS_METADATA, detail),))
+        detail = msgspec.json.encode(
+            {**miss.error_detail(), "differences": [], "asked": miss.request_text[:200]}
+        )
+    return GrpcEnd(
+        GRPC_STATUS_NAMES.index(status),
+        miss.full_text()[:_MAX_TEXT_CHARS],
+        ((MISS_METADATA, detail),),
+    )
 
 
-def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
-    """Return the error that a send carries, or None. `to_live_value` puts live identifiers into a value."""
+def error_of(
+    send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]
+) -> ReplayError | None:
+    """Return the error that a send carries, or None. `to_live_value` puts live identifiers into a
+    value."""
     if send.what is LineKind.END:
         if send.status <= 0:
             return None
         error = parse_grpc_error(send.trailers or call.answer_headers)
-        texts = to_live_value({"message": error.message, "text": error.grpc_text, "details": error.details})
+        texts = to_live_value(
+            {"message": error.message, "text": error.grpc_text, "details": error.details}
+        )
         return msgspec.structs.replace(
             error, message=texts["message"], grpc_text=texts["text"], details=texts["details"]
         )
@@ -205,11 +250,15 @@ def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any]
         return None
     line = send.line
     # The form on the wire, because the canonical form is made for answers, not for errors.
-    recorded = decode_payload(line.raw, line.schema) if line is not None and line.raw else send.value
+    recorded = (
+        decode_payload(line.raw, line.schema) if line is not None and line.raw else send.value
+    )
     value = to_live_value(recorded)
     if call.binding not in _RPC_BINDINGS:
         raw_body = line.raw if line is not None and value == recorded else b""
         return msgspec.structs.replace(parse_rest_response(value, call.status), raw_body=raw_body)
     if isinstance(value, dict) and "error" in value:
         return parse_rpc_error(value["error"], call.dialect)
-    return msgspec.structs.replace(parse_rest_response(value, call.status), reason="", is_http_only=True)
+    return msgspec.structs.replace(
+        parse_rest_response(value, call.status), reason="", is_http_only=True
+    )

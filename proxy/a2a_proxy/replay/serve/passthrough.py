@@ -13,17 +13,28 @@ from aiohttp import web
 from a2a_proxy.replay.core.miss import Miss, MissKind
 
 _CONNECTION_FIELDS = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+    {
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "upgrade",
+        "content-length",
+    }
 )
 """Hop-by-hop fields, which each connection sets itself."""
-_GRPC_FIELDS = frozenset({"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"})
+_GRPC_FIELDS = frozenset(
+    {"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"}
+)
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
 def is_forwardable(miss: Miss) -> bool:
-    """Whether a miss can be forwarded: a call that has not begun can, a call that left the recording while running
-    cannot."""
+    """Whether a miss can be forwarded: a call that has not begun can, a call that left the
+    recording while running cannot."""
     return miss.kind is not MissKind.DIVERGED
 
 
@@ -50,17 +61,28 @@ class Passthrough:
         if self._http is None:
             patience = aiohttp.ClientTimeout(total=None, sock_connect=30)
             self._http = aiohttp.ClientSession(auto_decompress=False, timeout=patience)
-        # `Host` is kept, because an agent may build its card's URLs from it, and the client must reach them.
-        head = [(name, value) for name, value in request.headers.items() if name.lower() not in _CONNECTION_FIELDS]
+        # `Host` is kept, because an agent may build its card's URLs from it, and the client must
+        # reach them.
+        head = [
+            (name, value)
+            for name, value in request.headers.items()
+            if name.lower() not in _CONNECTION_FIELDS
+        ]
         url = f"http://{self._address}{request.raw_path}"
         try:
             async with self._http.request(
-                request.method, url, data=body, headers=head, allow_redirects=False, skip_auto_headers=("User-Agent",)
+                request.method,
+                url,
+                data=body,
+                headers=head,
+                allow_redirects=False,
+                skip_auto_headers=("User-Agent",),
             ) as answer:
                 return await _send_answer(request, answer)
         except aiohttp.ClientConnectionError as wrong:
             return web.json_response(
-                {"error": {"code": 502, "message": f"the live agent is not reachable: {wrong}"}}, status=502
+                {"error": {"code": 502, "message": f"the live agent is not reachable: {wrong}"}},
+                status=502,
             )
 
     async def forward_grpc(self, method: str, first: bytes, context: Any) -> None:
@@ -68,7 +90,9 @@ class Passthrough:
         self.call_count += 1
         if self._grpc is None:
             self._grpc = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
-        metadata = tuple((n, v) for n, v in context.invocation_metadata() or () if n.lower() not in _GRPC_FIELDS)
+        metadata = tuple(
+            (n, v) for n, v in context.invocation_metadata() or () if n.lower() not in _GRPC_FIELDS
+        )
         method_call: Any = self._grpc.stream_stream(method, None, None)
         call = method_call(metadata=metadata, timeout=context.time_remaining())
         listening = asyncio.create_task(_send_client_messages(call, first, context))
@@ -86,7 +110,11 @@ class Passthrough:
 
 
 async def _send_answer(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _CONNECTION_FIELDS]
+    headers = [
+        (name, value)
+        for name, value in answer.headers.items()
+        if name.lower() not in _CONNECTION_FIELDS
+    ]
     response = web.StreamResponse(status=answer.status, reason=answer.reason)
     response.headers.extend(headers)
     if answer.content_length is not None:

@@ -97,9 +97,14 @@ class ReplayPlayer:
     """Plays the calls of one mock. All its calls share one player."""
 
     def __init__(
-        self, player: Player, clock: Callable[[], int], report: ReportCallback, post: PostWebhook = _discard_webhook
+        self,
+        player: Player,
+        clock: Callable[[], int],
+        report: ReportCallback,
+        post: PostWebhook = _discard_webhook,
     ) -> None:
-        """`clock` returns ns since the Unix epoch and never goes back; `post` takes the webhooks to post."""
+        """`clock` returns ns since the Unix epoch and never goes back; `post` takes the webhooks to
+        post."""
         self.player = player
         self.clock = clock
         self._report = report
@@ -108,13 +113,14 @@ class ReplayPlayer:
         self._open_calls: set[ClientCall] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._reported_misses = self._reported_allowed = self._reported_masked = 0
-        """Number of misses, allowed misses and masked matches of the player that have been reported."""
+        """Number of misses, allowed misses and masked matches of the player that have been
+        reported."""
         self.passthrough: Passthrough | None = None
         """Where calls without an answer are forwarded to, if anywhere."""
 
     def begin_call(self, request: PlayerRequest) -> ClientCall | Miss | ReplayError:
-        """Begin a call of a client. Returns a ReplayError if the recorded call cannot be represented on the client's
-        binding."""
+        """Begin a call of a client. Returns a ReplayError if the recorded call cannot be
+        represented on the client's binding."""
         found = self.player.begin_call(request, self.clock())
         self.report_misses(request.binding)
         if isinstance(found, Miss):
@@ -128,8 +134,8 @@ class ReplayPlayer:
         return client_call
 
     def wake_all(self) -> None:
-        """Wake all open calls after a change that they may wait for: streams of one task share a timeline, as do
-        webhooks."""
+        """Wake all open calls after a change that they may wait for: streams of one task share a
+        timeline, as do webhooks."""
         for each in self._open_calls:
             each.wake_event.set()
         self._post_due()
@@ -140,7 +146,8 @@ class ReplayPlayer:
         request, call = playback.request, playback.call
         self._report(UnservedCall(call.place, request.operation, request.binding, reason))
         return ReplayError(
-            "UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {request.binding}: {reason}"
+            "UNSUPPORTED_OPERATION",
+            f"replay: {call.place} is not served on {request.binding}: {reason}",
         )
 
     def report_failure(self, operation: str, binding: Binding, wrong: Exception) -> None:
@@ -159,7 +166,8 @@ class ReplayPlayer:
             self.wake_all()
 
     def report_misses(self, binding: Binding) -> None:
-        """Report the misses and masked matches since the last call; the latest one is on this binding."""
+        """Report the misses and masked matches since the last call; the latest one is on this
+        binding."""
         misses, allowed, masked = (
             self.player.misses[self._reported_misses :],
             self.player.allowed_misses[self._reported_allowed :],
@@ -214,7 +222,10 @@ class ClientCall:
                 if found:
                     replay.wake_all()
                 for send in found:
-                    if send.what is LineKind.COMMENT and playback.request.binding not in _EVENT_STREAMS:
+                    if (
+                        send.what is LineKind.COMMENT
+                        and playback.request.binding not in _EVENT_STREAMS
+                    ):
                         continue
                     self._count_send(send)
                     yield send

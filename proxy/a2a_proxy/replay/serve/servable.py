@@ -1,4 +1,5 @@
-"""Which calls of a script can be served on which binding, and why the others cannot. Performs no I/O."""
+"""Which calls of a script can be served on which binding, and why the others cannot. Performs no
+I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
-from a2a_proxy.replay.core.script import LIVE_OPERATIONS, LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import (
+    LIVE_OPERATIONS,
+    LineKind,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+)
 
 SERVED_BINDINGS = (Binding.JSONRPC, Binding.REST, Binding.GRPC)
 """Bindings that one port serves."""
@@ -28,7 +36,9 @@ class UnservableCalls(msgspec.Struct, frozen=True):
     reason: str
 
 
-def find_unservable(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED_BINDINGS) -> list[UnservableCalls]:
+def find_unservable(
+    script: ReplayScript, bindings: tuple[Binding, ...] = SERVED_BINDINGS
+) -> list[UnservableCalls]:
     """Return all calls that cannot be served, grouped by binding and reason."""
     found: dict[tuple[Binding | None, str], list[str]] = {}
     for one in script.unservable:
@@ -41,7 +51,10 @@ def find_unservable(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED
             reason = "" if call.refusal else unservable_reason(call, binding)
             if reason:
                 found.setdefault((binding, reason), []).append(call.place)
-    return [UnservableCalls(binding, tuple(places), reason) for (binding, reason), places in found.items()]
+    return [
+        UnservableCalls(binding, tuple(places), reason)
+        for (binding, reason), places in found.items()
+    ]
 
 
 class BindingSupport:
@@ -63,7 +76,9 @@ def unservable_reason(call: RecordedCall, binding: Binding) -> str:
     """Return why a call cannot be served on a binding, or an empty string if it can."""
     if call.operation not in OPERATION_BY_NAME:
         return (
-            "" if binding is call.binding else "it is not an A2A operation, and is served only on its recorded binding"
+            ""
+            if binding is call.binding
+            else "it is not an A2A operation, and is served only on its recorded binding"
         )
     if call.operation in LIVE_OPERATIONS and binding is not call.binding:
         return "a live stream is served only on its recorded binding"
@@ -118,9 +133,12 @@ def _framing_obstacle(call: RecordedCall, binding: Binding) -> str:
     if binding is call.binding:
         return ""
     broken = any(
-        line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answer_kind(call)
+        line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list))
+        for line in _answer_kind(call)
     )
-    return "an answer could not be read, and is served only on its recorded binding" if broken else ""
+    return (
+        "an answer could not be read, and is served only on its recorded binding" if broken else ""
+    )
 
 
 def _answer_kind(call: RecordedCall) -> Iterator[ScriptLine]:

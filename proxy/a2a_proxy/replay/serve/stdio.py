@@ -1,5 +1,5 @@
-"""Server of a script on stdin and stdout: JSON-RPC in frames with a Content-Length, or in lines if the client sends
-lines."""
+"""Server of a script on stdin and stdout: JSON-RPC in frames with a Content-Length, or in lines if
+the client sends lines."""
 
 from __future__ import annotations
 
@@ -18,19 +18,28 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError
-from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, error_of, escape_json, recorded_form, rpc_failure
+from a2a_proxy.replay.serve.outgoing import (
+    RpcResponseWriter,
+    error_of,
+    escape_json,
+    recorded_form,
+    rpc_failure,
+)
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.stdio_reader import PipeReader
 
 _READ_SIZE = 65536
 _LINGER_SECONDS = 5.0
-"""Seconds for which calls that are open when the client closes its end continue, because an agent answers them too."""
+"""Seconds for which calls that are open when the client closes its end continue, because an agent
+answers them too."""
 
 
 class StdioServer:
     """Serves one client until it closes the pipe."""
 
-    def __init__(self, replay: ReplayPlayer, incoming: RequestReader, read_from: int = 0, write_to: int = 1) -> None:
+    def __init__(
+        self, replay: ReplayPlayer, incoming: RequestReader, read_from: int = 0, write_to: int = 1
+    ) -> None:
         """`read_from` and `write_to` are file descriptors."""
         self._replay = replay
         self._incoming = incoming
@@ -44,10 +53,12 @@ class StdioServer:
         self._broken = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until the client closes its end and its calls are answered, or until the recorded agent breaks off."""
+        """Serve until the client closes its end and its calls are answered, or until the recorded
+        agent breaks off."""
         await self._open_output()
         loop = asyncio.get_running_loop()
-        # A thread, because the event loop can wait only for pipes and sockets, and stdin may be a file.
+        # A thread, because the event loop can wait only for pipes and sockets, and stdin may be a
+        # file.
         threading.Thread(target=self._read_input, args=(loop,), name="stdin", daemon=True).start()
         reading = asyncio.create_task(self._serve_client())
         broken = asyncio.create_task(self._broken.wait())
@@ -57,7 +68,9 @@ class StdioServer:
         await asyncio.gather(reading, broken, *self._calls, return_exceptions=True)
         if self._output_writer is not None:
             self._output_writer.close()  # pending output is still written
-            await asyncio.wait([asyncio.create_task(self._output.closed.wait())], timeout=_LINGER_SECONDS)
+            await asyncio.wait(
+                [asyncio.create_task(self._output.closed.wait())], timeout=_LINGER_SECONDS
+            )
 
     async def _serve_client(self) -> None:
         reader = PipeReader(Direction.TO_AGENT)
@@ -80,7 +93,9 @@ class StdioServer:
                 self._start_task(self._answer_call(event))
             elif isinstance(event, Line) and event.data.strip():
                 self._start_task(
-                    self._refuse_message(RpcParseError(-32700, "Parse error: this line is not JSON"), lines=True)
+                    self._refuse_message(
+                        RpcParseError(-32700, "Parse error: this line is not JSON"), lines=True
+                    )
                 )
 
     def _start_task(self, answering: Coroutine[Any, Any, None]) -> None:
@@ -99,7 +114,12 @@ class StdioServer:
         found = self._replay.begin_call(call.request)
         if not isinstance(found, ClientCall):
             await self._write_message(
-                (writer.encode_miss(found) if isinstance(found, Miss) else writer.encode_refusal(found))[1], lines
+                (
+                    writer.encode_miss(found)
+                    if isinstance(found, Miss)
+                    else writer.encode_refusal(found)
+                )[1],
+                lines,
             )
             return
         await self._play_call(found, writer, lines)
@@ -108,7 +128,9 @@ class StdioServer:
         self._replay.report_refusal("a message", Binding.STDIO, wrong.message)
         await self._write_message(rpc_failure(wrong.code, wrong.message), lines)
 
-    async def _play_call(self, client_call: ClientCall, writer: RpcResponseWriter, lines: bool) -> None:
+    async def _play_call(
+        self, client_call: ClientCall, writer: RpcResponseWriter, lines: bool
+    ) -> None:
         async with contextlib.aclosing(client_call.iter_sends()) as sends:
             async for send in sends:
                 if send.what in (LineKind.RESET, LineKind.CUT):
@@ -120,7 +142,10 @@ class StdioServer:
         if lines:
             self._write_output(data + b"\n")
         else:
-            self._write_output(b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(data), data))
+            self._write_output(
+                b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s"
+                % (len(data), data)
+            )
         if self._output_writer is not None:
             with contextlib.suppress(ConnectionError):
                 await self._output_writer.drain()
@@ -168,10 +193,14 @@ class _OutputPipe(asyncio.streams.FlowControlMixin):
         self.closed.set()
 
 
-def _encode_send(send: PlayerSend, client_call: ClientCall, writer: RpcResponseWriter) -> bytes | None:
+def _encode_send(
+    send: PlayerSend, client_call: ClientCall, writer: RpcResponseWriter
+) -> bytes | None:
     """Encode a send; None for an end, which a pipe does not carry."""
     if send.what is LineKind.MESSAGE:
-        return writer.encode_message(send, recorded_form(send, client_call.playback, client_call.to_live_value))
+        return writer.encode_message(
+            send, recorded_form(send, client_call.playback, client_call.to_live_value)
+        )
     if send.what is LineKind.MISS and send.miss is not None:
         return writer.encode_miss(send.miss)[1]
     error = error_of(send, client_call.playback.call, client_call.to_live_value)

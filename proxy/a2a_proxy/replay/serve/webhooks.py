@@ -1,4 +1,5 @@
-"""Sender of webhooks: posts them at their place on the task's timeline to the URLs that the clients registered."""
+"""Sender of webhooks: posts them at their place on the task's timeline to the URLs that the clients
+registered."""
 
 from __future__ import annotations
 
@@ -65,7 +66,11 @@ class WebhookSender:
     async def _post_with_retries(self, send: PlayerSend) -> WebhookPosted:
         headers = _headers_of_config(send.config)
         dialect = send.push.dialect if send.push is not None else Dialect.UNKNOWN
-        body = convert_notification(send.value, dialect) if isinstance(send.value, dict) else send.value
+        body = (
+            convert_notification(send.value, dialect)
+            if isinstance(send.value, dict)
+            else send.value
+        )
         status, why = 0, "not an http URL"
         if not _is_http(send.url):
             return WebhookPosted(url=send.url, status=0, tries=0, reason=why)
@@ -74,7 +79,9 @@ class WebhookSender:
                 self._session = self._session or aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=create_client_context()), timeout=_TIMEOUT
                 )
-                async with self._session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
+                async with self._session.post(
+                    send.url, json=body, headers=headers, allow_redirects=False
+                ) as answer:
                     status, why = answer.status, ""
                 if status < 500:
                     return WebhookPosted(url=send.url, status=status, tries=number)
@@ -103,13 +110,18 @@ def _receiver_of(url: str) -> str:
 
 
 def _headers_of_config(config: Any) -> dict[str, str]:
-    """Return the headers that the client's configuration requires: its token and its authentication."""
+    """Return the headers that the client's configuration requires: its token and its
+    authentication."""
     headers: dict[str, str] = {}
     if not isinstance(config, dict):
         return headers
     if isinstance(config.get("token"), str) and config["token"]:
         headers[_TOKEN_HEADER] = config["token"]
     method = config.get("authentication")
-    if isinstance(method, dict) and isinstance(method.get("credentials"), str) and method["credentials"]:
+    if (
+        isinstance(method, dict)
+        and isinstance(method.get("credentials"), str)
+        and method["credentials"]
+    ):
         headers["Authorization"] = f"{method.get('scheme') or 'Bearer'} {method['credentials']}"
     return headers

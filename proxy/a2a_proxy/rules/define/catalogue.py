@@ -22,13 +22,20 @@ def all_rules() -> dict[str, Rule]:
 @cache
 def family_subjects() -> dict[str, str]:
     """Return the subject of each family: `GEN` -> `Generation`."""
-    return {name.upper(): inspect.cleandoc(module.__doc__ or "").rstrip(".") for name, module in _family_packages()}
+    return {
+        name.upper(): inspect.cleandoc(module.__doc__ or "").rstrip(".")
+        for name, module in _family_packages()
+    }
 
 
 @cache
 def omitted_rules() -> dict[str, str]:
     """Return the numbered rules that are not implemented, each with the reason."""
-    found = {ident: why for _, module in _family_packages() for ident, why in getattr(module, "LEFT_OUT", {}).items()}
+    found = {
+        ident: why
+        for _, module in _family_packages()
+        for ident, why in getattr(module, "LEFT_OUT", {}).items()
+    }
     return dict(sorted(found.items()))
 
 

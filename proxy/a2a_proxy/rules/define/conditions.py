@@ -1,4 +1,5 @@
-"""Conditions under which a rule runs: hook point, evidence scope, frame flags, dialects and bindings."""
+"""Conditions under which a rule runs: hook point, evidence scope, frame flags, dialects and
+bindings."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ class HookPoint(StrEnum):
     """The point of an exchange at which a rule runs."""
 
     REQUEST = "request"
-    """Once for each frame of kind REQUEST, as soon as the dialect is settled: at the first answer, or when the exchange
-    is over.
+    """Once for each frame of kind REQUEST, as soon as the dialect is settled: at the first answer,
+    or when the exchange is over.
     """
     HEADS = "heads"
-    """Once for each exchange, at the same time, after its requests: request line, header fields, response head."""
+    """Once for each exchange, at the same time, after its requests: request line, header fields,
+    response head."""
     ANSWER = "answer"
-    """For each frame of the agent that is an answer or takes the place of one: RESPONSE, EVENT, ERROR, OTHER,
-    UNDECODABLE, COMMENT, and gRPC trailers (END).
+    """For each frame of the agent that is an answer or takes the place of one: RESPONSE, EVENT,
+    ERROR, OTHER, UNDECODABLE, COMMENT, and gRPC trailers (END).
     """
     CLOSED = "closed"
     """Once for each exchange, when it is over and one of the peers ended it."""
@@ -33,14 +35,16 @@ class EvidenceScope(StrEnum):
     EXCHANGE = "exchange"
     SESSION = "session"
     LIVE = "live state"
-    """Facts combined from all connections and bindings: less certain if the beginning was not recorded."""
+    """Facts combined from all connections and bindings: less certain if the beginning was not
+    recorded."""
 
 
 class FrameFlag(IntFlag):
     """Notable properties of an agent's frame; each rule names the flags that make it run."""
 
     UNCLEAN = 1
-    """The payload is not provably valid (`gate`), so the rules about payloads run. Also for requests."""
+    """The payload is not provably valid (`gate`), so the rules about payloads run. Also for
+    requests."""
     FIRST = 1 << 1
     """The first answer of the exchange, not counting comments."""
     TASK = 1 << 2
@@ -53,7 +57,8 @@ class FrameFlag(IntFlag):
     PUSH = 1 << 8
     """One or several push configurations."""
     OTHER = 1 << 9
-    """An answer that is not an A2A object: another result, another body, a comment, or undecodable bytes."""
+    """An answer that is not an A2A object: another result, another body, a comment, or undecodable
+    bytes."""
     ERROR = 1 << 10
     """An A2A error, or gRPC trailers with a status other than 0."""
     END = 1 << 11
@@ -61,7 +66,8 @@ class FrameFlag(IntFlag):
     NEW_TASK = 1 << 12
     """The task was unknown before this frame."""
     CHANGED = 1 << 13
-    """The task changes to another state than the last known one, and no other stream has shown that state yet."""
+    """The task changes to another state than the last known one, and no other stream has shown that
+    state yet."""
     SAME = 1 << 14
     """A status update that repeats the state last shown by this stream."""
     TERMINAL = 1 << 15
@@ -85,21 +91,23 @@ class FrameFlag(IntFlag):
     LATER = 1 << 24
     """On a stream: an event preceded this one."""
     FRAMED = 1 << 25
-    """A stream event with more than one data line and its empty line; a compressed gRPC message; a message on a pipe
-    with more than a correct length and the usual type. Also for requests.
+    """A stream event with more than one data line and its empty line; a compressed gRPC message; a
+    message on a pipe with more than a correct length and the usual type. Also for requests.
     """
     LARGE = 1 << 26
     """The payload is larger than 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
     """On a stream: an error preceded this frame."""
     LEFT_TERMINAL = 1 << 28
-    """The frame shows another state after a terminal one, and neither a lagging stream nor an old snapshot explains
-    it.
+    """The frame shows another state after a terminal one, and neither a lagging stream nor an old
+    snapshot explains it.
     """
     STALE = 1 << 29
-    """A snapshot that shows the task as before a terminal state, although that state was relayed before the request."""
+    """A snapshot that shows the task as before a terminal state, although that state was relayed
+    before the request."""
     BACKWARDS = 1 << 30
-    """The status has an earlier timestamp than the previous one on this stream, by more than a second."""
+    """The status has an earlier timestamp than the previous one on this stream, by more than a
+    second."""
     IDLE = 1 << 31
     """A status update that adds nothing to the previous status on this stream."""
     REUSED_MESSAGE_ID = 1 << 32
@@ -107,14 +115,14 @@ class FrameFlag(IntFlag):
     GROWN = 1 << 35
     """The earlier content was the beginning of this content."""
     OVERDUE = 1 << 36
-    """The frame continues a task that ended elsewhere, later than a lagging stream explains; or its status is dated
-    after that end.
+    """The frame continues a task that ended elsewhere, later than a lagging stream explains; or its
+    status is dated after that end.
     """
     STRAY = 1 << 37
     """A message in the status or history names another task or context."""
     ODD_CHUNK = 1 << 33
-    """An artifact update that does not simply continue: it appends to an unknown or complete artifact, or replaces
-    one.
+    """An artifact update that does not simply continue: it appends to an unknown or complete
+    artifact, or replaces one.
     """
     FURTHER_ARTIFACT = 1 << 39
     """The first update of an artifact, of a task that has others."""
@@ -123,8 +131,8 @@ class FrameFlag(IntFlag):
     TOGETHER = 1 << 38
     """A status update at least 2 s after the call and at most 0.3 s after the first such update."""
     CARD_KNOWN = 1 << 40
-    """Property of the exchange, like all flags up to `ODD_END`, set by `request_flags`: a card of its agent was
-    seen.
+    """Property of the exchange, like all flags up to `ODD_END`, set by `request_flags`: a card of
+    its agent was seen.
     """
     NAMES = 1 << 41
     """The request names a task or a context. Also for a later message of a live stream."""
@@ -137,11 +145,13 @@ class FrameFlag(IntFlag):
     LIMITS = 1 << 45
     """The request may contain a `historyLength`."""
     ODD_HEAD = 1 << 46
-    """Not a plain A2A call: a query, a user in the authority, no operation, or a status other than 200."""
+    """Not a plain A2A call: a query, a user in the authority, no operation, or a status other than
+    200."""
     ODD_END = 1 << 47
     """At `CLOSED`: the exchange broke off, or its HTTP or gRPC status is not a success."""
     COUNTED = 1 << 49
-    """An answer that is not an A2A object (see `OTHER`) but has a generation: an event of a proposal (Q-32)."""
+    """An answer that is not an A2A object (see `OTHER`) but has a generation: an event of a
+    proposal (Q-32)."""
     ASKS = 1 << 48
     """A request: for rules that run on some requests' answers and on all requests."""
 

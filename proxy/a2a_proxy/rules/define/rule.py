@@ -1,8 +1,9 @@
 """The definition of a rule and the registry of all rules.
 
-A rule is one function with its documentation: the decorator `rule` sets its properties and one flagged and one clean
-example; its docstring says what is flagged (first paragraph) and why that matters (the rest). The catalogue,
-`a2a-inspect rules`, the text under a finding and the manual's page are all derived from these.
+A rule is one function with its documentation: the decorator `rule` sets its properties and one
+flagged and one clean example; its docstring says what is flagged (first paragraph) and why that
+matters (the rest). The catalogue, `a2a-inspect rules`, the text under a finding and the manual's
+page are all derived from these.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     """One line in lower case with the relevant values: `id "1" answers request id 1`."""
     path: str = ""
-    """Place in the payload, dotted from its root: `result.status.state`. A finding at a redacted place is dropped."""
+    """Place in the payload, dotted from its root: `result.status.state`. A finding at a redacted
+    place is dropped."""
     value: str = ""
     """The value at `path`, shortened."""
     expected: str = ""
@@ -43,8 +45,8 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     is_sure: bool = True
     """False lowers the confidence."""
     is_final: bool = False
-    """Whether later traffic could not change the verdict. Other findings have low confidence if the deadline is settled
-    at the end of the session.
+    """Whether later traffic could not change the verdict. Other findings have low confidence if the
+    deadline is settled at the end of the session.
     """
     seq: int | None = None
     """The frame of the finding if it is not the current one; -1 for the exchange as a whole."""
@@ -68,7 +70,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     hook_points: frozenset[HookPoint]
     scope: EvidenceScope
     section: str
-    """Sections of the specifications that require it, separated by semicolons: `1.0 5.6.1; 0.3 6.2; RFC 3339`."""
+    """Sections of the specifications that require it, separated by semicolons:
+    `1.0 5.6.1; 0.3 6.2; RFC 3339`."""
     dialects: Dialects
     bindings: frozenset[Binding]
     description: str
@@ -80,10 +83,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     also_broken: tuple[str, ...] = ()
     """Other rules that the flagged example also breaks."""
     trigger_flags: FrameFlag | None = None
-    """The rule runs on frames with at least one of these flags; at `HEADS` and `CLOSED` it always runs."""
+    """The rule runs on frames with at least one of these flags; at `HEADS` and `CLOSED` it always
+    runs."""
     required_flags: FrameFlag | None = None
-    """The frame must also have one of these. Without them the rule would find nothing, so skipping it only saves
-    time.
+    """The frame must also have one of these. Without them the rule would find nothing, so skipping
+    it only saves time.
     """
     operations: frozenset[str] = frozenset()
     """Operations the rule applies to; empty for all."""
@@ -93,7 +97,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     due: DueJudge | None = None
     """Called at the time that `judge` requested with `RuleContext.schedule_due`."""
     settled_at_end: bool = False
-    """Whether `due` is called at the end of the session for deadlines that it precedes; otherwise these are dropped."""
+    """Whether `due` is called at the end of the session for deadlines that it precedes; otherwise
+    these are dropped."""
     module: str = ""
 
     @property
@@ -102,7 +107,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.id.split("-")[1]
 
     def actor_of(self, sender: Actor | None) -> Actor:
-        """Return who must act on a finding about a frame of `sender`; None: the finding is about no frame."""
+        """Return who must act on a finding about a frame of `sender`; None: the finding is about no
+        frame."""
         if (known := self.actor or sender) is not None:
             return known
         if self.hook_points == {HookPoint.ANSWER}:
@@ -110,8 +116,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return Actor.CLIENT if self.hook_points == {HookPoint.REQUEST} else Actor.EITHER
 
     def section_for(self, dialect: Dialect) -> str:
-        """Return the sections without those of other A2A versions than the dialect's; all of them if the dialect is
-        unknown, or if the rule has no section for its version.
+        """Return the sections without those of other A2A versions than the dialect's; all of them
+        if the dialect is unknown, or if the rule has no section for its version.
         """
         version = _SECTION_VERSIONS.get(dialect, "")
         sections = self.section.split("; ")
@@ -155,7 +161,8 @@ def rule(
     due: DueJudge | None = None,
     settled_at_end: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register the decorated function as a rule. `operations` are 1.0 names; see `Rule` for the other arguments.
+    """Register the decorated function as a rule. `operations` are 1.0 names; see `Rule` for the
+    other arguments.
 
     Raises ValueError if a rule with this id is already registered.
     """
@@ -168,7 +175,9 @@ def rule(
             id=ident,
             title=title,
             severity=severity,
-            hook_points=frozenset({hook_points} if isinstance(hook_points, HookPoint) else hook_points),
+            hook_points=frozenset(
+                {hook_points} if isinstance(hook_points, HookPoint) else hook_points
+            ),
             scope=scope,
             section=section,
             dialects=dialects,
@@ -194,5 +203,6 @@ def rule(
 
 
 def registered_rules() -> dict[str, Rule]:
-    """Return the rules registered so far in the order of their ids; `catalogue.all_rules` returns all."""
+    """Return the rules registered so far in the order of their ids; `catalogue.all_rules` returns
+    all."""
     return {ident: _CATALOGUE[ident] for ident in sorted(_CATALOGUE)}

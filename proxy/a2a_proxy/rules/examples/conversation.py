@@ -1,4 +1,5 @@
-"""Exchanges of examples: JSON-RPC, REST, gRPC and cards, with valid HTTP around them unless stated otherwise."""
+"""Exchanges of examples: JSON-RPC, REST, gRPC and cards, with valid HTTP around them unless stated
+otherwise."""
 
 from __future__ import annotations
 
@@ -61,18 +62,22 @@ class LargeArtifactUpdate(msgspec.Struct, frozen=True):
     def event(self) -> Json:
         """The complete update; built only when sent, because examples are kept in memory."""
         made = chunk()
-        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.text_bytes // 65536 + 1)
+        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (
+            self.text_bytes // 65536 + 1
+        )
         return made
 
 
 class MergedMessage(msgspec.Struct, frozen=True):
-    """One gRPC message concatenated from the bytes of several: objects as protobuf, bytes unchanged."""
+    """One gRPC message concatenated from the bytes of several: objects as protobuf, bytes
+    unchanged."""
 
     parts: tuple[Json | bytes, ...]
 
 
 Event = Json | str | RawBytes | EventPause | LargeArtifactUpdate
-"""One event of a stream: an object that the binding wraps, a text sent as the data of an event, or bytes."""
+"""One event of a stream: an object that the binding wraps, a text sent as the data of an event, or
+bytes."""
 
 
 def json_text(value: object) -> str:
@@ -80,19 +85,23 @@ def json_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# --- HTTP/1.1 -----------------------------------------------------------------------------------------------------
+# --- HTTP/1.1
 
 
 class _Conversation:
     """Collects the steps of one connection."""
 
-    def __init__(self, upstream: str = UPSTREAM, client: str = "127.0.0.1", *, is_delivery: bool = False) -> None:
+    def __init__(
+        self, upstream: str = UPSTREAM, client: str = "127.0.0.1", *, is_delivery: bool = False
+    ) -> None:
         self.steps: list[PeerStep] = []
         self.at = STEP
         self._upstream, self._client, self._is_delivery = upstream, client, is_delivery
         self.closes = True
 
-    def add_step(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
+    def add_step(
+        self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA
+    ) -> None:
         """Add one step, followed by a short pause."""
         self.steps.append(PeerStep(self.at, direction, data, kind, text, self._is_delivery))
         self.at += STEP
@@ -103,22 +112,32 @@ class _Conversation:
 
     def to_connection(self) -> ScriptConnection:
         """Return the connection with all its steps."""
-        return ScriptConnection(tuple(self.steps), self.at, self._upstream, self._client, self.closes)
+        return ScriptConnection(
+            tuple(self.steps), self.at, self._upstream, self._client, self.closes
+        )
 
 
 def _header_block(first: str, fields: dict[str, str], changes: Fields | None) -> bytes:
-    """Return the first line and the header fields with their changes; a changed field replaces those of any case."""
+    """Return the first line and the header fields with their changes; a changed field replaces
+    those of any case."""
     changed = {name.lower() for name in changes or {}}
     kept = {name: value for name, value in fields.items() if name.lower() not in changed}
     kept |= {name: value for name, value in (changes or {}).items() if value is not None}
-    lines = [first, *(f"{name}: {item}" for name, value in kept.items() for item in value.split("\0"))]
+    lines = [
+        first,
+        *(f"{name}: {item}" for name, value in kept.items() for item in value.split("\0")),
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def _reason_phrase(status: int) -> str:
-    return {200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(
-        status, "Status"
-    )
+    return {
+        200: "OK",
+        204: "No Content",
+        400: "Bad Request",
+        401: "Unauthorized",
+        404: "Not Found",
+    }.get(status, "Status")
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,9 +161,15 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a stream ends."""
 
 
-def http(method: str, target: str, body: str | bytes = "", answer: str | bytes | None = "", **options: Any) -> Script:
-    """Return one HTTP/1.1 exchange; `options` are the members of `HttpOptions`. With `answer` None the agent never
-    answers.
+def http(
+    method: str,
+    target: str,
+    body: str | bytes = "",
+    answer: str | bytes | None = "",
+    **options: Any,
+) -> Script:
+    """Return one HTTP/1.1 exchange; `options` are the members of `HttpOptions`. With `answer` None
+    the agent never answers.
     """
     chosen = HttpOptions(**options)
 
@@ -155,7 +180,11 @@ def http(method: str, target: str, body: str | bytes = "", answer: str | bytes |
             talk.closes = False
             return talk.to_connection()
         data = answer.encode() if isinstance(answer, str) else answer
-        fields = {"Content-Type": chosen.media, "Content-Length": str(len(data))} if data else {"Content-Length": "0"}
+        fields = (
+            {"Content-Type": chosen.media, "Content-Length": str(len(data))}
+            if data
+            else {"Content-Length": "0"}
+        )
         first = f"HTTP/1.1 {chosen.status} {_reason_phrase(chosen.status)}"
         changes = chosen.reply_headers
         notes = _media_notes(chosen.media, changes) if data else []
@@ -169,7 +198,8 @@ def http(method: str, target: str, body: str | bytes = "", answer: str | bytes |
 def _add_http_request(
     talk: _Conversation, line: str, fields: dict[str, str], body: str | bytes, options: HttpOptions
 ) -> None:
-    """Add the request, and the agent's delay after it. `line` is the request line without its version."""
+    """Add the request, and the agent's delay after it. `line` is the request line without its
+    version."""
     data = body.encode() if isinstance(body, str) else body
     if options.version:
         fields = fields | {"A2A-Version": options.version}
@@ -178,29 +208,37 @@ def _add_http_request(
     text = data.decode("latin-1" if isinstance(body, bytes) else "utf-8")
     notes = _header_notes(options.headers, *_request_notes(line.partition(" ")[2], text, options))
     talk.add_step(
-        UP, _header_block(f"{line} HTTP/1.1", fields, options.headers) + data, f"{line}{notes}  {text}".rstrip()
+        UP,
+        _header_block(f"{line} HTTP/1.1", fields, options.headers) + data,
+        f"{line}{notes}  {text}".rstrip(),
     )
     talk.add_pause(options.seconds)
 
 
 def _header_notes(changes: Fields | None, *more: str) -> str:
-    """Return the header fields changed by an example, and further notes, in brackets. A field with several values is
-    listed once for each.
+    """Return the header fields changed by an example, and further notes, in brackets. A field with
+    several values is listed once for each.
     """
     notes = [*more]
     for name, value in (changes or {}).items():
-        notes += [f"(no {name})"] if value is None else [f"{name}: {item}" for item in value.split("\0")]
+        notes += (
+            [f"(no {name})"] if value is None else [f"{name}: {item}" for item in value.split("\0")]
+        )
     return f" [{'; '.join(notes)}]" if notes else ""
 
 
 def _request_notes(target: str, body: str, options: HttpOptions) -> list[str]:
-    """Return the unusual properties of an HTTP request: the version, the content type of a body that is not JSON, the
-    host, and the agent's URL if it is not the usual one.
+    """Return the unusual properties of an HTTP request: the version, the content type of a body
+    that is not JSON, the host, and the agent's URL if it is not the usual one.
     """
     notes = [f"to {options.upstream}"] if options.upstream != UPSTREAM else []
     if options.host not in (HOST, options.upstream.partition("://")[2]):
         notes.append(f"Host: {options.host}")
-    expected = "" if target.startswith(("/.well-known/", "/v1/", _WEBHOOK_PATH)) or _OLD_METHOD.search(body) else "1.0"
+    expected = (
+        ""
+        if target.startswith(("/.well-known/", "/v1/", _WEBHOOK_PATH)) or _OLD_METHOD.search(body)
+        else "1.0"
+    )
     notes += _version_notes(options.version, expected, options.headers)
     return notes + (_media_notes(options.media, options.headers) if body else [])
 
@@ -214,7 +252,11 @@ def _version_notes(version: str, expected: str, changes: Fields | None) -> list[
 
 def _media_notes(media: str, changes: Fields | None) -> list[str]:
     """Return the content type if it is not JSON."""
-    return [] if media in _JSON_TYPES or _is_changed(changes, "content-type") else [f"Content-Type: {media}"]
+    return (
+        []
+        if media in _JSON_TYPES or _is_changed(changes, "content-type")
+        else [f"Content-Type: {media}"]
+    )
 
 
 def _is_changed(changes: Fields | None, name: str) -> bool:
@@ -234,10 +276,12 @@ def rpc(
     target: str = "/",
     **http_options: Any,
 ) -> Script:
-    """Return a JSON-RPC call with its answer. `envelope` changes members of the request, `answer` is the whole
-    response.
+    """Return a JSON-RPC call with its answer. `envelope` changes members of the request, `answer`
+    is the whole response.
     """
-    request = _without_none({"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {}))
+    request = _without_none(
+        {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
+    )
     if answer is None:
         said: Json = {"jsonrpc": "2.0", "id": id}
         answer = said | ({"error": error} if error is not None else {"result": result})
@@ -256,32 +300,50 @@ def rpc_stream(
     id: Any = 1,
     **options: Any,
 ) -> Script:
-    """Return a JSON-RPC call answered by an event stream of results, `{"error": ...}`, texts and bytes."""
+    """Return a JSON-RPC call answered by an event stream of results, `{"error": ...}`, texts and
+    bytes."""
     request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
     def wrap(event: Json) -> str:
-        return json_text({"jsonrpc": "2.0", "id": id} | (event if "error" in event else {"result": event}))
+        return json_text(
+            {"jsonrpc": "2.0", "id": id} | (event if "error" in event else {"result": event})
+        )
 
     return _stream_exchange("POST /", json_text(request), events, wrap, **options)
 
 
-def rest(method: str, target: str, body: Any = None, result: Any = None, **http_options: Any) -> Script:
+def rest(
+    method: str, target: str, body: Any = None, result: Any = None, **http_options: Any
+) -> Script:
     """Return a REST call with its answer; `result` may be text."""
     text = "" if body is None else body if isinstance(body, str) else json_text(body)
     said = "" if result is None else result if isinstance(result, str) else json_text(result)
     return http(
-        method, target, text, answer=said, media=http_options.pop("media", "application/a2a+json"), **http_options
+        method,
+        target,
+        text,
+        answer=said,
+        media=http_options.pop("media", "application/a2a+json"),
+        **http_options,
     )
 
 
 def rest_stream(method: str, target: str, body: Any, *events: Event, **options: Any) -> Script:
     """Return a REST call answered by an event stream."""
     text = "" if body is None else json_text(body)
-    return _stream_exchange(f"{method} {target}", text, events, json_text, media="application/a2a+json", **options)
+    return _stream_exchange(
+        f"{method} {target}", text, events, json_text, media="application/a2a+json", **options
+    )
 
 
 def rest_error(
-    code: int, status: str, reason: str, text: str = "it failed", *, details: Any = None, **metadata: str
+    code: int,
+    status: str,
+    reason: str,
+    text: str = "it failed",
+    *,
+    details: Any = None,
+    **metadata: str,
 ) -> Json:
     """Return the body of a REST error."""
     found = [error_info(reason, **metadata)] if details is None else details
@@ -297,13 +359,20 @@ def rpc_error(code: int, reason: str = "", text: str = "it failed", **metadata: 
 def _stream_exchange(
     line: str, body: str, events: tuple[Event, ...], wrap: Callable[[Json], str], **options: Any
 ) -> Script:
-    """Return an exchange answered by an event stream; `options` are the members of `HttpOptions`."""
+    """Return an exchange answered by an event stream; `options` are the members of
+    `HttpOptions`."""
     chosen = HttpOptions(**options)
 
     def make() -> ScriptConnection:
         talk = _Conversation(chosen.upstream, chosen.client)
-        _add_http_request(talk, line, {"Host": chosen.host, "Accept": "text/event-stream"}, body, chosen)
-        fields = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Transfer-Encoding": "chunked"}
+        _add_http_request(
+            talk, line, {"Host": chosen.host, "Accept": "text/event-stream"}, body, chosen
+        )
+        fields = {
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-store",
+            "Transfer-Encoding": "chunked",
+        }
         head = _header_block("HTTP/1.1 200 OK", fields, chosen.reply_headers)
         talk.add_step(DOWN, head, f"200 text/event-stream{_header_notes(chosen.reply_headers)}")
         for event in events:
@@ -354,12 +423,19 @@ def deliver(
     target: str = _WEBHOOK_PATH,
     **options: Any,
 ) -> Script:
-    """Return a push notification to `WEBHOOK_URL` and the status of the receiver, None if it never answers.
+    """Return a push notification to `WEBHOOK_URL` and the status of the receiver, None if it never
+    answers.
 
-    `options` are members of `HttpOptions`: `client` is the agent's address, `seconds` the delay of the receiver.
+    `options` are members of `HttpOptions`: `client` is the agent's address, `seconds` the delay of
+    the receiver.
     """
     host = WEBHOOK_URL.partition("://")[2].partition("/")[0]
-    defaults = {"host": host, "upstream": f"https://{host}", "version": "", "media": "application/a2a+json"}
+    defaults = {
+        "host": host,
+        "upstream": f"https://{host}",
+        "version": "",
+        "media": "application/a2a+json",
+    }
     chosen = HttpOptions(headers=headers, status=status or 0, **(defaults | options))
 
     def make() -> ScriptConnection:
@@ -373,7 +449,9 @@ def deliver(
                 talk.closes = False
             return talk.to_connection()
         fields = {} if status == 204 else {"Content-Length": "0"}
-        head = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, chosen.reply_headers)
+        head = _header_block(
+            f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, chosen.reply_headers
+        )
         talk.add_step(DOWN, head, f"{status}{_header_notes(chosen.reply_headers)}")
         return talk.to_connection()
 
@@ -390,7 +468,7 @@ def fetch_card(
     return http("GET", path, version="", answer=text, reply_headers=fields, **options)
 
 
-# --- gRPC ---------------------------------------------------------------------------------------------------------
+# --- gRPC
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA_FRAME, _HEADERS_FRAME, _RST_FRAME, _SETTINGS_FRAME, _GOAWAY_FRAME = 0, 1, 3, 4, 7
@@ -422,7 +500,9 @@ _REQUEST_MESSAGES = {
 
 
 def _http2_frame(kind: int, flags: int, stream: int, data: bytes) -> bytes:
-    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    return (
+        struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    )
 
 
 def _with_grpc_prefix(data: bytes) -> bytes:
@@ -433,7 +513,10 @@ def _grpc_message(name: str, value: Json | str | bytes | RawBytes | MergedMessag
     if isinstance(value, RawBytes):
         return value.data
     return _with_grpc_prefix(
-        b"".join(_message_bytes(name, each) for each in (value.parts if isinstance(value, MergedMessage) else (value,)))
+        b"".join(
+            _message_bytes(name, each)
+            for each in (value.parts if isinstance(value, MergedMessage) else (value,))
+        )
     )
 
 
@@ -484,16 +567,29 @@ class GrpcOptions(msgspec.Struct, frozen=True, kw_only=True):
     reset: int = 2
     """The error code of RST_STREAM for the finish "cut"."""
     request_type: str = ""
-    """The message type of requests if it differs from 1.0; `StreamRequest@live-2153` includes the schema set."""
+    """The message type of requests if it differs from 1.0; `StreamRequest@live-2153` includes the
+    schema set."""
     answer_type: str = ""
     """The same of answers."""
 
 
-_Answer = Json | bytes | RawBytes | EventPause | ClientMessage | HalfClosed | LargeArtifactUpdate | MergedMessage
+_Answer = (
+    Json
+    | bytes
+    | RawBytes
+    | EventPause
+    | ClientMessage
+    | HalfClosed
+    | LargeArtifactUpdate
+    | MergedMessage
+)
 
 
-def grpc(method: str, request: Json | bytes | RawBytes, *answers: _Answer, **options: Any) -> Script:
-    """Return a gRPC call: its request, its answers, its trailers; `options` are the members of `GrpcOptions`."""
+def grpc(
+    method: str, request: Json | bytes | RawBytes, *answers: _Answer, **options: Any
+) -> Script:
+    """Return a gRPC call: its request, its answers, its trailers; `options` are the members of
+    `GrpcOptions`."""
     return Script.of(_GrpcExample(method, request, answers, GrpcOptions(**options)).to_connection)
 
 
@@ -519,9 +615,15 @@ class _GrpcExample(msgspec.Struct, frozen=True):
             changes = (options.reply_headers or {}) | (options.trailers or {})
             block = _encode_headers(encoder, fields | ending, changes)
             text = f"trailers only  {_headers_text(ending)}{_header_notes(options.trailers)}"
-            talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block), text)
+            talk.add_step(
+                DOWN,
+                settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block),
+                text,
+            )
             return talk.to_connection()
-        frame = _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, _encode_headers(encoder, fields, options.reply_headers))
+        frame = _http2_frame(
+            _HEADERS_FRAME, _END_HEADERS, 1, _encode_headers(encoder, fields, options.reply_headers)
+        )
         talk.add_step(DOWN, settings + frame, _header_notes(options.reply_headers).strip())
         for answer in self.answers:
             self._add_answer(talk, answer)
@@ -530,7 +632,9 @@ class _GrpcExample(msgspec.Struct, frozen=True):
 
     @property
     def _request_type(self) -> str:
-        return self.options.request_type or _REQUEST_MESSAGES.get(self.method, f"{self.method}Request")
+        return self.options.request_type or _REQUEST_MESSAGES.get(
+            self.method, f"{self.method}Request"
+        )
 
     def _add_request(self, talk: _Conversation) -> None:
         options = self.options
@@ -551,7 +655,9 @@ class _GrpcExample(msgspec.Struct, frozen=True):
         flags = _END_STREAM if options.half_close else 0
         data = _http2_frame(_DATA_FRAME, flags, 1, _grpc_message(self._request_type, self.request))
         expected = "" if path.startswith("/a2a.v1.") else "1.0"
-        notes = _header_notes(options.headers, *_version_notes(options.version, expected, options.headers))
+        notes = _header_notes(
+            options.headers, *_version_notes(options.version, expected, options.headers)
+        )
         talk.add_step(UP, opening + data, f"{path}{notes}  {_grpc_message_text(self.request)}")
 
     def _add_answer(self, talk: _Conversation, answer: _Answer) -> None:
@@ -573,22 +679,35 @@ class _GrpcExample(msgspec.Struct, frozen=True):
         options = self.options
         if options.finish == "cut":
             frame = _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", options.reset))
-            talk.add_step(DOWN, frame, f"RST_STREAM {_RESET_CODES.get(options.reset, str(options.reset))}")
+            talk.add_step(
+                DOWN, frame, f"RST_STREAM {_RESET_CODES.get(options.reset, str(options.reset))}"
+            )
         elif options.finish == "leave":
-            talk.add_step(UP, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
+            talk.add_step(
+                UP, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL"
+            )
         elif options.finish == "open":
             talk.closes = False
         elif options.status is None:
-            talk.add_step(DOWN, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM without trailers")
+            talk.add_step(
+                DOWN, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM without trailers"
+            )
         else:
             ending = _grpc_trailers(options)
             frame = _http2_frame(
-                _HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, _encode_headers(encoder, ending, options.trailers)
+                _HEADERS_FRAME,
+                _END_HEADERS | _END_STREAM,
+                1,
+                _encode_headers(encoder, ending, options.trailers),
             )
-            talk.add_step(DOWN, frame, f"trailers  {_headers_text(ending)}{_header_notes(options.trailers)}")
+            talk.add_step(
+                DOWN, frame, f"trailers  {_headers_text(ending)}{_header_notes(options.trailers)}"
+            )
 
 
-def _encode_headers(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None) -> bytes:
+def _encode_headers(
+    encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None
+) -> bytes:
     made = dict(fields)
     for name, value in (changes or {}).items():
         made.pop(name, None)
@@ -607,10 +726,14 @@ def _grpc_trailers(options: GrpcOptions) -> dict[str, str]:
         value: Any = message_class("rpc", "google.rpc.Status")(code=code, message=options.text)
         for each in options.details:
             info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
-                reason=each.get("reason", ""), domain=each.get("domain", ""), metadata=each.get("metadata", {})
+                reason=each.get("reason", ""),
+                domain=each.get("domain", ""),
+                metadata=each.get("metadata", {}),
             )
             value.details.add(type_url=each.get("@type", ""), value=info.SerializeToString())
-        fields["grpc-status-details-bin"] = base64.b64encode(value.SerializeToString()).decode().rstrip("=")
+        fields["grpc-status-details-bin"] = (
+            base64.b64encode(value.SerializeToString()).decode().rstrip("=")
+        )
     return fields
 
 

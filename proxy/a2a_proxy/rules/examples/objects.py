@@ -1,4 +1,5 @@
-"""A2A objects of protocol 1.0 for examples, valid unless stated otherwise, with the times of the scripts."""
+"""A2A objects of protocol 1.0 for examples, valid unless stated otherwise, with the times of the
+scripts."""
 
 from __future__ import annotations
 
@@ -19,10 +20,17 @@ def message(text: str = "hello", *, id: str = "m1", **members: Any) -> Json:
 
 def reply(text: str = "done", *, id: str = "r1", **members: Any) -> Json:
     """Return an agent's message."""
-    return {"messageId": id, "role": "ROLE_AGENT", "contextId": CONTEXT, "parts": [{"text": text}]} | members
+    return {
+        "messageId": id,
+        "role": "ROLE_AGENT",
+        "contextId": CONTEXT,
+        "parts": [{"text": text}],
+    } | members
 
 
-def send(text: str = "hello", *, id: str = "m1", configuration: Json | None = None, **members: Any) -> Json:
+def send(
+    text: str = "hello", *, id: str = "m1", configuration: Json | None = None, **members: Any
+) -> Json:
     """Return the parameters of a send; `send(taskId="t1")` continues a task."""
     made: Json = {"message": message(text, id=id, **members)}
     return made if configuration is None else made | {"configuration": configuration}
@@ -52,7 +60,10 @@ def artifact(text: str = "x", *, id: str = "a1", name: str = "result", **members
 
 def chunk(text: str = "x", *, id: str = "a1", **members: Any) -> Json:
     """Return a wrapped artifact update, such as `chunk("y", append=True, lastChunk=True)`."""
-    return {"artifactUpdate": {"taskId": TASK, "contextId": CONTEXT, "artifact": artifact(text, id=id)} | members}
+    return {
+        "artifactUpdate": {"taskId": TASK, "contextId": CONTEXT, "artifact": artifact(text, id=id)}
+        | members
+    }
 
 
 def snapshot(name: str = "SUBMITTED", **members: Any) -> Json:
@@ -66,7 +77,8 @@ def agent_reply(text: str = "done", **members: Any) -> Json:
 
 
 def card(**members: Any) -> Json:
-    """Return an agent card with a JSON-RPC, a REST and a gRPC interface; `card(capabilities={})` changes a member."""
+    """Return an agent card with a JSON-RPC, a REST and a gRPC interface; `card(capabilities={})`
+    changes a member."""
     here = "http://localhost:8000"
     made: Json = {
         "name": "Example",
@@ -80,18 +92,23 @@ def card(**members: Any) -> Json:
         "capabilities": {"streaming": True, "pushNotifications": True, "extendedAgentCard": True},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
-        "skills": [{"id": "echo", "name": "Echo", "description": "Says it again", "tags": ["text"]}],
+        "skills": [
+            {"id": "echo", "name": "Echo", "description": "Says it again", "tags": ["text"]}
+        ],
     }
     return {name: value for name, value in (made | members).items() if value is not None}
 
 
 _CARD_SECRET = b"a secret of examples, 32 bytes.."
-CARD_KEYS = b'{"kty": "oct", "kid": "key-1", "k": "%s"}' % urlsafe_b64encode(_CARD_SECRET).rstrip(b"=")
+CARD_KEYS = b'{"kty": "oct", "kid": "key-1", "k": "%s"}' % urlsafe_b64encode(_CARD_SECRET).rstrip(
+    b"="
+)
 """The file of `--card-keys` that verifies the cards of `sign_card`."""
 
 
 def sign_card(unsigned: Json) -> Json:
-    """Return a card of ASCII texts without empty members, signed with HS256, as every form has it."""
+    """Return a card of ASCII texts without empty members, signed with HS256, as every form has
+    it."""
     head = _base64url(b'{"alg":"HS256","kid":"key-1","typ":"JOSE"}')
     text = json.dumps(unsigned, separators=(",", ":"), sort_keys=True)
     signature = hmac.digest(_CARD_SECRET, f"{head}.{_base64url(text.encode())}".encode(), "sha256")
@@ -110,5 +127,6 @@ def error_info(reason: str, **metadata: str) -> Json:
 
 
 def input_required(text: str = "which one?", *, second: int = 0, id: str = "q1") -> Json:
-    """Return an INPUT_REQUIRED status with its question: `snapshot("INPUT_REQUIRED", status=input_required())`."""
+    """Return an INPUT_REQUIRED status with its question:
+    `snapshot("INPUT_REQUIRED", status=input_required())`."""
     return state("INPUT_REQUIRED", second=second, message=reply(text, id=id, taskId=TASK))

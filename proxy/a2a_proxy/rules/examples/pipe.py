@@ -1,7 +1,8 @@
-"""Conversations with a stdio agent (manual/protocol.md "Stdio"), valid except for the property an example shows.
+"""Conversations with a stdio agent (manual/protocol.md "Stdio"), valid except for the property an
+example shows.
 
-`pipe_script(pipe_call("GetTask", {"id": "t1"}), pipe_response(task()))` is a complete one: the card is fetched first,
-and at the end the client closes the agent's stdin and the agent exits.
+`pipe_script(pipe_call("GetTask", {"id": "t1"}), pipe_response(task()))` is a complete one: the card
+is fetched first, and at the end the client closes the agent's stdin and the agent exits.
 """
 
 from __future__ import annotations
@@ -34,7 +35,12 @@ class PipeAction(msgspec.Struct, frozen=True):
 
 
 def pipe_call(
-    method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED_HEADER_BLOCK, envelope: Json | None = None
+    method: str,
+    params: Any = None,
+    *,
+    id: Any = 1,
+    head: str = VERSIONED_HEADER_BLOCK,
+    envelope: Json | None = None,
 ) -> PipeAction:
     """Return a call; `envelope` changes its members, None removes one."""
     value = {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
@@ -50,11 +56,17 @@ def pipe_response(
 
 
 def pipe_message(direction: Direction, value: Any, head: str = PLAIN_HEADER_BLOCK) -> PipeAction:
-    """Return a message with any content. Its header block is shown only if it is not the usual one."""
+    """Return a message with any content. Its header block is shown only if it is not the usual
+    one."""
     content = msgspec.json.encode(value)
     block = head.format(size=len(content)).encode()
-    text, usual = content.decode(), PLAIN_HEADER_BLOCK if direction is DOWN else VERSIONED_HEADER_BLOCK
-    return PipeAction(direction, block + content, text if head == usual else f"{visible_line_ends(block)}{text}")
+    text, usual = (
+        content.decode(),
+        PLAIN_HEADER_BLOCK if direction is DOWN else VERSIONED_HEADER_BLOCK,
+    )
+    return PipeAction(
+        direction, block + content, text if head == usual else f"{visible_line_ends(block)}{text}"
+    )
 
 
 def pipe_bytes(direction: Direction, data: str | bytes) -> PipeAction:
@@ -86,18 +98,26 @@ def close_output() -> PipeAction:
 def exit_agent(code: int = 0) -> PipeAction:
     """Return the exit of the agent's process."""
     facts = ExitFacts(code)
-    return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.description}", ChunkKind.EXITED)
+    return PipeAction(
+        DOWN, msgspec.json.encode(facts), f"the agent {facts.description}", ChunkKind.EXITED
+    )
 
 
 def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
-    """Return a conversation; if it does not end with an exit, a clean end is added. `fetches`: the card is fetched
-    first.
+    """Return a conversation; if it does not end with an exit, a clean end is added. `fetches`: the
+    card is fetched first.
     """
 
     def make() -> ScriptConnection:
-        first = (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card")) if fetches else ()
+        first = (
+            (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card"))
+            if fetches
+            else ()
+        )
         last = (
-            () if any(act.kind is ChunkKind.EXITED for act in acts) else (close_input(), close_output(), exit_agent())
+            ()
+            if any(act.kind is ChunkKind.EXITED for act in acts)
+            else (close_input(), close_output(), exit_agent())
         )
         steps, at = [], STEP
         for act in (*first, *acts, *last):

@@ -1,7 +1,7 @@
 """A conversation of two peers as bytes with times, the form of every rule example.
 
-Scripts are built from exchanges (`a2a_proxy.rules.examples.conversation`), in sequence (`+`) or concurrently
-(`run_together`). They cost nothing until `make_chunks` or `format_lines` is called.
+Scripts are built from exchanges (`a2a_proxy.rules.examples.conversation`), in sequence (`+`) or
+concurrently (`run_together`). They cost nothing until `make_chunks` or `format_lines` is called.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class PeerStep(msgspec.Struct, frozen=True):
     text: str = ""
     """The step as text, one or more lines; empty if it is not shown."""
     is_delivery: bool = False
-    """Whether it belongs to a webhook delivery, in which the agent is the client of the connection."""
+    """Whether it belongs to a webhook delivery, in which the agent is the client of the
+    connection."""
 
 
 class ScriptConnection(msgspec.Struct, frozen=True):
@@ -89,7 +90,10 @@ class Script:
             first, length = self._build()
             second, more = other._build()
             shift = length + pause
-            return [*first, *(_ScheduledConnection(shift + each.at, each.connection) for each in second)], shift + more
+            return [
+                *first,
+                *(_ScheduledConnection(shift + each.at, each.connection) for each in second),
+            ], shift + more
 
         return Script(build)
 
@@ -106,7 +110,12 @@ class Script:
     def format_lines(self) -> list[str]:
         """Return the conversation as text in order of time: `client -> ...` and `agent  <- ...`."""
         placed, _ = self._build()
-        steps = [(each.at + step.at, step) for each in placed for step in each.connection.steps if step.text]
+        steps = [
+            (each.at + step.at, step)
+            for each in placed
+            for step in each.connection.steps
+            if step.text
+        ]
         steps.sort(key=lambda pair: pair[0])
         found: list[str] = []
         before = 0
@@ -139,26 +148,34 @@ def run_together(first: Script, second: Script, *, after: int = STEP // 2) -> Sc
     def build() -> tuple[list[_ScheduledConnection], int]:
         one, length = first._build()
         two, other = second._build()
-        return [*one, *(_ScheduledConnection(after + each.at, each.connection) for each in two)], max(
-            length, after + other
-        )
+        return [
+            *one,
+            *(_ScheduledConnection(after + each.at, each.connection) for each in two),
+        ], max(length, after + other)
 
     return Script(build)
 
 
 def _connection_chunks(number: int, at: int, connection: ScriptConnection) -> list[Chunk]:
     if connection.transport == "stdio":
-        facts = ConnectionFacts(f"pid {400 + number}", "stdio", connection.upstream, connection.transport)
+        facts = ConnectionFacts(
+            f"pid {400 + number}", "stdio", connection.upstream, connection.transport
+        )
         dialed = DialFacts(connection.upstream, peer=f"pid {500 + number}")
     else:
-        facts = ConnectionFacts(f"{connection.client}:{5000 + number}", "127.0.0.1:9000", connection.upstream)
+        facts = ConnectionFacts(
+            f"{connection.client}:{5000 + number}", "127.0.0.1:9000", connection.upstream
+        )
         dialed = DialFacts(connection.upstream.partition("://")[2], peer="127.0.0.1:8000")
     up = Direction.TO_AGENT
     chunks = [
         Chunk(number, ChunkKind.OPEN, up, at, msgspec.json.encode(facts)),
         Chunk(number, ChunkKind.DIALED, up, at, msgspec.json.encode(dialed)),
     ]
-    chunks += [Chunk(number, step.kind, step.direction, at + step.at, step.data) for step in connection.steps]
+    chunks += [
+        Chunk(number, step.kind, step.direction, at + step.at, step.data)
+        for step in connection.steps
+    ]
     if connection.closes:
         chunks.append(Chunk(number, ChunkKind.CLOSED, up, at + connection.length))
     return chunks

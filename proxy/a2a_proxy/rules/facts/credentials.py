@@ -29,14 +29,19 @@ class Credential(NamedTuple):
     location: str
     """`authorization`, `header`, `query`, `cookie` or `userinfo`."""
     name: str
-    """The scheme (lower case) of `authorization`, otherwise the name of the field or parameter as sent."""
+    """The scheme (lower case) of `authorization`, otherwise the name of the field or parameter as
+    sent."""
     value: str
 
     def __str__(self) -> str:
         """Return a description without the value."""
         if self.location == "authorization":
             return f"Authorization: {self.name.title()}"
-        return self.location if self.location in ("cookie", "userinfo") else f"{self.location} {self.name}"
+        return (
+            self.location
+            if self.location in ("cookie", "userinfo")
+            else f"{self.location} {self.name}"
+        )
 
     def fits_scheme(self, scheme: Scheme) -> bool:
         """Whether this credential belongs to the security scheme."""
@@ -51,8 +56,11 @@ class Credential(NamedTuple):
         return scheme.name.lower() == self.name.lower() and scheme.place in (self.location, "")
 
 
-def find_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
-    """Return all credentials of the request; `declared` supplies the names under which this agent expects API keys."""
+def find_credentials(
+    exchange: Exchange, declared: CardDeclarations | None = None
+) -> list[Credential]:
+    """Return all credentials of the request; `declared` supplies the names under which this agent
+    expects API keys."""
     names = tuple([name for name, _ in exchange.request_headers])
     if (
         declared is None
@@ -64,7 +72,9 @@ def find_credentials(exchange: Exchange, declared: CardDeclarations | None = Non
     return [*header_credentials(exchange, declared), *url_credentials(exchange, declared)]
 
 
-def header_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
+def header_credentials(
+    exchange: Exchange, declared: CardDeclarations | None = None
+) -> Iterator[Credential]:
     """Yield the credentials in header fields or metadata."""
     wanted = _api_key_names(declared, "header")
     for raw, data in exchange.request_headers:
@@ -82,7 +92,8 @@ def header_credentials(exchange: Exchange, declared: CardDeclarations | None = N
 
 @lru_cache(1024)
 def _may_hold_credentials(names: tuple[bytes, ...]) -> bool:
-    """Whether a field of one of these names may hold credentials. Cached because clients repeat the same names."""
+    """Whether a field of one of these names may hold credentials. Cached because clients repeat the
+    same names."""
     return any(_classify_field(raw)[1] for raw in names)
 
 
@@ -90,17 +101,23 @@ def _may_hold_credentials(names: tuple[bytes, ...]) -> bool:
 def _classify_field(raw: bytes) -> tuple[str, bool]:
     """Return a field's name in lower case, and whether fields of that name hold credentials."""
     name = raw.decode("latin-1").lower()
-    return name, name in ("authorization", "cookie") or (credential_header(name) and name not in _PROXY_FIELDS)
+    return name, name in ("authorization", "cookie") or (
+        credential_header(name) and name not in _PROXY_FIELDS
+    )
 
 
-def url_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
+def url_credentials(
+    exchange: Exchange, declared: CardDeclarations | None = None
+) -> Iterator[Credential]:
     """Yield the credentials in the query and in the user info of the authority."""
     _, mark, query = exchange.target.partition("?")
     if mark:
         wanted = _api_key_names(declared, "query")
         for name, value in parse_query(query.encode("latin-1", "replace")):
             folded = name.translate(_SEPARATORS).lower()
-            if value and (name.lower() in wanted or (secret_parameter(name) and folded not in _SIGNED)):
+            if value and (
+                name.lower() in wanted or (secret_parameter(name) and folded not in _SIGNED)
+            ):
                 yield Credential("query", name, value)
     if "@" in exchange.authority:
         yield Credential("userinfo", "", exchange.authority.rpartition("@")[0])
@@ -113,10 +130,15 @@ def _api_key_names(declared: CardDeclarations | None, place: str) -> frozenset[s
     if declared is None:
         return frozenset()
     keys = declared.schemes.values()
-    return frozenset(each.name.lower() for each in keys if each.kind == "apiKey" and each.place == place)
+    return frozenset(
+        each.name.lower() for each in keys if each.kind == "apiKey" and each.place == place
+    )
 
 
 def principal_digest(exchange: Exchange, declared: CardDeclarations | None = None) -> str:
-    """Return a digest of the credentials, which identifies the principal; empty if the request has none."""
-    found = [each.value for each in find_credentials(exchange, declared) if each.location != "cookie"]
+    """Return a digest of the credentials, which identifies the principal; empty if the request has
+    none."""
+    found = [
+        each.value for each in find_credentials(exchange, declared) if each.location != "cookie"
+    ]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""

@@ -1,8 +1,9 @@
-"""Digests that identify one event on JSON-RPC, REST, gRPC and a webhook (manual/protocol.md "Generation tracking").
+"""Digests that identify one event on JSON-RPC, REST, gRPC and a webhook (manual/protocol.md
+"Generation tracking").
 
-A digest covers the content of the event in its 1.0 form, not its bytes, because bindings write defaults, numbers and
-base64 differently. It costs a decoding, so it is computed only where events are compared: if a task is numbered, or if
-several streams of it are open.
+A digest covers the content of the event in its 1.0 form, not its bytes, because bindings write
+defaults, numbers and base64 differently. It costs a decoding, so it is computed only where events
+are compared: if a task is numbered, or if several streams of it are open.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
 
 
 def update_digest(context: RuleContext) -> str:
-    """Return the digest of the update in the frame; empty if it is not an update or its payload is truncated."""
+    """Return the digest of the update in the frame; empty if it is not an update or its payload is
+    truncated."""
     found = context.cache.get("digest")
     if found is None:
         found = context.cache["digest"] = _compute_digest(context)
@@ -30,14 +32,17 @@ def update_digest(context: RuleContext) -> str:
 
 
 def artifacts_digest(context: RuleContext) -> str:
-    """Return the digest of all artifacts of a snapshot, independent of their order; empty if it has none or is
-    truncated.
+    """Return the digest of all artifacts of a snapshot, independent of their order; empty if it has
+    none or is truncated.
     """
     if context.frame.truncated:
         return ""
     listed = context.object.get("artifacts")
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    whole = sorted([_canonical_text(each.get("artifactId")), _sorted_parts(each.get("parts"))] for each in found)
+    whole = sorted(
+        [_canonical_text(each.get("artifactId")), _sorted_parts(each.get("parts"))]
+        for each in found
+    )
     return _hash_value(whole) if whole else ""
 
 
@@ -53,14 +58,22 @@ def _compute_digest(context: RuleContext) -> str:
         artifact = _member_digests(update.get("artifact"))
         flags = [frame.append, frame.last_chunk]
         return _hash_value(
-            [*about, _canonical_text(artifact.get("artifactId")), _sorted_parts(artifact.get("parts")), flags]
+            [
+                *about,
+                _canonical_text(artifact.get("artifactId")),
+                _sorted_parts(artifact.get("parts")),
+                flags,
+            ]
         )
     message = _member_digests(_member_digests(update.get("status")).get("message"))
-    return _hash_value([*about, _canonical_text(message.get("messageId")), _sorted_parts(message.get("parts"))])
+    return _hash_value(
+        [*about, _canonical_text(message.get("messageId")), _sorted_parts(message.get("parts"))]
+    )
 
 
 def _canonical_update(context: RuleContext) -> dict[str, Any]:
-    """Return the update in its 1.0 form, without converting it if it already has that form (the usual case)."""
+    """Return the update in its 1.0 form, without converting it if it already has that form (the
+    usual case)."""
     if context.is_v1 and isinstance(body := context.body, dict):
         update = body.get(EVENT_WRAPPERS[context.frame.event])
         if isinstance(update, dict) and "taskId" in update:
@@ -69,7 +82,9 @@ def _canonical_update(context: RuleContext) -> dict[str, Any]:
 
 
 def _hash_value(value: Any) -> str:
-    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=_DIGEST_SIZE).hexdigest()
+    return blake2b(
+        msgspec.json.encode(value, order="deterministic"), digest_size=_DIGEST_SIZE
+    ).hexdigest()
 
 
 def _member_digests(value: Any) -> dict[str, Any]:
@@ -82,7 +97,11 @@ def _canonical_text(value: Any) -> str:
 
 def _sorted_parts(value: Any) -> list[str]:
     """Return each part as text, so that lists of parts can be ordered."""
-    return [_canonical_part(_member_digests(each)) for each in value] if isinstance(value, list) else []
+    return (
+        [_canonical_part(_member_digests(each)) for each in value]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _canonical_part(part: dict[str, Any]) -> str:
@@ -98,12 +117,15 @@ def _canonical_part(part: dict[str, Any]) -> str:
 
 
 def _canonical_base64(coded: str) -> str:
-    """Return base64 in its canonical spelling: ProtoJSON allows the URL alphabet and missing padding."""
+    """Return base64 in its canonical spelling: ProtoJSON allows the URL alphabet and missing
+    padding."""
     if not coded:
         return ""
     standard = coded.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
-        return base64.b64encode(base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)).decode()
+        return base64.b64encode(
+            base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+        ).decode()
     except ValueError:  # also for characters that are not ASCII
         return coded
 

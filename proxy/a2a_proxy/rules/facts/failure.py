@@ -9,7 +9,12 @@ import msgspec
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1, decode_binary_value
+from a2a_proxy.protocol.errors import (
+    GRPC_STATUS_NAMES,
+    RPC_REASONS,
+    RPC_REASONS_0_1,
+    decode_binary_value,
+)
 from a2a_proxy.rules.define.conditions import ENVELOPE
 
 _A2A_DOMAIN = "a2a-protocol.org"
@@ -25,7 +30,8 @@ class Failure(msgspec.Struct, frozen=True):
     reason: str = ""
     """`reason` of the ErrorInfo; empty if there is none."""
     name: str = ""
-    """Name of the A2A error: the reason, otherwise the name of the JSON-RPC code; empty if neither identifies it."""
+    """Name of the A2A error: the reason, otherwise the name of the JSON-RPC code; empty if neither
+    identifies it."""
     details: tuple[Any, ...] = ()
     """The error details as plain JSON."""
     info: dict[str, Any] | None = None
@@ -36,7 +42,11 @@ class Failure(msgspec.Struct, frozen=True):
     @property
     def status_name(self) -> str:
         """Name of the gRPC status, such as `NOT_FOUND`."""
-        return GRPC_STATUS_NAMES[self.code] if 0 <= self.code < len(GRPC_STATUS_NAMES) else str(self.code)
+        return (
+            GRPC_STATUS_NAMES[self.code]
+            if 0 <= self.code < len(GRPC_STATUS_NAMES)
+            else str(self.code)
+        )
 
 
 def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
@@ -50,8 +60,12 @@ def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Diale
     reason = _string_member(info, "reason")
     name = reason
     if not name and binding in ENVELOPE:
-        name = (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(frame.error_code, "")
-    return Failure(frame.error_code, _string_member(error, "message"), reason, name, found, info, error)
+        name = (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(
+            frame.error_code, ""
+        )
+    return Failure(
+        frame.error_code, _string_member(error, "message"), reason, name, found, info, error
+    )
 
 
 def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
@@ -75,7 +89,9 @@ def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failur
 def _error_info(details: tuple[Any, ...]) -> dict[str, Any] | None:
     """Return the ErrorInfo with the A2A domain, otherwise the first one."""
     found = [each for each in details if isinstance(each, dict) and "reason" in each]
-    return next((each for each in found if each.get("domain") == _A2A_DOMAIN), found[0] if found else None)
+    return next(
+        (each for each in found if each.get("domain") == _A2A_DOMAIN), found[0] if found else None
+    )
 
 
 def _string_member(value: Any, name: str) -> str:

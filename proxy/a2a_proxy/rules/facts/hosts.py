@@ -1,4 +1,5 @@
-"""Network reach of a host as far as its name shows it; used by the rules about plain text and webhooks."""
+"""Network reach of a host as far as its name shows it; used by the rules about plain text and
+webhooks."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ class HostReach(IntEnum):
     LOOPBACK = 0
     LINK_LOCAL = 1
     PRIVATE = 2
-    """A private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), or a name without a dot or under
-    a private top-level domain.
+    """A private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), or a name
+    without a dot or under a private top-level domain.
     """
     PUBLIC = 3
 
@@ -52,7 +53,9 @@ def is_address(host: str) -> bool:
 def _reach_of_name(name: str) -> HostReach:
     if name == "localhost" or name.endswith(".localhost"):
         return HostReach.LOOPBACK
-    return HostReach.PRIVATE if "." not in name or name.endswith(_PRIVATE_NAMES) else HostReach.PUBLIC
+    return (
+        HostReach.PRIVATE if "." not in name or name.endswith(_PRIVATE_NAMES) else HostReach.PUBLIC
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -73,6 +76,7 @@ def scheme_of(url: str) -> str:
 
 @lru_cache(maxsize=1024)
 def plain_text_reach(url: str) -> HostReach:
-    """Return how far plain text travels to reach this `http` URL. LOOPBACK means that it cannot be read on the way."""
+    """Return how far plain text travels to reach this `http` URL. LOOPBACK means that it cannot be
+    read on the way."""
     host = host_of(url)
     return host_reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK

@@ -22,11 +22,14 @@ def is_utf8(data: bytes) -> bool:
 
 
 def find_bad_member(data: bytes) -> str:
-    """Return the path of the first member with bytes that are not valid UTF-8; empty if it is not found."""
+    """Return the path of the first member with bytes that are not valid UTF-8; empty if it is not
+    found."""
     if len(data) > _MAX_SIZE:
         return ""
     try:
-        return next(_bad_paths(json.loads(data.decode("utf-8", "surrogateescape")), ""), "")[:_MAX_PATH]
+        return next(_bad_paths(json.loads(data.decode("utf-8", "surrogateescape")), ""), "")[
+            :_MAX_PATH
+        ]
     except (ValueError, RecursionError):
         return ""
 

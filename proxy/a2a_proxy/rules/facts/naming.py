@@ -18,8 +18,14 @@ _EVENT_PHRASES = {
 
 
 def are_different(one: str, other: str) -> bool:
-    """Whether both ids are known and differ. Ids that contain a redaction label cannot be compared."""
-    return bool(one and other) and one != other and _REDACTION_PREFIX not in one and _REDACTION_PREFIX not in other
+    """Whether both ids are known and differ. Ids that contain a redaction label cannot be
+    compared."""
+    return (
+        bool(one and other)
+        and one != other
+        and _REDACTION_PREFIX not in one
+        and _REDACTION_PREFIX not in other
+    )
 
 
 def event_phrase(frame: Frame, other: str = "an answer") -> str:
@@ -28,15 +34,15 @@ def event_phrase(frame: Frame, other: str = "an answer") -> str:
 
 
 def state_label(state: int) -> str:
-    """Return the name of a state in texts of findings: `input-required`, or `unknown-123` for a number that A2A does
-    not define.
+    """Return the name of a state in texts of findings: `input-required`, or `unknown-123` for a
+    number that A2A does not define.
     """
     return TaskState(state).label
 
 
 def object_prefix(frame: Frame, v1: bool, operation: str) -> str:
-    """Return the path prefix of an answer's object in the result, with a trailing dot. 1.0 wraps objects, except a task
-    returned by GetTask or CancelTask.
+    """Return the path prefix of an answer's object in the result, with a trailing dot. 1.0 wraps
+    objects, except a task returned by GetTask or CancelTask.
     """
     wraps = v1 and operation not in ("GetTask", "CancelTask")
     return f"{EVENT_WRAPPERS.get(frame.event, 'message')}." if wraps else ""

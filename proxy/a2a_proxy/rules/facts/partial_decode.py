@@ -1,7 +1,8 @@
-"""Partial decoding of statuses and artifacts, limited to the fields that rules compare between events
-(manual/protocol.md "Artifacts").
+"""Partial decoding of statuses and artifacts, limited to the fields that rules compare between
+events (manual/protocol.md "Artifacts").
 
-This runs for every event, so only compared fields are decoded. Unreadable content yields an empty summary.
+This runs for every event, so only compared fields are decoded. Unreadable content yields an empty
+summary.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, Attribu
 
 
 class PartsSummary(msgspec.Struct, frozen=True, gc=False):
-    """Summary of a list of parts. Texts are joined, so their division into parts does not matter (Q-23)."""
+    """Summary of a list of parts. Texts are joined, so their division into parts does not matter
+    (Q-23)."""
 
     length: int = 0
     """Bytes of all text."""
@@ -50,15 +52,17 @@ class StatusSummary(msgspec.Struct, frozen=True, gc=False):
     stamp: str = ""
     """The timestamp as sent; for protobuf, seconds and nanoseconds."""
     message_content: bytes | None = None
-    """Content of the message in a form that is equal for equal parts on one binding; None if there is no message. Text
-    added to the end of the last part is added at the end.
+    """Content of the message in a form that is equal for equal parts on one binding; None if there
+    is no message. Text added to the end of the last part is added at the end.
     """
     is_bare: bool = False
     """Whether the status has neither a message nor anything else besides state and timestamp."""
     named_ids: tuple[str, ...] = ()
-    """Task and context ids named by its message, and by the messages of a task's history; includes empty ones."""
+    """Task and context ids named by its message, and by the messages of a task's history; includes
+    empty ones."""
     is_plain: bool = False
-    """Whether the payload has no free text besides its ids and one text, which is `message_content`."""
+    """Whether the payload has no free text besides its ids and one text, which is
+    `message_content`."""
 
 
 class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):
@@ -76,12 +80,18 @@ class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):
 NO_STATUS = StatusSummary()
 
 GateResult = StatusSummary | ArtifactSummary | bool
-"""False if a payload is not provably valid; True if it is; or the summary of its update, if the gate decoded it."""
+"""False if a payload is not provably valid; True if it is; or the summary of its update, if the
+gate decoded it."""
 
 
 def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSummary:
     """Return the summary of the content followed by more parts."""
-    length, digest, data, others = content.length, content.digest, content.byte_count, content.other_parts
+    length, digest, data, others = (
+        content.length,
+        content.digest,
+        content.byte_count,
+        content.other_parts,
+    )
     for piece in pieces:
         if isinstance(piece, bytes):
             length += len(piece)
@@ -93,7 +103,8 @@ def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSumm
 
 
 def time_before(stamp: str, other: str) -> int:
-    """Return by how many ns `stamp` is before `other`; 0 if it is not earlier or they cannot be compared."""
+    """Return by how many ns `stamp` is before `other`; 0 if it is not earlier or they cannot be
+    compared."""
     if not stamp or not other:
         return 0
     if stamp >= other and len(stamp) == len(other):  # same format: the text order is the time order
@@ -105,7 +116,8 @@ def time_before(stamp: str, other: str) -> int:
 
 
 def parse_timestamp(stamp: str) -> int:
-    """Return a timestamp in ns; negative if it has no time zone (0.x), 0 if it is missing or unreadable."""
+    """Return a timestamp in ns; negative if it has no time zone (0.x), 0 if it is missing or
+    unreadable."""
     if not stamp:
         return 0
     try:
@@ -150,7 +162,7 @@ def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
     return []
 
 
-# --- JSON ---------------------------------------------------------------------------------------------------------
+# --- JSON
 
 
 class _PartialShape(msgspec.Struct, rename="camel", gc=False):
@@ -243,9 +255,13 @@ def _summarise_json_status(holder: _WithStatus) -> StatusSummary:
     said = status.message or status.update
     named: tuple[str, ...] = ()
     if holder.history:
-        named = tuple(each for told in holder.history for each in (told.task_id or "", told.context_id or ""))
+        named = tuple(
+            each for told in holder.history for each in (told.task_id or "", told.context_id or "")
+        )
     if said is None:
-        return StatusSummary(stamp, None, holder.metadata is UNSET and status.progress is UNSET, named)
+        return StatusSummary(
+            stamp, None, holder.metadata is UNSET and status.progress is UNSET, named
+        )
     data = b"".join([_part_bytes(part) for part in said.parts or said.content or ()])
     return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or "", *named))
 
@@ -290,11 +306,15 @@ def json_part_content(part: PartShape) -> PartContent:
     return len(raw.rstrip("=")) * 3 // 4
 
 
-# --- protobuf -----------------------------------------------------------------------------------------------------
+# --- protobuf
 
 _KIND_MEMBER = "s "
 """Separator between seconds and nanoseconds."""
-_EVENT_MEMBERS = {EventKind.TASK: "task", EventKind.STATUS: "status_update", EventKind.ARTIFACT: "artifact_update"}
+_EVENT_MEMBERS = {
+    EventKind.TASK: "task",
+    EventKind.STATUS: "status_update",
+    EventKind.ARTIFACT: "artifact_update",
+}
 
 
 class _SchemaLayout(msgspec.Struct, frozen=True):
@@ -303,7 +323,8 @@ class _SchemaLayout(msgspec.Struct, frozen=True):
     read_object: Callable[[bytes], Any]
     """Parses bytes and returns the contained task or update."""
     is_old: bool
-    """Whether the schema is 0.3: other names for the status message and its parts, and separate file parts."""
+    """Whether the schema is 0.3: other names for the status message and its parts, and separate
+    file parts."""
     history: bool
     """Whether the object is a task, which has a history."""
 
@@ -334,7 +355,9 @@ def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
         return StatusSummary(stamp, None, not held.HasField("metadata"), named)
     said = status.update if layout.is_old else status.message
     parts = said.content if layout.is_old else said.parts
-    told = b"".join([part.text.encode() or part.SerializeToString(deterministic=True) for part in parts])
+    told = b"".join(
+        [part.text.encode() or part.SerializeToString(deterministic=True) for part in parts]
+    )
     return StatusSummary(stamp, told, False, (said.task_id, said.context_id, *named))
 
 

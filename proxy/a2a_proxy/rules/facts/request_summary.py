@@ -67,18 +67,24 @@ def _summarise_json(message: _SummaryMessage | None) -> RequestSummary:
         return _NO_MESSAGE
     parts = message.parts or message.content or []
     pieces = [json_part_content(part) for part in parts]
-    return RequestSummary(len(parts), add_parts(NO_PARTS, pieces), tuple(message.reference_task_ids or ()))
+    return RequestSummary(
+        len(parts), add_parts(NO_PARTS, pieces), tuple(message.reference_task_ids or ())
+    )
 
 
 def _summarise_proto(value: Any) -> RequestSummary:
     """Summarise a request's message, also inside the live request of one proposal."""
     if value.DESCRIPTOR.name != "Message":
-        name = next((each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), "")
+        name = next(
+            (each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), ""
+        )
         return _summarise_proto(getattr(value, name)) if name else _NO_MESSAGE
     fields = value.DESCRIPTOR.fields_by_name
     old = "parts" not in fields
     parts = value.content if old else value.parts
     references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
     return RequestSummary(
-        len(parts), add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]), references
+        len(parts),
+        add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]),
+        references,
     )

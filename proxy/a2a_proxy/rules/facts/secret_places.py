@@ -16,10 +16,12 @@ _MAX_DEPTH = 32
 
 
 def secret_paths(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the paths of strings and numbers that contain a redaction label or a value that redaction would replace.
+    """Yield the paths of strings and numbers that contain a redaction label or a value that
+    redaction would replace.
 
-    Members named in `skip` are omitted with their whole content. A finding about such a place must not use it as its
-    `path`, because findings at redacted places are dropped; the presence of the credential can still be reported.
+    Members named in `skip` are omitted with their whole content. A finding about such a place must
+    not use it as its `path`, because findings at redacted places are dropped; the presence of the
+    credential can still be reported.
     """
     return (
         path
@@ -47,7 +49,9 @@ def _walk_scalars(
         inner = inner_scope(scope, name, True)
         for key, item in value.items():
             if key not in skip:
-                yield from _walk_scalars(item, f"{path}.{key}" if path else key, key, inner, skip, depth - 1)
+                yield from _walk_scalars(
+                    item, f"{path}.{key}" if path else key, key, inner, skip, depth - 1
+                )
     elif depth and isinstance(value, list):
         inner = inner_scope(scope, name, False)
         for index, item in enumerate(value):

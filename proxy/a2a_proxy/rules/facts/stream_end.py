@@ -25,22 +25,35 @@ _PROXY_WORDS = (
 
 
 def is_unfinished(context: RuleContext) -> bool:
-    """Whether the exchange has shown no state in which a stream may end, no `final: true` and no Message."""
+    """Whether the exchange has shown no state in which a stream may end, no `final: true` and no
+    Message."""
     record = context.record
-    done = record.state in TERMINAL or record.state in INTERRUPTED or record.first is EventKind.MESSAGE
+    done = (
+        record.state in TERMINAL or record.state in INTERRUPTED or record.first is EventKind.MESSAGE
+    )
     return not done and not record.final_at
 
 
 def is_cut_event_stream(context: RuleContext) -> bool:
-    """Whether the agent's side has broken off an unfinished event stream, without an error before."""
+    """Whether the agent's side has broken off an unfinished event stream, without an error
+    before."""
     exchange, record = context.exchange, context.record
-    is_broken = exchange.how in ("agent reset", "agent gone") and record.abort_cause != "rst_stream no_error"
-    return is_broken and exchange.streaming and exchange.status == 200 and not record.errors and is_unfinished(context)
+    is_broken = (
+        exchange.how in ("agent reset", "agent gone")
+        and record.abort_cause != "rst_stream no_error"
+    )
+    return (
+        is_broken
+        and exchange.streaming
+        and exchange.status == 200
+        and not record.errors
+        and is_unfinished(context)
+    )
 
 
 def describe_last_state(context: RuleContext) -> str:
-    """Return `in state working, 60.0 s after its last event`, with the state and the silence before the end of the
-    stream; the silence only if it was at least five seconds.
+    """Return `in state working, 60.0 s after its last event`, with the state and the silence before
+    the end of the stream; the silence only if it was at least five seconds.
     """
     record = context.record
     told = f"in state {state_label(record.state)}" if record.state else "before any state"
@@ -48,18 +61,21 @@ def describe_last_state(context: RuleContext) -> str:
 
 
 def describe_silence(context: RuleContext) -> str:
-    """Return `, 60.0 s after its last event`; empty if the stream ended within five seconds after it."""
+    """Return `, 60.0 s after its last event`; empty if the stream ended within five seconds after
+    it."""
     last = context.record.last_at
     silence = (context.exchange.closed - last) / SECOND_NS if last else 0
     return f", {silence:.1f} s after its last event" if silence >= _MIN_SILENCE else ""
 
 
 def describe_intermediary(context: RuleContext) -> str:
-    """Return the part of a summary that names a proxy in front of the agent, which may have ended the stream; empty if
-    the response shows none.
+    """Return the part of a summary that names a proxy in front of the agent, which may have ended
+    the stream; empty if the response shows none.
     """
     field = _intermediary_field(context.exchange.response_headers)
-    return f"; a proxy in front of the agent (`{field}`) or the agent itself did so" if field else ""
+    return (
+        f"; a proxy in front of the agent (`{field}`) or the agent itself did so" if field else ""
+    )
 
 
 def _intermediary_field(headers: Headers) -> str:

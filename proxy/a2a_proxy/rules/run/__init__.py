@@ -1,1 +1,2 @@
-"""Running the rules over frames and exchanges: the engine, and the checks that let it skip rules."""
+"""Running the rules over frames and exchanges: the engine, and the checks that let it skip
+rules."""

@@ -1,4 +1,5 @@
-"""Scheduled work of a session: the ends of exchanges and the deadlines of rules, in the order of their times."""
+"""Scheduled work of a session: the ends of exchanges and the deadlines of rules, in the order of
+their times."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.state.records import ExchangeRecord
 
 MAX_DEADLINES = 100_000
-"""Maximum number of scheduled deadlines. Further ones are dropped, so those silences are not judged."""
+"""Maximum number of scheduled deadlines. Further ones are dropped, so those silences are not
+judged."""
 _DEADLINE_ORDER = 1 << 59
 """Added to the number of a deadline, so that deadlines follow exchanges of the same time."""
 _NEVER = 1 << 63
@@ -23,7 +25,8 @@ class Deadline(msgspec.Struct, order=True, gc=False, array_like=True):
 
     at: int
     number: int
-    """Order within the same time: exchanges by number, then deadlines in the order of scheduling."""
+    """Order within the same time: exchanges by number, then deadlines in the order of
+    scheduling."""
     rule: str = ""
     """Id of the rule that scheduled the deadline; empty if the exchange ended."""
     exchange: int = 0
@@ -57,15 +60,24 @@ class DeadlineQueue:
         """Schedule the end of an exchange."""
         self._push_deadline(Deadline(exchange.closed, exchange.id, exchange=exchange.id))
 
-    def add_deadline(self, rule: str, context: RuleContext, at: int, note: str, record: ExchangeRecord) -> None:
+    def add_deadline(
+        self, rule: str, context: RuleContext, at: int, note: str, record: ExchangeRecord
+    ) -> None:
         """Schedule a deadline of a rule, unless there are too many."""
         if len(self._queue) >= MAX_DEADLINES:
             return
         self._count += 1
         frame, task = context.frame_or_none, context.task
-        task_id, seq = task.task_id if task is not None else record.task_id, frame.seq if frame is not None else -1
+        task_id, seq = (
+            task.task_id if task is not None else record.task_id,
+            frame.seq if frame is not None else -1,
+        )
         number = _DEADLINE_ORDER + self._count
-        self._push_deadline(Deadline(at, number, rule, record.id, record.agent, task_id, seq, note, record.connection))
+        self._push_deadline(
+            Deadline(
+                at, number, rule, record.id, record.agent, task_id, seq, note, record.connection
+            )
+        )
 
     def take_next(self) -> Deadline:
         """Remove the next action and return it. Raises IndexError if there is none."""
@@ -87,8 +99,8 @@ class DeadlineQueue:
         self.next_at = self._queue[0].at if self._queue else _NEVER
 
     def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`. The deadlines are one value, encoded: as many plain values
-        would take 20 MB."""
+        """Return the state as plain values for `restore`. The deadlines are one value, encoded: as
+        many plain values would take 20 MB."""
         return {"agenda": msgspec.msgpack.encode(self._queue), "asked": self._count}
 
     @classmethod

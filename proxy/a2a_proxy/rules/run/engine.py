@@ -1,8 +1,9 @@
 """Runs the rules over redacted frames and exchanges and emits findings, live and for recordings.
 
-Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a deadline) runs before
-that frame, so the order of findings depends only on the traffic, not on when `tick` is called. `end_session` settles or
-drops the deadlines that are still to come (`Rule.settled_at_end`).
+Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a
+deadline) runs before that frame, so the order of findings depends only on the traffic, not on when
+`tick` is called. `end_session` settles or drops the deadlines that are still to come
+(`Rule.settled_at_end`).
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rule_dialect
 
 MAX_PENDING_REQUESTS = 16
-"""Maximum number of pending requests of one exchange before its first answer; later requests are judged at once."""
+"""Maximum number of pending requests of one exchange before its first answer; later requests are
+judged at once."""
 _MAX_FAULTED = 10_000
 """Names that `Engine` keeps of exchanges with faults."""
 BROKEN_RULE_ID = "RULES"
 """Rule id of the finding that reports a failure of a rule."""
 _MAX_VALUE_LENGTH = 200
 """Maximum characters of a value in the evidence."""
-_PEER_OUTCOMES = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
+_PEER_OUTCOMES = frozenset(
+    {"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"}
+)
 """Outcomes caused by a peer. Exchanges ended by the proxy or by a capture gap are not judged."""
 _UNCLEAN_FLAG, _OTHER_FLAG = int(FrameFlag.UNCLEAN), int(FrameFlag.OTHER)
 _LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
@@ -61,9 +65,11 @@ _NO_EVENT, _TASK_EVENT, _ARTIFACT_EVENT, _CARD_EVENT = (
     EventKind.ARTIFACT,
     EventKind.CARD,
 )
-"""Module-level aliases, because accessing `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `EventKind.CARD` for each frame costs 0.1 us (CPython
+3.11)."""
 _ALL_FLAGS = -1
-"""Flags used when there is no frame: `trigger_flags` does not apply, so all rules of the hook point run."""
+"""Flags used when there is no frame: `trigger_flags` does not apply, so all rules of the hook point
+run."""
 _NOT_EXCHANGE_FLAGS = ~int(EXCHANGE_FLAGS)
 """Flags at `HEADS` and `CLOSED`: all except the flags of the exchange itself."""
 _ANSWER_KINDS = frozenset(
@@ -87,8 +93,8 @@ class RuleDataSource(Protocol):
         """Return the current state of the exchange, redacted."""
 
     def call_of(self, number: int) -> tuple[Binding, str, int, str]:
-        """Return the exchange's current binding and operation, its start in ns, and its agent; cheaper than
-        `get_exchange`."""
+        """Return the exchange's current binding and operation, its start in ns, and its agent;
+        cheaper than `get_exchange`."""
 
     def closed_at(self, number: int) -> int:
         """Return the time at which the exchange ended, ns; 0 while it is open."""
@@ -101,7 +107,8 @@ _RuleJudges = tuple[tuple[Rule, Judge], ...]
 
 
 class _RuleTable(dict[int, _RuleJudges]):
-    """The rules that apply to a group of exchanges, by the flags of a frame. Entries are computed on first use."""
+    """The rules that apply to a group of exchanges, by the flags of a frame. Entries are computed
+    on first use."""
 
     def __init__(self, judges: _RuleJudges) -> None:
         self.judges = judges
@@ -122,7 +129,8 @@ def _shared_tables() -> _RuleTables:
 
 
 _AnswerContext = tuple[ExchangeRecord, Exchange, _RuleTable, Checks]
-"""An exchange's record, exchange, rule table for answers (`_rule_table`) and payload checks (`checks_for`)."""
+"""An exchange's record, exchange, rule table for answers (`_rule_table`) and payload checks
+(`checks_for`)."""
 CheckedFrame = tuple[Frame, RuleDataSource, GateResult | None, Checks]
 """A frame, and the result of these checks for it if they have run."""
 FrameOrEnd = CheckedFrame | Exchange
@@ -133,13 +141,16 @@ NO_CHECKS: Checks = {}
 class Engine:
     """Runs the rules on one session."""
 
-    def __init__(self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int | None = None) -> None:
+    def __init__(
+        self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int | None = None
+    ) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
         self.session = SessionState()
         self._repeat_limit = RepeatLimit(max_per_exchange)
         self._deadlines = DeadlineQueue()
         self._faulted: dict[str, None] = {}
-        """Tasks, and ids of messages, of exchanges that a fault on purpose concerns, the oldest first."""
+        """Tasks, and ids of messages, of exchanges that a fault on purpose concerns, the oldest
+        first."""
         self._closed_exchanges: dict[int, Exchange] = {}
         """Exchanges that have ended or will end, until their end is processed."""
         self._tables: _RuleTables = _shared_tables() if selected_rules is None else {}
@@ -152,7 +163,7 @@ class Engine:
         """Rules that raised an exception; each is reported once."""
         self._now = 0
 
-    # --- input --------------------------------------------------------------------------------------------------
+    # --- input
 
     def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
         """Process one frame that has already been emitted."""
@@ -173,7 +184,9 @@ class Engine:
                 self._now = at
             answering = answer_contexts.get(frame.exchange)
             # The first answer is checked later, because the heads are not known yet.
-            if answering is None or (frame.direction is _TO_AGENT) is not (answering[0].binding is _WEBHOOK):
+            if answering is None or (frame.direction is _TO_AGENT) is not (
+                answering[0].binding is _WEBHOOK
+            ):
                 self._apply_frame(frame, source, None, out)
                 continue
             found = (
@@ -181,11 +194,17 @@ class Engine:
                 if checked is not None and checks is answering[3]
                 else check_payload(frame, answering[1], answering[3])
             )
-            if type(found) is not StatusSummary or not self._apply_repeated_status(answering, frame, found, out):
+            if type(found) is not StatusSummary or not self._apply_repeated_status(
+                answering, frame, found, out
+            ):
                 self._apply_frame(frame, source, found, out)
 
     def _apply_frame(
-        self, frame: Frame, source: RuleDataSource, gate_result: GateResult | None, out: list[Observation]
+        self,
+        frame: Frame,
+        source: RuleDataSource,
+        gate_result: GateResult | None,
+        out: list[Observation],
     ) -> None:
         """Process a frame that is not a repeated status, after the time has advanced to it."""
         number = frame.exchange
@@ -204,17 +223,25 @@ class Engine:
             record.ours = True
         elif frame.direction is _TO_AGENT and record.binding is not _WEBHOOK:
             self._on_request(record, frame, out)
-        elif frame.kind in _ANSWER_KINDS and (frame.direction is _TO_AGENT) is (record.binding is _WEBHOOK):
-            self._on_answer(record, frame, source, gate_result, out)  # the client of a webhook is the agent
+        elif frame.kind in _ANSWER_KINDS and (frame.direction is _TO_AGENT) is (
+            record.binding is _WEBHOOK
+        ):
+            self._on_answer(
+                record, frame, source, gate_result, out
+            )  # the client of a webhook is the agent
         elif frame.kind is FrameKind.CUT:
             record.abort_cause = frame.note
 
     def _note_fault(self, record: ExchangeRecord, frame: Frame) -> None:
-        """Blame the client no more in this exchange, for its task, and for the same message again: it did not get what
-        the agent sent."""
+        """Blame the client no more in this exchange, for its task, and for the same message again:
+        it did not get what the agent sent."""
         record.faulted = True
         request = record.request
-        named = (record.task_id, frame.task_id, *((request.task_id, request.message_id) if request else ()))
+        named = (
+            record.task_id,
+            frame.task_id,
+            *((request.task_id, request.message_id) if request else ()),
+        )
         self._faulted.update(dict.fromkeys(filter(None, named)))
         while len(self._faulted) > _MAX_FAULTED:
             del self._faulted[next(iter(self._faulted))]
@@ -222,13 +249,17 @@ class Engine:
     def _is_faulted(self, context: RuleContext) -> bool:
         """Whether a fault on purpose may be the cause of what the client does."""
         frame = context.frame_or_none
-        named = (context.record.task_id, *((frame.task_id, frame.message_id) if frame is not None else ()))
+        named = (
+            context.record.task_id,
+            *((frame.task_id, frame.message_id) if frame is not None else ()),
+        )
         return context.record.faulted or any(name in self._faulted for name in named if name)
 
     def _apply_repeated_status(
         self, answering: _AnswerContext, frame: Frame, seen: StatusSummary, out: list[Observation]
     ) -> bool:
-        """Judge the frame if `is_repeated_status` is true for it, as for most frames; return whether it was."""
+        """Judge the frame if `is_repeated_status` is true for it, as for most frames; return
+        whether it was."""
         record, exchange, table, _ = answering
         task = self.session.tasks.get((record.agent, frame.task_id))
         if task is None or not is_repeated_status(record, frame, task) or record.ours or frame.ours:
@@ -237,19 +268,27 @@ class Engine:
         found = table[flags]
         if found:  # the values before this update equal its own
             before = (task.state, task.context_id, record.state)
-            self._run_judges(found, self._answer_rule_context(record, exchange, frame, task, flags, seen, before), out)
+            self._run_judges(
+                found,
+                self._answer_rule_context(record, exchange, frame, task, flags, seen, before),
+                out,
+            )
         return True
 
     def on_exchange_closed(self, exchange: Exchange, out: list[Observation]) -> None:
-        """Process the end of an exchange. It is judged once time has passed it, after all frames with the same time."""
+        """Process the end of an exchange. It is judged once time has passed it, after all frames
+        with the same time."""
         record = self.session.exchange_records.get(exchange.id)
         if record is None:  # the exchange had no frames
             return
         if exchange.id not in self._closed_exchanges:
             self._deadlines.add_exchange_end(exchange)
         if exchange.how != "complete":
-            # The agent's output after the client has left is not judged, and arrives too late to be recorded reliably.
-            exchange = msgspec.structs.replace(exchange, trailers=(), grpc_status=-1, error="", error_code=0)
+            # The agent's output after the client has left is not judged, and arrives too late to be
+            # recorded reliably.
+            exchange = msgspec.structs.replace(
+                exchange, trailers=(), grpc_status=-1, error="", error_code=0
+            )
         self._closed_exchanges[exchange.id] = exchange
         if exchange.closed < self._now:
             self._advance_time(self._now, out)
@@ -259,7 +298,8 @@ class Engine:
         self._advance_time(at, out)
 
     def end_session(self, at: int, out: list[Observation]) -> None:
-        """End the session at `at` (ns), settle the deadlines after it and report the findings that were suppressed."""
+        """End the session at `at` (ns), settle the deadlines after it and report the findings that
+        were suppressed."""
         self._advance_time(at + 1, out)
         for due in self._deadlines.take_all():
             rule = self._rules.get(due.rule)
@@ -270,17 +310,26 @@ class Engine:
             where = f" in {operation}" if operation else ""
             where += f", from #{first} to #{last}" if first else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {"count": str(count), "listed": str(told), "agent": agent, "first": first, "last": last}
+            evidence = {
+                "count": str(count),
+                "listed": str(told),
+                "agent": agent,
+                "first": first,
+                "last": last,
+            }
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
         """Load the tasks of a recording after a restart."""
         self.session.load(tasks)
 
-    # --- exchanges ----------------------------------------------------------------------------------------------
+    # --- exchanges
 
     def _open_exchange(self, frame: Frame, source: RuleDataSource) -> ExchangeRecord:
-        (binding, operation, started, agent), facts = source.call_of(frame.exchange), source.get_facts(frame.connection)
+        (binding, operation, started, agent), facts = (
+            source.call_of(frame.exchange),
+            source.get_facts(frame.connection),
+        )
         if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
             agent = self.session.owners.get(frame.task_id, agent)
         record = ExchangeRecord(
@@ -308,32 +357,44 @@ class Engine:
         if record.is_judged:
             assert record.exchange is not None
             self._judge_request(
-                RuleContext(self.session, record, record.exchange, frame.at, self._schedule_due), frame, out
+                RuleContext(self.session, record, record.exchange, frame.at, self._schedule_due),
+                frame,
+                out,
             )
         elif len(record.pending) < MAX_PENDING_REQUESTS:
             record.pending.append(frame)
 
-    def _judge_opening(self, record: ExchangeRecord, exchange: Exchange, at: int, out: list[Observation]) -> None:
+    def _judge_opening(
+        self, record: ExchangeRecord, exchange: Exchange, at: int, out: list[Observation]
+    ) -> None:
         """Judge the requests and heads of an exchange once dialect and binding are known."""
         record.is_judged, record.exchange = True, exchange
         record.binding, record.operation = exchange.binding, exchange.operation
         if exchange.binding is not Binding.WEBHOOK:
-            record.agent = exchange.agent  # the card that answers may show another one than its place
+            record.agent = (
+                exchange.agent
+            )  # the card that answers may show another one than its place
         self.session.facts.learn_dialect(record.agent, exchange.dialect)
         record.flags = exchange_flags(self.session.agent_record(record.agent), record, exchange)
         context = RuleContext(self.session, record, exchange, at, self._schedule_due)
         pending, record.pending = record.pending, []
-        # In traffic that is not A2A only the heads are judged, which may show a call that missed its path.
+        # In traffic that is not A2A only the heads are judged, which may show a call that missed
+        # its path.
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(context, frame, out)
         context.set_frame(None)
         self._judge_flagged(
-            self._rule_table(HookPoint.HEADS, exchange), _NOT_EXCHANGE_FLAGS | record.flags, context, out
+            self._rule_table(HookPoint.HEADS, exchange),
+            _NOT_EXCHANGE_FLAGS | record.flags,
+            context,
+            out,
         )
 
     def _judge_request(self, context: RuleContext, frame: Frame, out: list[Observation]) -> None:
         request_snapshot = context.record.request_snapshot
-        task = self.session.task_record(context.record.agent, frame.task_id) if frame.task_id else None
+        task = (
+            self.session.task_record(context.record.agent, frame.task_id) if frame.task_id else None
+        )
         flags = (
             _ASKS_FLAG
             if check_payload(frame, context.exchange, checks_for(context.exchange))
@@ -350,7 +411,9 @@ class Engine:
             flags |= _FRAMED_FLAG
         context.set_frame(frame, task, flags)
         context.state_before = request_snapshot.state if request_snapshot else 0
-        self._judge_flagged(self._rule_table(HookPoint.REQUEST, context.exchange), context.flags, context, out)
+        self._judge_flagged(
+            self._rule_table(HookPoint.REQUEST, context.exchange), context.flags, context, out
+        )
 
     def _on_answer(
         self,
@@ -370,7 +433,12 @@ class Engine:
             assert exchange is not None
             if exchange.binding in _UNJUDGED_BINDINGS:
                 return
-            answer_context = record, exchange, self._rule_table(HookPoint.ANSWER, exchange), checks_for(exchange)
+            answer_context = (
+                record,
+                exchange,
+                self._rule_table(HookPoint.ANSWER, exchange),
+                checks_for(exchange),
+            )
             self._answer_contexts[record.id] = answer_context
         if record.ours:
             return
@@ -393,11 +461,17 @@ class Engine:
         if found:
             self._run_judges(
                 found,
-                self._answer_rule_context(record, exchange, frame, task, flags, gate_result, (before, context, shown)),
+                self._answer_rule_context(
+                    record, exchange, frame, task, flags, gate_result, (before, context, shown)
+                ),
                 out,
             )
         if task is not None and frame.task_id:
-            if (frame.generation or not task.numbered) and event is not _NO_EVENT and frame.kind is not _ERROR_FRAME:
+            if (
+                (frame.generation or not task.numbered)
+                and event is not _NO_EVENT
+                and frame.kind is not _ERROR_FRAME
+            ):
                 session.on_generation(record, frame, task)
             if event is _ARTIFACT_EVENT or event is _TASK_EVENT:
                 session.on_artifacts(record, frame, task)
@@ -412,8 +486,8 @@ class Engine:
         gate_result: GateResult,
         before: tuple[int, str, int],
     ) -> RuleContext:
-        """Return the context for an answer. `before`: the task's state and context id, and the last state of its
-        stream.
+        """Return the context for an answer. `before`: the task's state and context id, and the last
+        state of its stream.
         """
         context = RuleContext(self.session, record, exchange, frame.at, self._schedule_due)
         context.set_frame(frame, task, flags)
@@ -435,31 +509,50 @@ class Engine:
         ours = record.ours or exchange.ours
         if not ours and not record.is_judged:
             self._judge_opening(record, exchange, exchange.closed, out)
-        if not ours and exchange.how in _PEER_OUTCOMES and exchange.binding not in _UNJUDGED_BINDINGS:
-            context = RuleContext(self.session, record, exchange, exchange.closed, self._schedule_due)
-            context.task = self.session.task_record(record.agent, record.task_id) if record.task_id else None
+        if (
+            not ours
+            and exchange.how in _PEER_OUTCOMES
+            and exchange.binding not in _UNJUDGED_BINDINGS
+        ):
+            context = RuleContext(
+                self.session, record, exchange, exchange.closed, self._schedule_due
+            )
+            context.task = (
+                self.session.task_record(record.agent, record.task_id) if record.task_id else None
+            )
             self._judge_flagged(
-                self._rule_table(HookPoint.CLOSED, exchange), _NOT_EXCHANGE_FLAGS | end_flags(exchange), context, out
+                self._rule_table(HookPoint.CLOSED, exchange),
+                _NOT_EXCHANGE_FLAGS | end_flags(exchange),
+                context,
+                out,
             )
         self._answer_contexts.pop(record.id, None)
         if record.operation == DELETE_CONFIG:
             forget_after_delete(self.session, record)
         self.session.on_exchange_end(record)
 
-    def _judge_connection_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
+    def _judge_connection_frame(
+        self, frame: Frame, source: RuleDataSource, out: list[Observation]
+    ) -> None:
         table = self._rule_table(HookPoint.CONNECTION, None)
         if not table.judges or frame.kind is FrameKind.LOG:
             return
         facts = source.get_facts(frame.connection)
         record = ExchangeRecord(
-            0, frame.connection, facts.upstream, Binding.OTHER, "", frame.at, upstream=facts.upstream
+            0,
+            frame.connection,
+            facts.upstream,
+            Binding.OTHER,
+            "",
+            frame.at,
+            upstream=facts.upstream,
         )
         exchange = Exchange(0, frame.connection, 0, Binding.OTHER, frame.at)
         context = RuleContext(self.session, record, exchange, frame.at, self._schedule_due)
         context.set_frame(frame)
         self._judge_flagged(table, _ALL_FLAGS, context, out)
 
-    # --- time ---------------------------------------------------------------------------------------------------
+    # --- time
 
     def _advance_time(self, at: int, out: list[Observation]) -> None:
         """Run everything due before `at`."""
@@ -475,12 +568,15 @@ class Engine:
                 self._close_exchange(record, out)
         self._now = max(self._now, at)
 
-    def _schedule_due(self, context: RuleContext, at: int, note: str, record: ExchangeRecord) -> None:
+    def _schedule_due(
+        self, context: RuleContext, at: int, note: str, record: ExchangeRecord
+    ) -> None:
         assert self._current_rule is not None
         self._deadlines.add_deadline(self._current_rule.id, context, at, note, record)
 
     def _run_deadline(self, due: Deadline, at: int, out: list[Observation]) -> None:
-        """Run the `due` function of a rule at `at`. If the exchange has ended, only its number is available."""
+        """Run the `due` function of a rule at `at`. If the exchange has ended, only its number is
+        available."""
         rule = self._rules.get(due.rule)
         if rule is None or rule.due is None:
             return
@@ -494,7 +590,7 @@ class Engine:
         context.due_seq, context.due_note, context.due_at = due.seq, due.note, due.at
         self._run_judges(((rule, rule.due),), context, out)
 
-    # --- rules --------------------------------------------------------------------------------------------------
+    # --- rules
 
     def _rule_table(self, moment: HookPoint, exchange: Exchange | None) -> _RuleTable:
         """Return the rules for this hook point and exchange, by frame flags."""
@@ -504,14 +600,20 @@ class Engine:
             key = (moment, exchange.binding, rule_dialect(exchange.dialect), exchange.operation)
         table = self._tables.get(key)
         if table is None:
-            concerned = tuple((each, each.judge) for each in self._rules.values() if _applies_to(each, key))
+            concerned = tuple(
+                (each, each.judge) for each in self._rules.values() if _applies_to(each, key)
+            )
             table = self._tables[key] = _RuleTable(concerned)
         return table
 
-    def _judge_flagged(self, table: _RuleTable, flags: int, context: RuleContext, out: list[Observation]) -> None:
+    def _judge_flagged(
+        self, table: _RuleTable, flags: int, context: RuleContext, out: list[Observation]
+    ) -> None:
         self._run_judges(table[flags], context, out)
 
-    def _run_judges(self, judges: _RuleJudges, context: RuleContext, out: list[Observation]) -> None:
+    def _run_judges(
+        self, judges: _RuleJudges, context: RuleContext, out: list[Observation]
+    ) -> None:
         for rule, judge in judges:
             self._current_rule = rule
             try:
@@ -522,17 +624,28 @@ class Engine:
             except Exception as error:  # a fault of the rule, most likely caused by hostile values
                 self._report_broken_rule(rule, error, context, out)
 
-    def _report_broken_rule(self, rule: Rule, error: Exception, context: RuleContext, out: list[Observation]) -> None:
+    def _report_broken_rule(
+        self, rule: Rule, error: Exception, context: RuleContext, out: list[Observation]
+    ) -> None:
         if rule.id not in self._failed_rules:
             self._failed_rules.add(rule.id)
-            summary = f"{rule.id} failed on this frame or exchange: {type(error).__name__}: {error}"[:300]
+            summary = (
+                f"{rule.id} failed on this frame or exchange: {type(error).__name__}: {error}"[:300]
+            )
             out.append(
                 Finding(
-                    BROKEN_RULE_ID, Severity.WARNING, context.at, summary, context.record.connection, context.record.id
+                    BROKEN_RULE_ID,
+                    Severity.WARNING,
+                    context.at,
+                    summary,
+                    context.record.connection,
+                    context.record.id,
                 )
             )
 
-    def _report_finding(self, rule: Rule, finding: RuleFinding, context: RuleContext, out: list[Observation]) -> None:
+    def _report_finding(
+        self, rule: Rule, finding: RuleFinding, context: RuleContext, out: list[Observation]
+    ) -> None:
         frame = context.frame_or_none
         if (
             finding.path
@@ -543,7 +656,11 @@ class Engine:
         ):
             return
         record = finding.track or context.record
-        sender = frame_sender(frame, record.binding) if frame is not None and record is context.record else None
+        sender = (
+            frame_sender(frame, record.binding)
+            if frame is not None and record is context.record
+            else None
+        )
         actor = finding.actor or rule.actor_of(sender)
         if self._faulted and actor is not Actor.AGENT and self._is_faulted(context):
             return
@@ -551,7 +668,9 @@ class Engine:
         side = int(frame.direction) if frame is not None else -1
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
         count = self._repeat_limit.count_finding(
-            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts, (record.id, seq)
+            (rule.id, int(severity), record.agent, side, record.operation),
+            record.finding_counts,
+            (record.id, seq),
         )
         if not count:
             return
@@ -574,7 +693,9 @@ class Engine:
             evidence["section"] = section
         sure = finding.is_sure and (finding.is_final or not context.is_early)
         sure = sure and not (
-            rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
+            rule.scope is EvidenceScope.LIVE
+            and context.task is not None
+            and not context.task.created_by
         )
         out.append(
             Finding(
@@ -591,7 +712,7 @@ class Engine:
             )
         )
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def save(self) -> dict[str, Any]:
         """Return the state as plain values for `restore`."""
@@ -599,7 +720,10 @@ class Engine:
             "session": self.session.save(),
             "repeat_limit": self._repeat_limit.save(),
             **self._deadlines.save(),
-            "ends": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self._closed_exchanges.values()],
+            "ends": [
+                msgspec.to_builtins(each, builtin_types=(bytes,))
+                for each in self._closed_exchanges.values()
+            ],
             "now": self._now,
             "faulted": list(self._faulted),
         }
@@ -621,7 +745,9 @@ class Engine:
 def _phrase_of_frame(seq: int, record: ExchangeRecord, *frames: Frame | None) -> str:
     """Return the frame of a finding in words, if it is one of `frames` or the request."""
     known = (*frames, record.request)
-    found = (each for each in known if each is not None and (each.exchange, each.seq) == (record.id, seq))
+    found = (
+        each for each in known if each is not None and (each.exchange, each.seq) == (record.id, seq)
+    )
     return next((frame_phrase(each, record.binding) for each in found), "")
 
 
@@ -634,7 +760,9 @@ def _applies_to(rule: Rule, key: tuple[HookPoint, Binding, Dialect, str]) -> boo
     known = dialect in rule.dialects.value or rule_dialect(dialect) in {
         rule_dialect(each) for each in rule.dialects.value
     }
-    return binding in rule.bindings and known and (not rule.operations or operation in rule.operations)
+    return (
+        binding in rule.bindings and known and (not rule.operations or operation in rule.operations)
+    )
 
 
 def _select_judges(judges: _RuleJudges, flags: int) -> _RuleJudges:
@@ -650,9 +778,12 @@ _PATH_PUNCTUATION = re.compile(r"\[\d+\]|[._$]")
 
 
 def _is_redacted(path: str, redacted: tuple[str, ...]) -> bool:
-    """Whether this path, or a path inside or around it, was redacted; such a place cannot be judged."""
+    """Whether this path, or a path inside or around it, was redacted; such a place cannot be
+    judged."""
     here = _normalise_path(path)
-    return any(here.startswith(there) or there.startswith(here) for there in map(_normalise_path, redacted))
+    return any(
+        here.startswith(there) or there.startswith(here) for there in map(_normalise_path, redacted)
+    )
 
 
 def _normalise_path(path: str) -> str:

@@ -1,7 +1,8 @@
-"""The gate: decides which payloads are provably valid, so that no rule about payloads has to run on them.
+"""The gate: decides which payloads are provably valid, so that no rule about payloads has to run on
+them.
 
-Anything unusual fails: large payloads, bytes and URLs, redacted places, other objects. A check costs about one decode;
-rules then run only on frames that need them.
+Anything unusual fails: large payloads, bytes and URLs, redacted places, other objects. A check
+costs about one decode; rules then run only on frames that need them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class CallView(Protocol):
 def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResult:
     """Return a true value if no rule that reads only payloads would find anything in this one.
 
-    For an update that was decoded on the way the result is its summary. `checks` are the checks of the exchange.
+    For an update that was decoded on the way the result is its summary. `checks` are the checks of
+    the exchange.
     """
     kind = frame.kind
     if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX_CHECKED_BYTES:
@@ -67,15 +69,19 @@ def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResul
         look = CHECKS.get(frame.schema) if kind in _CHECKED_KINDS else None
         return look(frame) if look is not None else False
     check = checks.get(kind)
-    if check is None or frame.note == "batch" or (kind is _REQUEST_FRAME and "?" in exchange.target):
+    if (
+        check is None
+        or frame.note == "batch"
+        or (kind is _REQUEST_FRAME and "?" in exchange.target)
+    ):
         return False
     # An answer whose id differs from the request's id is also invalid.
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
 
 
 def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:
-    """Return the strings of a status update that `check_payload` has read, apart from the frame's `task_id`,
-    `context_id` and `rpc_id`; None if it has read only some of them.
+    """Return the strings of a status update that `check_payload` has read, apart from the frame's
+    `task_id`, `context_id` and `rpc_id`; None if it has read only some of them.
     """
     if type(update) is not StatusSummary or not update.is_plain:
         return None
@@ -98,15 +104,16 @@ def checks_for(exchange: CallView) -> Checks:
 
 
 _END_FRAME, _REQUEST_FRAME = FrameKind.END, FrameKind.REQUEST
-"""Module-level aliases, because accessing `FrameKind.END` for each frame costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `FrameKind.END` for each frame costs 0.1 us (CPython
+3.11)."""
 _CHECKED_KINDS = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
 _CHECKS_BY_CALL: dict[tuple[Binding, Dialect, str, str], Checks] = {}
 """Cached checks by binding, dialect, operation and method."""
 
 
 def _is_empty(frame: Frame, exchange: CallView) -> bool:
-    """Whether the payload is validly empty: an end of stream, a gRPC message without fields, or a request fully
-    described by its path.
+    """Whether the payload is validly empty: an end of stream, a gRPC message without fields, or a
+    request fully described by its path.
     """
     if frame.payload or frame.size:
         return False
@@ -114,25 +121,40 @@ def _is_empty(frame: Frame, exchange: CallView) -> bool:
         return True
     if is_protobuf(frame.schema):  # without fields, nothing can be invalid
         return frame.kind in _CHECKED_KINDS
-    rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1_DIALECTS
+    rest = (
+        frame.kind is FrameKind.REQUEST
+        and exchange.binding is Binding.REST
+        and exchange.dialect in _V1_DIALECTS
+    )
     return rest and exchange.operation in _TASK_ID_OPERATIONS and "?" not in exchange.target
 
 
-def _choose_check(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
+def _choose_check(
+    kind: FrameKind, binding: Binding, dialect: Dialect, operation: str, method: str
+) -> Check | None:
     if kind is FrameKind.REQUEST:
         return _choose_request_check(binding, dialect, operation, method)
     if binding is Binding.WEBHOOK:
-        return JSON_1_0.check("event") if kind is FrameKind.EVENT and dialect in _V1_DIALECTS else None
+        return (
+            JSON_1_0.check("event") if kind is FrameKind.EVENT and dialect in _V1_DIALECTS else None
+        )
     found = OPERATION_BY_NAME.get(operation)
     if found is None or kind not in _CHECKED_KINDS:
         return None
     subject = _ANSWERS.get(ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer)
     form = _choose_form(binding, dialect, method)
-    return form.check(subject, enveloped=binding in ENVELOPE) if form is not None and subject is not None else None
+    return (
+        form.check(subject, enveloped=binding in ENVELOPE)
+        if form is not None and subject is not None
+        else None
+    )
 
 
-def _choose_request_check(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
-    """Return the check for a request that only names a task, or sends a message without further options."""
+def _choose_request_check(
+    binding: Binding, dialect: Dialect, operation: str, method: str
+) -> Check | None:
+    """Return the check for a request that only names a task, or sends a message without further
+    options."""
     form, enveloped = _choose_form(binding, dialect, method), binding in ENVELOPE
     if form is None:
         return None
@@ -153,7 +175,9 @@ def _choose_form(binding: Binding, dialect: Dialect, method: str) -> JsonChecks 
         return JSON_1_0 if dialect in _V1_DIALECTS else None
     if binding is not Binding.REST:
         return None
-    return JSON_1_0 if dialect in _V1_DIALECTS else PROTO_JSON_0_3 if dialect is Dialect.V0_3 else None
+    return (
+        JSON_1_0 if dialect in _V1_DIALECTS else PROTO_JSON_0_3 if dialect is Dialect.V0_3 else None
+    )
 
 
 _ANSWERS: dict[ResponseKind, Subject] = {

@@ -1,4 +1,5 @@
-"""Limits repeated findings, so that a noisy peer does not fill a recording with the same finding."""
+"""Limits repeated findings, so that a noisy peer does not fill a recording with the same
+finding."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ import msgspec
 MAX_PER_EXCHANGE = 3
 """Maximum findings of one kind per exchange; further ones are only counted."""
 MAX_PER_KIND = 100
-"""Findings of one kind that are reported individually; after that only the 1,000th, the 10,000th and so on."""
+"""Findings of one kind that are reported individually; after that only the 1,000th, the 10,000th
+and so on."""
 
 FindingKind = tuple[str, int, str, int, str]
-"""Rule, severity, agent, side (direction), operation. Each severity and each peer is counted separately, so that
-neither hides the other.
+"""Rule, severity, agent, side (direction), operation. Each severity and each peer is counted
+separately, so that neither hides the other.
 """
 
 FramePlace = tuple[int, int]
@@ -37,8 +39,11 @@ class RepeatLimit:
         self._max_per_exchange = MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
         self._counts: dict[FindingKind, _KindCount] = {}
 
-    def count_finding(self, kind: FindingKind, exchange_counts: dict[str, int], place: FramePlace) -> int:
-        """Return the number of this finding (from 1) if it must be reported, otherwise 0. Updates `exchange_counts`."""
+    def count_finding(
+        self, kind: FindingKind, exchange_counts: dict[str, int], place: FramePlace
+    ) -> int:
+        """Return the number of this finding (from 1) if it must be reported, otherwise 0. Updates
+        `exchange_counts`."""
         key = f"{kind[0]} {kind[1]} {kind[3]}"
         here = exchange_counts.get(key, 0) + 1
         exchange_counts[key] = here
@@ -48,18 +53,25 @@ class RepeatLimit:
         counts.found += 1
         counts.last = place
         count = counts.found
-        if (here > self._max_per_exchange and not _is_round(here)) or (count > MAX_PER_KIND and not _is_round(count)):
+        if (here > self._max_per_exchange and not _is_round(here)) or (
+            count > MAX_PER_KIND and not _is_round(count)
+        ):
             return 0
         counts.reported += 1
         return count
 
     def suppressed_counts(self) -> Iterator[tuple[FindingKind, int, int, tuple[str, str]]]:
-        """Yield each kind with unreported findings once: the number found, the number reported, and the places of the
-        first and the last: `1.3`.
+        """Yield each kind with unreported findings once: the number found, the number reported, and
+        the places of the first and the last: `1.3`.
         """
         for kind, counts in self._counts.items():
             if counts.found > counts.reported:
-                yield kind, counts.found, counts.reported, (_format_place(counts.first), _format_place(counts.last))
+                yield (
+                    kind,
+                    counts.found,
+                    counts.reported,
+                    (_format_place(counts.first), _format_place(counts.last)),
+                )
                 counts.reported = counts.found
 
     def save(self) -> list[Any]:
@@ -71,7 +83,9 @@ class RepeatLimit:
         """Return a limit with the state returned by `save`."""
         limit = cls()
         for rule, severity, agent, side, operation, *counts in state:
-            limit._counts[rule, severity, agent, side, operation] = msgspec.convert(counts, _KindCount)
+            limit._counts[rule, severity, agent, side, operation] = msgspec.convert(
+                counts, _KindCount
+            )
         return limit
 
 

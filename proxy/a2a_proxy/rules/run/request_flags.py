@@ -1,7 +1,8 @@
-"""Flags of an exchange derived from its request and heads, so that most rules are skipped for most exchanges.
+"""Flags of an exchange derived from its request and heads, so that most rules are skipped for most
+exchanges.
 
-Each flag is a very cheap test that is true whenever a rule might find something; a rule that names the flag
-(`required_flags`) then checks precisely. The flags are computed once, at the first answer.
+Each flag is a very cheap test that is true whenever a rule might find something; a rule that names
+the flag (`required_flags`) then checks precisely. The flags are computed once, at the first answer.
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchang
     flags = 0
     if agent.card is not None or agent.declarations is not None:
         flags |= _CARD_SEEN_FLAG
-    if may_have_extensions(exchange.request_headers) or may_have_extensions(exchange.response_headers):
+    if may_have_extensions(exchange.request_headers) or may_have_extensions(
+        exchange.response_headers
+    ):
         flags |= _EXTENDS_FLAG
     if exchange.version_header not in _PLAIN_VERSIONS or "eneration" in exchange.target:
         flags |= _COUNTS_FLAG
     if "istory" in exchange.target:
         flags |= _LIMITS_FLAG
-    if exchange.status != _OK or not exchange.operation or "?" in exchange.target or "@" in exchange.authority:
+    if (
+        exchange.status != _OK
+        or not exchange.operation
+        or "?" in exchange.target
+        or "@" in exchange.authority
+    ):
         flags |= _ODD_HEAD_FLAG
     if request_snapshot is None or request is None:
         return flags
@@ -55,11 +63,16 @@ def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchang
 def end_flags(exchange: Exchange) -> int:
     """Return the flag `FrameFlag.ODD_END`, or 0."""
     is_normal = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
-    return 0 if is_normal and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END_FLAG
+    return (
+        0
+        if is_normal and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC)
+        else _ODD_END_FLAG
+    )
 
 
 def may_have_push_config(payload: bytes) -> bool:
-    """Whether a request may contain a push configuration, which has a URL and, in JSON, a name with `otification`."""
+    """Whether a request may contain a push configuration, which has a URL and, in JSON, a name with
+    `otification`."""
     if payload[:1] == b"{" and b"otification" not in payload:
         return False
     return b"://" in payload or b":\\/\\/" in payload
@@ -71,7 +84,15 @@ def may_have_extensions(headers: Headers) -> bool:
     return any(name[-11:].lower() == b"-extensions" for name, _ in headers)
 
 
-_CARD_SEEN_FLAG, _EXTENDS_FLAG, _COUNTS_FLAG = int(FrameFlag.CARD_KNOWN), int(FrameFlag.EXTENDS), int(FrameFlag.COUNTS)
+_CARD_SEEN_FLAG, _EXTENDS_FLAG, _COUNTS_FLAG = (
+    int(FrameFlag.CARD_KNOWN),
+    int(FrameFlag.EXTENDS),
+    int(FrameFlag.COUNTS),
+)
 _OK = 200
 _ODD_HEAD_FLAG, _ODD_END_FLAG = int(FrameFlag.ODD_HEAD), int(FrameFlag.ODD_END)
-_NAMES_FLAG, _PUSHES_FLAG, _LIMITS_FLAG = int(FrameFlag.NAMES), int(FrameFlag.PUSHES), int(FrameFlag.LIMITS)
+_NAMES_FLAG, _PUSHES_FLAG, _LIMITS_FLAG = (
+    int(FrameFlag.NAMES),
+    int(FrameFlag.PUSHES),
+    int(FrameFlag.LIMITS),
+)

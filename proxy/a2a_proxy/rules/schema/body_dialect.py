@@ -1,4 +1,5 @@
-"""The dialect of a body by its own evidence (manual/protocol.md "Dialects"), and the dialect requested by the call."""
+"""The dialect of a body by its own evidence (manual/protocol.md "Dialects"), and the dialect
+requested by the call."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _OLDEST_DIALECTS = (Dialect.V0_1, Dialect.VENDOR)
 
 
 def client_dialect(exchange: Exchange, params: Any) -> Family | None:
-    """Return the dialect family of the client, or None if nothing shows it. `params` is the content of its request."""
+    """Return the dialect family of the client, or None if nothing shows it. `params` is the content
+    of its request."""
     body, said = params_dialect(params), dialect_of_version(exchange.version_header)
     if exchange.binding in ENVELOPE:
         return _method_dialect(exchange, body, said)
@@ -27,7 +29,13 @@ def client_dialect(exchange: Exchange, params: Any) -> Family | None:
         return Family.NEW
     if exchange.dialect is Dialect.RC:
         return Family.CANDIDATE
-    return body if body is Family.OLD else Family.OLDEST if exchange.dialect in _OLDEST_DIALECTS else Family.OLD_PROTO
+    return (
+        body
+        if body is Family.OLD
+        else Family.OLDEST
+        if exchange.dialect in _OLDEST_DIALECTS
+        else Family.OLD_PROTO
+    )
 
 
 def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> Family:
@@ -38,11 +46,16 @@ def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> F
         return Family.CANDIDATE if exchange.dialect is Dialect.RC else Family.NEW
     if said in _NEW_DIALECTS and body is Family.NEW:
         return Family.NEW
-    return Family.OLDEST if exchange.dialect in _OLDEST_DIALECTS or body is Family.OLDEST else Family.OLD
+    return (
+        Family.OLDEST
+        if exchange.dialect in _OLDEST_DIALECTS or body is Family.OLDEST
+        else Family.OLD
+    )
 
 
 def params_dialect(params: Any) -> Family | None:
-    """Return the family of send parameters by part discriminator, spelling of the role, and `kind`."""
+    """Return the family of send parameters by part discriminator, spelling of the role, and
+    `kind`."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict):
         return None
@@ -57,15 +70,16 @@ def params_dialect(params: Any) -> Family | None:
 
 
 def answer_dialect(value: Any) -> Family | None:
-    """Return the family of an answer or event: by a wrapper of 1.0, or by `kind`. None for a Task with `kind` and a
-    state of 1.0, which is a mixture."""
+    """Return the family of an answer or event: by a wrapper of 1.0, or by `kind`. None for a Task
+    with `kind` and a state of 1.0, which is a mixture."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("kind"), str) and value["kind"] in EVENTS_0_3:
         return None if value["kind"] == "task" and _has_new_state(value) else Family.OLD
     return (
         Family.NEW
-        if any(isinstance(value.get(name), dict) for name in EVENT_WRAPPERS.values()) and not _is_bare_object(value)
+        if any(isinstance(value.get(name), dict) for name in EVENT_WRAPPERS.values())
+        and not _is_bare_object(value)
         else None
     )
 
@@ -78,7 +92,8 @@ def _has_new_state(value: dict[str, Any]) -> bool:
 
 
 def _is_bare_object(value: dict[str, Any]) -> bool:
-    """Whether it is an unwrapped object: a status also has a message, and an update of 0.1 an id."""
+    """Whether it is an unwrapped object: a status also has a message, and an update of 0.1 an
+    id."""
     return "id" in value or "status" in value
 
 
@@ -89,6 +104,8 @@ def foreign_dialect(exchange: Exchange, asked: Family | None, value: Any) -> Fam
         return None
     if exchange.binding in ENVELOPE:
         old = asked in (Family.OLD, Family.OLDEST)
-        return answered if old == (answered is Family.NEW) and asked is not Family.CANDIDATE else None
+        return (
+            answered if old == (answered is Family.NEW) and asked is not Family.CANDIDATE else None
+        )
     said = dialect_of_version(exchange.version_header)
     return answered if said in _NEW_DIALECTS and answered is Family.OLD else None

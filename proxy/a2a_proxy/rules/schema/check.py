@@ -1,4 +1,5 @@
-"""Schema faults of a frame: selects the shape the payload must have and walks it, once for each frame."""
+"""Schema faults of a frame: selects the shape the payload must have and walks it, once for each
+frame."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind, message_names
+from a2a_proxy.protocol.operations import (
+    OPERATION_BY_NAME,
+    SENDING_OPERATIONS,
+    ResponseKind,
+    message_names,
+)
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
@@ -55,12 +61,18 @@ def findings_of_kinds(context: RuleContext, wrong: FaultKind) -> Iterable[RuleFi
 
 def _to_finding(fault: SchemaFault, root: str) -> RuleFinding:
     path = root + fault.path if fault.path else root.rstrip(".")
-    return RuleFinding(summary=_with_full_path(fault, root), path=path, value=fault.value, severity=fault.severity)
+    return RuleFinding(
+        summary=_with_full_path(fault, root), path=path, value=fault.value, severity=fault.severity
+    )
 
 
 def _with_full_path(fault: SchemaFault, root: str) -> str:
     """Return the fault's message with the full path."""
-    return fault.told.replace(f"`{fault.path}", f"`{root}{fault.path}", 1) if root and fault.path else fault.told
+    return (
+        fault.told.replace(f"`{fault.path}", f"`{root}{fault.path}", 1)
+        if root and fault.path
+        else fault.told
+    )
 
 
 def schema_faults(context: RuleContext) -> list[SchemaFault]:
@@ -101,7 +113,8 @@ def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
 
 
 def _card_faults(value: Any, *, fetched: bool) -> list[SchemaFault]:
-    """Check a card by the dialect of its declared interfaces; a 1.0 card may serve both dialects."""
+    """Check a card by the dialect of its declared interfaces; a 1.0 card may serve both
+    dialects."""
     if not isinstance(value, dict) or "authentication" in value:
         return []
     shapes = json_0_3()
@@ -110,13 +123,15 @@ def _card_faults(value: Any, *, fetched: bool) -> list[SchemaFault]:
     return _walk_shape(shapes, "AgentCard", value, fetched_card=fetched)
 
 
-def _walk_shape(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any) -> list[SchemaFault]:
+def _walk_shape(
+    shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any
+) -> list[SchemaFault]:
     walk = SchemaWalk(shapes, speaker, **options)
     walk.walk_object(name, value, "")
     return walk.faults
 
 
-# --- requests -----------------------------------------------------------------------------------------------------
+# --- requests
 
 
 def _request_faults(context: RuleContext) -> list[SchemaFault]:
@@ -133,25 +148,34 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
         name = _PARAMS_0_3.get(operation.name, "")
         return _walk_shape(json_0_3(), name, body, "user") if name else []
     if family is Family.OLDEST:
-        return _walk_shape(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
+        return _walk_shape(
+            json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user"
+        )
     shapes = json_1_0() if family is Family.NEW else make_grammar("rc", False)
     name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
     return _walk_shape(
-        shapes, _live_shape_name(operation.name, name, body), body, "user", live=operation.name in _LIVE_OPERATIONS
+        shapes,
+        _live_shape_name(operation.name, name, body),
+        body,
+        "user",
+        live=operation.name in _LIVE_OPERATIONS,
     )
 
 
 def _live_shape_name(operation: str, name: str, body: dict[str, Any]) -> str:
-    """Return the shape of a live request; one live proposal lets the client send artifacts (manual/protocol.md "Live
-    proposals").
+    """Return the shape of a live request; one live proposal lets the client send artifacts
+    (manual/protocol.md "Live proposals").
     """
     return "StreamRequest" if operation in _LIVE_OPERATIONS and "artifactUpdate" in body else name
 
 
 def _rest_request_faults(context: RuleContext, family: Family | None) -> list[SchemaFault]:
-    """Check a REST request. The members of GET and DELETE are in path and query (A2A 1.0 section 11.5)."""
+    """Check a REST request. The members of GET and DELETE are in path and query (A2A 1.0 section
+    11.5)."""
     path, operation, body = context.rest_match, OPERATION_BY_NAME[context.operation], context.value
-    if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # A2A-HTTP-020 reports the latter
+    if body is not None and (
+        not isinstance(body, dict) or "jsonrpc" in body
+    ):  # A2A-HTTP-020 reports the latter
         return []
     if body is None and context.frame.payload:  # unreadable, reported by A2A-RPC-001
         return []
@@ -160,8 +184,14 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
             family or Family.NEW, make_grammar("0.3", False)
         )
         name = "SendMessageRequest" if shapes.family is Family.OLD_PROTO else "SendParams"
-        sends = isinstance(body, dict) and operation.name in SENDING_OPERATIONS and family is not None
-        return _walk_shape(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
+        sends = (
+            isinstance(body, dict) and operation.name in SENDING_OPERATIONS and family is not None
+        )
+        return (
+            _walk_shape(shapes, name, body, "user")
+            if sends and family is not Family.CANDIDATE
+            else []
+        )
     name = message_names(operation, Dialect.V1_0)[0]
     shape = json_1_0().shapes.get(name)
     if path is None or shape is None:
@@ -169,15 +199,21 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
     made: dict[str, Any] = {}
     for label, text in path.query:
         member = shape.members.get(label)
-        number = member is not None and member.kind is JsonKind.INT32 and _INTEGER_TEXT.fullmatch(text) is not None
+        number = (
+            member is not None
+            and member.kind is JsonKind.INT32
+            and _INTEGER_TEXT.fullmatch(text) is not None
+        )
         if number or (member is not None and member.kind is JsonKind.TEXT):
             made[label] = text  # A2A-HTTP-012 checks the value's notation
     made |= body or {}
     name = _live_shape_name(operation.name, name, made)
-    return _walk_shape(json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in _LIVE_OPERATIONS)
+    return _walk_shape(
+        json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in _LIVE_OPERATIONS
+    )
 
 
-# --- answers ------------------------------------------------------------------------------------------------------
+# --- answers
 
 
 def _answer_faults(context: RuleContext) -> list[SchemaFault]:
@@ -187,13 +223,16 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
     if context.binding is Binding.REST and isinstance(value, dict) and "error" in value:
         return []  # A2A-HTTP-010 reports an error with a success status
     family = request_dialect(context)
-    wanted = list if family is Family.OLD and operation.answer is ResponseKind.PUSH_CONFIGS else dict
+    wanted = (
+        list if family is Family.OLD and operation.answer is ResponseKind.PUSH_CONFIGS else dict
+    )
     if context.is_enveloped and not isinstance(value, wanted):
         return []  # reported by a rule about the result
     answered = foreign_dialect(context.exchange, family, value)
     if answered is not None and family is not None:
         told = (
-            f"the request uses {family.value} (`{context.exchange.method}`), but the answer has the form of "
+            f"the request uses {family.value} (`{context.exchange.method}`), but the answer has "
+            f"the form of "
             f"{answered.value}"
         )
         return [SchemaFault(FaultKind.FOREIGN, "", told)]
@@ -211,8 +250,8 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
 
 
 def _is_maybe_0_1(exchange: Exchange, value: Any) -> bool:
-    """Whether the task may be a 0.1 one: 0.1 shares `tasks/get` and `tasks/cancel`, but has neither `kind` nor
-    `contextId`.
+    """Whether the task may be a 0.1 one: 0.1 shares `tasks/get` and `tasks/cancel`, but has neither
+    `kind` nor `contextId`.
     """
     bare = isinstance(value, dict) and "kind" not in value and "contextId" not in value
     return bare and exchange.method.startswith("tasks/") and not exchange.version_header
@@ -224,7 +263,11 @@ def request_dialect(context: RuleContext) -> Family | None:
     name = known.get(_DIALECT_NOTE)
     if name is None:
         request = context.request
-        params = decode_payload(request.payload, request.schema) if request is not None and request.payload else None
+        params = (
+            decode_payload(request.payload, request.schema)
+            if request is not None and request.payload
+            else None
+        )
         if context.is_enveloped and isinstance(params, dict):
             params = params.get("params")
         found = client_dialect(context.exchange, params)
@@ -232,7 +275,9 @@ def request_dialect(context: RuleContext) -> Family | None:
     return Family[name] if name else None
 
 
-def _old_answer_faults(family: Family | None, expected: ResponseKind, value: Any, streaming: bool) -> list[SchemaFault]:
+def _old_answer_faults(
+    family: Family | None, expected: ResponseKind, value: Any, streaming: bool
+) -> list[SchemaFault]:
     marked = isinstance(value, dict) and isinstance(value.get("kind"), str)
     if family is Family.OLDEST:
         return _walk_shape(json_0_1(), "Event", value) if isinstance(value, dict) else []
@@ -246,7 +291,11 @@ def _old_answer_faults(family: Family | None, expected: ResponseKind, value: Any
     if family is None or expected is ResponseKind.TASKS:
         return []
     if isinstance(value, list):
-        return [fault for each in value for fault in _walk_shape(json_0_3(), _ANSWERS_0_3.get(expected, ""), each)]
+        return [
+            fault
+            for each in value
+            for fault in _walk_shape(json_0_3(), _ANSWERS_0_3.get(expected, ""), each)
+        ]
     name = _ANSWERS_0_3.get(expected) or _event_shape_name(value, streaming)
     return _walk_shape(json_0_3(), name, value)
 

@@ -1,4 +1,5 @@
-"""Checks of values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5, 5.6.1)."""
+"""Checks of values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5,
+5.6.1)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def check_value(
     if kind is JsonKind.INT32:
         return _check_number(grammar, shape, name, value, path)
     if grammar.binary:  # the protobuf parser ensures the type
-        return _check_content(shape, name, value, path) if kind in (JsonKind.TEXT, JsonKind.BYTES) else None
+        return (
+            _check_content(shape, name, value, path)
+            if kind in (JsonKind.TEXT, JsonKind.BYTES)
+            else None
+        )
     if kind is JsonKind.TEXT:
         return (
             _check_content(shape, name, value, path)
@@ -52,17 +57,25 @@ def check_value(
 
 def _make_type_fault(path: str, value: object, wanted: str) -> SchemaFault:
     return SchemaFault(
-        FaultKind.RANGE, path, f"`{path}` is {format_value(value)}, expected {wanted}", format_value(value)
+        FaultKind.RANGE,
+        path,
+        f"`{path}` is {format_value(value)}, expected {wanted}",
+        format_value(value),
     )
 
 
 def _no_object(path: str, value: object) -> SchemaFault:
     return SchemaFault(
-        FaultKind.NOT_OBJECT, path, f"`{path}` is {format_value(value)}, expected an object", format_value(value)
+        FaultKind.NOT_OBJECT,
+        path,
+        f"`{path}` is {format_value(value)}, expected an object",
+        format_value(value),
     )
 
 
-def _check_enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str) -> SchemaFault | None:
+def _check_enum(
+    grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str
+) -> SchemaFault | None:
     names = grammar.enums[enum]
     if isinstance(value, str) and value in names and value != names[0]:
         return None
@@ -70,11 +83,17 @@ def _check_enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, 
         return None
     if _is_of_other_dialect(grammar.family, value):
         return SchemaFault(
-            FaultKind.OTHER_ENUM, path, f"`{path}` is {format_value(value)}, which is not the spelling of "
+            FaultKind.OTHER_ENUM, path, f"`{path}` is {format_value(value)}, which is "
+                f"not the spelling of "
             f"{grammar.family.value}",
             format_value(value),
         )  # fmt: skip
-    if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and not grammar.binary
+        and 0 < value < len(names)
+    ):
         told = f"`{path}` is the number {value}, expected {format_value(names[value])} in JSON"
         return SchemaFault(FaultKind.OTHER_ENUM, path, told, format_value(value), Severity.WARNING)
     if value == names[0]:
@@ -88,7 +107,10 @@ def _check_enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, 
             severity,
         )
     return SchemaFault(
-        FaultKind.ENUM, path, f"`{path}` is {format_value(value)}, which is not a {enum}", format_value(value)
+        FaultKind.ENUM,
+        path,
+        f"`{path}` is {format_value(value)}, which is not a {enum}",
+        format_value(value),
     )
 
 
@@ -103,7 +125,9 @@ def _is_of_other_dialect(family: Family, value: object) -> bool:
     return any(value in names[1:] for names in json_0_3().enums.values())
 
 
-def _check_number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
+def _check_number(
+    grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str
+) -> SchemaFault | None:
     number = _parse_integer(value, lenient=grammar.family not in (Family.OLD, Family.OLDEST))
     if number is None:
         return _make_type_fault(path, value, "an integer")
@@ -114,12 +138,17 @@ def _check_number(grammar: Grammar, shape: ObjectShape, name: str, value: object
     else:
         within, wanted = abs(number) <= _MAX_INT32 + 1, "within 32 bits"
     return (
-        None if within else SchemaFault(FaultKind.RANGE, path, f"`{path}` is {number}, expected {wanted}", str(number))
+        None
+        if within
+        else SchemaFault(
+            FaultKind.RANGE, path, f"`{path}` is {number}, expected {wanted}", str(number)
+        )
     )
 
 
 def _parse_integer(value: object, lenient: bool) -> int | None:
-    """Return the integer, or None. ProtoJSON also accepts integers in texts, and whole numbers in any notation."""
+    """Return the integer, or None. ProtoJSON also accepts integers in texts, and whole numbers in
+    any notation."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -172,7 +201,10 @@ def _is_time(value: str) -> bool:
 def _check_bytes(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     if not isinstance(value, str) or not _is_base64(value):
         return SchemaFault(
-            FaultKind.BASE64, path, f"`{path}` is {format_value(value)}, which is not base64", format_value(value)
+            FaultKind.BASE64,
+            path,
+            f"`{path}` is {format_value(value)}, which is not base64",
+            format_value(value),
         )
     return _check_content(shape, name, value, path)
 
@@ -194,16 +226,25 @@ def _check_content(shape: ObjectShape, name: str, value: object, path: str) -> S
         return None
     if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
         return SchemaFault(
-            FaultKind.MEDIA, path, f"`{path}` is {format_value(value)}, expected an absolute URI", format_value(value)
+            FaultKind.MEDIA,
+            path,
+            f"`{path}` is {format_value(value)}, expected an absolute URI",
+            format_value(value),
         )
     if name in ("mediaType", "mimeType") and value and not _MEDIA_TYPE.fullmatch(value):
         return SchemaFault(
-            FaultKind.MEDIA, path, f"`{path}` is {format_value(value)}, expected type/subtype", format_value(value)
+            FaultKind.MEDIA,
+            path,
+            f"`{path}` is {format_value(value)}, expected type/subtype",
+            format_value(value),
         )
     if name in _INLINE and len(value) > LARGE:
         size = len(value) if name == "text" else len(value) * 3 // 4
         if size > LARGE:
-            told = f"`{path}` contains {size} bytes inline; a `url` would keep them out of every copy of the message"
+            told = (
+                f"`{path}` contains {size} bytes inline; a `url` would keep them out of every copy "
+                f"of the message"
+            )
             return SchemaFault(FaultKind.LARGE, path, told, str(size))
     return None
 

@@ -1,4 +1,5 @@
-"""Timestamps of protobuf that no JSON text can represent. Such a payload has no JSON form that a shape could check."""
+"""Timestamps of protobuf that no JSON text can represent. Such a payload has no JSON form that a
+shape could check."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MAX_NANOS = 999_999_999
 
 
 def time_faults(line: Any, name: str, payload: bytes) -> list[SchemaFault]:
-    """Return the timestamps out of range in a payload of the message `name`; none if it cannot be parsed."""
+    """Return the timestamps out of range in a payload of the message `name`; none if it cannot be
+    parsed."""
     try:
         return list(_faults_in(message_class(line, name).FromString(payload), ""))
     except (DecodeError, KeyError):
@@ -44,7 +46,15 @@ def _faults_in(message: Any, path: str) -> Iterator[SchemaFault]:
 def _faults_of(timestamp: Any, path: str) -> Iterator[SchemaFault]:
     seconds, nanos = timestamp.seconds, timestamp.nanos
     if not _MIN_SECONDS <= seconds <= MAX_SECONDS:
-        told = f"`{path}` has {seconds} seconds, expected {_MIN_SECONDS} to {MAX_SECONDS} (the years 1 to 9999)"
+        told = (
+            f"`{path}` has {seconds} seconds, expected {_MIN_SECONDS} to {MAX_SECONDS} (the years "
+            f"1 to 9999)"
+        )
         yield SchemaFault(FaultKind.RANGE, path, told, str(seconds))
     elif not 0 <= nanos <= _MAX_NANOS:
-        yield SchemaFault(FaultKind.RANGE, path, f"`{path}` has {nanos} ns, expected 0 to {_MAX_NANOS}", str(nanos))
+        yield SchemaFault(
+            FaultKind.RANGE,
+            path,
+            f"`{path}` has {nanos} ns, expected 0 to {_MAX_NANOS}",
+            str(nanos),
+        )

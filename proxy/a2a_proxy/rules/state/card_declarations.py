@@ -1,5 +1,5 @@
-"""Declarations of an agent's cards in one form for all dialects (manual/protocol.md "Agent cards"); the basis of other
-rules.
+"""Declarations of an agent's cards in one form for all dialects (manual/protocol.md "Agent cards");
+the basis of other rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ class OfferedInterface(msgspec.Struct, frozen=True):
     def fits_dialect(self, dialect: Dialect) -> bool:
         """Whether version and dialect have the same major version; an unknown one matches all."""
         major = self.version.partition(".")[0]
-        return not major or dialect is Dialect.UNKNOWN or (major == "0") == (dialect in _DIALECTS_BEFORE_1_0)
+        return (
+            not major
+            or dialect is Dialect.UNKNOWN
+            or (major == "0") == (dialect in _DIALECTS_BEFORE_1_0)
+        )
 
     @property
     def url_path(self) -> str:
@@ -59,13 +63,15 @@ class Scheme(msgspec.Struct, frozen=True):
     kind: str
     """`apiKey`, `http`, `oauth2`, `openIdConnect`, `mutualTLS`; empty if the card does not say."""
     name: str = ""
-    """For an API key: the header field, query parameter or cookie; for `http` the scheme, lower case."""
+    """For an API key: the header field, query parameter or cookie; for `http` the scheme, lower
+    case."""
     place: str = ""
     """For an API key: `header`, `query` or `cookie`."""
 
 
 class CardDeclarations(msgspec.Struct, frozen=True):
-    """Combined declarations of the public and the extended card. A capability is declared if either card has it."""
+    """Combined declarations of the public and the extended card. A capability is declared if either
+    card has it."""
 
     at: int = 0
     """Time since which they are known, ns."""
@@ -85,10 +91,14 @@ class CardDeclarations(msgspec.Struct, frozen=True):
     def matching_interfaces(self, binding: Binding, dialect: Dialect) -> list[OfferedInterface]:
         """Return the interfaces that a call with this binding and dialect may use."""
         name = _BINDING_NAMES.get(binding, "")
-        return [each for each in self.interfaces if each.binding == name and each.fits_dialect(dialect)]
+        return [
+            each for each in self.interfaces if each.binding == name and each.fits_dialect(dialect)
+        ]
 
 
-def read_declarations(cards: list[Json | None], at: int, before: CardDeclarations | None) -> CardDeclarations:
+def read_declarations(
+    cards: list[Json | None], at: int, before: CardDeclarations | None
+) -> CardDeclarations:
     """Read an agent's cards. Returns `before`, with its time, if the declarations are unchanged."""
     known = [card for card in cards if card is not None]
     found = CardDeclarations(
@@ -108,7 +118,11 @@ def read_declarations(cards: list[Json | None], at: int, before: CardDeclaration
 
 def indexed_objects(value: Any) -> list[tuple[int, Json]]:
     """Return the objects of a list with their indexes; empty if the value is not a list."""
-    return [(index, each) for index, each in enumerate(value) if isinstance(each, dict)] if _is_list(value) else []
+    return (
+        [(index, each) for index, each in enumerate(value) if isinstance(each, dict)]
+        if _is_list(value)
+        else []
+    )
 
 
 def string_items(value: Any) -> list[str]:
@@ -133,7 +147,8 @@ def _is_list(value: Any) -> bool:
 
 
 def is_v1(card: Json) -> bool:
-    """Whether it is a 1.0 card: it has `supportedInterfaces`, or no member that locates the agent."""
+    """Whether it is a 1.0 card: it has `supportedInterfaces`, or no member that locates the
+    agent."""
     return "supportedInterfaces" in card or "url" not in card
 
 
@@ -144,7 +159,10 @@ def has_capability(card: Json, name: str) -> bool:
 
 def has_extended_card(card: Json) -> bool:
     """Whether the card declares an extended card, in the form of 1.0 or of 0.x."""
-    return has_capability(card, "extendedAgentCard") or card.get("supportsAuthenticatedExtendedCard") is True
+    return (
+        has_capability(card, "extendedAgentCard")
+        or card.get("supportsAuthenticatedExtendedCard") is True
+    )
 
 
 def read_interfaces(card: Json) -> Iterator[OfferedInterface]:
@@ -165,11 +183,16 @@ def read_old_interfaces(card: Json) -> Iterator[OfferedInterface]:
     """Yield the interfaces in the form of 0.x; JSON-RPC if no transport is given."""
     version = string_member(card, "protocolVersion") or "0"
     if url := string_member(card, "url"):
-        yield OfferedInterface("url", url, string_member(card, "preferredTransport") or "JSONRPC", version)
+        yield OfferedInterface(
+            "url", url, string_member(card, "preferredTransport") or "JSONRPC", version
+        )
     for index, entry in indexed_objects(card.get("additionalInterfaces")):
         if url := string_member(entry, "url"):
             yield OfferedInterface(
-                f"additionalInterfaces[{index}].url", url, string_member(entry, "transport"), version
+                f"additionalInterfaces[{index}].url",
+                url,
+                string_member(entry, "transport"),
+                version,
             )
 
 
@@ -181,13 +204,20 @@ def read_schemes(card: Json) -> dict[str, Scheme]:
             wrapper = next((each for each in SCHEME_TYPES if isinstance(value.get(each), dict)), "")
             inner = value[wrapper] if wrapper else value
             kind = SCHEME_TYPES.get(wrapper) or string_member(value, "type")
-            label = string_member(inner, "scheme").lower() if kind == "http" else string_member(inner, "name")
-            found[name] = Scheme(kind, label, string_member(inner, "location") or string_member(inner, "in"))
+            label = (
+                string_member(inner, "scheme").lower()
+                if kind == "http"
+                else string_member(inner, "name")
+            )
+            found[name] = Scheme(
+                kind, label, string_member(inner, "location") or string_member(inner, "in")
+            )
     return found
 
 
 def read_requirements(holder: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield path and scheme names of each security requirement of a card or a skill, in either form."""
+    """Yield path and scheme names of each security requirement of a card or a skill, in either
+    form."""
     for name in ("securityRequirements", "security"):
         for index, entry in indexed_objects(holder.get(name)):
             inner = entry.get("schemes")

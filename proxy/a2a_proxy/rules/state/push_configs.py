@@ -1,4 +1,5 @@
-"""Push configurations in requests and answers, and the ones known to be active (A2A 1.0 sections 3.1.7 to 3.1.10)."""
+"""Push configurations in requests and answers, and the ones known to be active (A2A 1.0 sections
+3.1.7 to 3.1.10)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from typing import Any
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
-from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_member
+from a2a_proxy.rules.state.card_declarations import (
+    Json,
+    indexed_objects,
+    object_member,
+    string_member,
+)
 from a2a_proxy.rules.state.records import ExchangeRecord
 from a2a_proxy.rules.state.session_state import SessionState
 
@@ -36,7 +42,9 @@ def secret_members(config: Json) -> list[str]:
     """Return the names of the secret members that a configuration has."""
     found = ["`token`"] if config.get("token") else []
     return found + (
-        ["`authentication.credentials`"] if object_member(config, "authentication").get("credentials") else []
+        ["`authentication.credentials`"]
+        if object_member(config, "authentication").get("credentials")
+        else []
     )
 
 
@@ -54,9 +62,11 @@ def config_reference(context: RuleContext) -> tuple[str, str]:
 
 
 def configs_before(context: RuleContext) -> dict[str, Any]:
-    """Return the configurations of the request's task as known before this answer, by id; then learn from it.
+    """Return the configurations of the request's task as known before this answer, by id; then
+    learn from it.
 
-    An entry has `on` (active), `at` (since when, ns), and `by` (the client that created or deleted it).
+    An entry has `on` (active), `at` (since when, ns), and `by` (the client that created or deleted
+    it).
     """
     notes = context.record.writable_notes()
     found: dict[str, Any] | None = notes.get(_NOTE)
@@ -74,11 +84,17 @@ def configs_before(context: RuleContext) -> dict[str, Any]:
     return found
 
 
-def _learn_config(context: RuleContext, all_of_agent: dict[str, Any], task: str, config: str) -> None:
+def _learn_config(
+    context: RuleContext, all_of_agent: dict[str, Any], task: str, config: str
+) -> None:
     if not task or not config:
         return
     entries = dict(all_of_agent.pop(task, {}))
-    entries[config] = {"on": context.operation == CREATE_CONFIG, "at": context.at, "by": client_identity(context)}
+    entries[config] = {
+        "on": context.operation == CREATE_CONFIG,
+        "at": context.at,
+        "by": client_identity(context),
+    }
     if len(all_of_agent) >= _TASK_NAME:
         del all_of_agent[next(iter(all_of_agent))]
     while len(entries) > _CONFIG_NAME:
@@ -87,7 +103,8 @@ def _learn_config(context: RuleContext, all_of_agent: dict[str, Any], task: str,
 
 
 def forget_after_delete(session: SessionState, record: ExchangeRecord) -> None:
-    """Forget the configurations of a task at the end of a delete without a whole answer: it may have happened."""
+    """Forget the configurations of a task at the end of a delete without a whole answer: it may
+    have happened."""
     agent = session.agents.get(record.agent)
     is_answered = record.notes is not None and _NOTE in record.notes
     if agent is not None and record.request_snapshot is not None and not is_answered:
@@ -100,7 +117,8 @@ def client_identity(context: RuleContext) -> str:
 
 
 def has_concurrent_call(context: RuleContext, *operations: str) -> bool:
-    """Whether another exchange with one of these operations on this task is open; its effect is not known yet."""
+    """Whether another exchange with one of these operations on this task is open; its effect is not
+    known yet."""
     task, _ = config_reference(context)
     return any(
         each.operation in operations

@@ -1,5 +1,5 @@
-"""Webhook deliveries: what each contains, the attempts to deliver each event, and the deliveries whose configuration is
-not known yet (A2A 1.0 section 4.3.3).
+"""Webhook deliveries: what each contains, the attempts to deliver each event, and the deliveries
+whose configuration is not known yet (A2A 1.0 section 4.3.3).
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from a2a_proxy.rules.facts.credentials import Credential, find_credentials
 from a2a_proxy.rules.facts.naming import event_phrase
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
-from a2a_proxy.rules.state.push_receivers import PushReceiver, active_receivers, learn_receivers, url_key
+from a2a_proxy.rules.state.push_receivers import (
+    PushReceiver,
+    active_receivers,
+    learn_receivers,
+    url_key,
+)
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import SessionState
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
@@ -26,15 +31,23 @@ from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 TOKEN_HEADER = "x-a2a-notification-token"
 WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
 GRACE = 10_000_000_000
-"""Time for which a configuration still counts after its deletion, and within which its creation is answered, ns."""
+"""Time for which a configuration still counts after its deletion, and within which its creation is
+answered, ns."""
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _SECOND_NS = 1_000_000_000
 _SENT_NOTE, _HELD_NOTE = "push deliveries", "push deliveries held"
-_READ, _NOTED, _JUDGED, _ATTEMPT_NOTE = "delivery", "delivery noted", "deliveries judged", "push attempt"
+_READ, _NOTED, _JUDGED, _ATTEMPT_NOTE = (
+    "delivery",
+    "delivery noted",
+    "deliveries judged",
+    "push attempt",
+)
 _MAX_SENT, _MAX_EVENTS, _MAX_ATTEMPTS = 2000, 64, 16
-"""Maximum number of remembered pairs of task and URL, of events of each, and of attempts of each event."""
+"""Maximum number of remembered pairs of task and URL, of events of each, and of attempts of each
+event."""
 _MAX_HELD_TASKS, _MAX_HELD = 1000, 32
-"""Maximum number of tasks with deliveries whose configuration is not known yet, and of such deliveries of each."""
+"""Maximum number of tasks with deliveries whose configuration is not known yet, and of such
+deliveries of each."""
 _MAX_EXAMINED = 1000
 """Maximum number of open exchanges that are examined for one delivery."""
 _MAX_VALUE = 200
@@ -66,7 +79,8 @@ class Delivery(msgspec.Struct, frozen=True):
     members: list[str]
     """The members of a StreamResponse in the body."""
     bare: str
-    """The object in the body in words, if it is not inside one of these members; empty if it is no A2A object."""
+    """The object in the body in words, if it is not inside one of these members; empty if it is no
+    A2A object."""
     token: str
     credentials: list[Credential]
     values: list[str]
@@ -170,7 +184,11 @@ def _read_frame(context: RuleContext) -> Delivery:
         bare="" if members else event_phrase(frame, ""),
         token=context.request_header(TOKEN_HEADER),
         credentials=find_credentials(exchange),
-        values=[value.decode("latin-1") for _, value in exchange.request_headers if len(value) <= _MAX_VALUE],
+        values=[
+            value.decode("latin-1")
+            for _, value in exchange.request_headers
+            if len(value) <= _MAX_VALUE
+        ],
     )
 
 
@@ -185,7 +203,7 @@ def owner_task(session: SessionState, task_id: str) -> TaskRecord | None:
     return session.task_record(session.owners.get(task_id, ""), task_id)
 
 
-# --- attempts -----------------------------------------------------------------------------------------------------
+# --- attempts
 
 
 def note_delivery(context: RuleContext) -> NotedDelivery:
@@ -200,7 +218,13 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
     key = f"{delivery.task_id} {delivery.url}"
     all_sent: dict[str, SentEvents] = context.session.notes.setdefault(_SENT_NOTE, {})
     sent = all_sent.pop(key, None) or SentEvents(
-        attempts={}, newest=None, states={}, last=None, is_watched=False, is_behind=False, generations=[]
+        attempts={},
+        newest=None,
+        states={},
+        last=None,
+        is_watched=False,
+        is_behind=False,
+        generations=[],
     )
     all_sent[key] = sent
     if len(all_sent) > _MAX_SENT:
@@ -223,8 +247,11 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
 
 
 def _newest_event(delivery: Delivery, before: NewestEvent | None) -> NewestEvent:
-    """Return the facts of the newest event; what it does not have itself is taken from the one before."""
-    state, stamp, generation = (before["state"], before["stamp"], before["generation"]) if before else (0, 0, 0)
+    """Return the facts of the newest event; what it does not have itself is taken from the one
+    before."""
+    state, stamp, generation = (
+        (before["state"], before["stamp"], before["generation"]) if before else (0, 0, 0)
+    )
     return NewestEvent(
         generation=delivery.generation or generation,
         stamp=delivery.stamp or stamp,
@@ -236,7 +263,8 @@ def _newest_event(delivery: Delivery, before: NewestEvent | None) -> NewestEvent
 
 
 def is_older(delivery: Delivery, newest: NewestEvent) -> bool:
-    """Whether the event is older than an event delivered before, by generation, state or timestamp."""
+    """Whether the event is older than an event delivered before, by generation, state or
+    timestamp."""
     if delivery.event not in _TASK_EVENTS:
         return False
     if delivery.generation > 0 and newest["generation"] > 0:
@@ -258,7 +286,8 @@ def is_delivered_elsewhere(session: SessionState, task_id: str, url: str, digest
     all_sent: dict[str, SentEvents] = session.notes.get(_SENT_NOTE, {})
     own = f"{task_id} {url}"
     return any(
-        key != own and key.startswith(f"{task_id} ") and digest in sent["attempts"] for key, sent in all_sent.items()
+        key != own and key.startswith(f"{task_id} ") and digest in sent["attempts"]
+        for key, sent in all_sent.items()
     )
 
 
@@ -273,7 +302,8 @@ class ClosedDelivery(NamedTuple):
 
 
 def note_outcome(context: RuleContext) -> ClosedDelivery | None:
-    """Record the end of the attempt in the exchange that is over; None if the attempt is not known."""
+    """Record the end of the attempt in the exchange that is over; None if the attempt is not
+    known."""
     key, digest = (context.record.notes or {}).get(_ATTEMPT_NOTE, ("", ""))
     sent: SentEvents | None = context.session.notes.get(_SENT_NOTE, {}).get(key)
     attempts = sent["attempts"].get(digest, []) if sent is not None else []
@@ -295,7 +325,7 @@ def is_acknowledged(attempt: Attempt) -> bool:
     return 200 <= attempt["status"] < 300
 
 
-# --- deliveries and their configurations --------------------------------------------------------------------------
+# --- deliveries and their configurations
 
 
 class MatchedDelivery(NamedTuple):
@@ -308,8 +338,8 @@ class MatchedDelivery(NamedTuple):
 
 
 def matched_deliveries(context: RuleContext) -> Iterator[MatchedDelivery]:
-    """Yield the delivery in the frame if its configuration is known; from the answer that makes a configuration known,
-    the earlier deliveries for it.
+    """Yield the delivery in the frame if its configuration is known; from the answer that makes a
+    configuration known, the earlier deliveries for it.
 
     An agent may deliver events before it answers the message that created the task.
     """
@@ -336,8 +366,8 @@ def _match_frame(context: RuleContext) -> list[MatchedDelivery]:
 
 
 def has_open_request(session: SessionState, delivery: Delivery) -> bool:
-    """Whether a request without an answer may have created the task, or may have set a configuration for it. Assumed
-    if very many exchanges are open.
+    """Whether a request without an answer may have created the task, or may have set a
+    configuration for it. Assumed if very many exchanges are open.
     """
     if len(session.exchange_records) > _MAX_EXAMINED:
         return True
@@ -346,7 +376,11 @@ def has_open_request(session: SessionState, delivery: Delivery) -> bool:
     for each in session.exchange_records.values():
         request = each.request
         named = request.task_id if request is not None else ""
-        if each.answers or each.started > delivery.started + GRACE or named not in ("", delivery.task_id):
+        if (
+            each.answers
+            or each.started > delivery.started + GRACE
+            or named not in ("", delivery.task_id)
+        ):
             continue
         sends = each.operation in SENDING_OPERATIONS
         may_set = request is None or request.truncated or may_have_push_config(request.payload)
@@ -364,7 +398,10 @@ def _release_held(context: RuleContext) -> list[MatchedDelivery]:
     for text in held.pop(context.frame.task_id):
         delivery = decode_delivery(text)
         known = active_receivers(context.session, delivery.task_id, delivery.url)
-        if any(each["exchange"] == context.record.id and each["since"] <= delivery.started for each in known):
+        if any(
+            each["exchange"] == context.record.id and each["since"] <= delivery.started
+            for each in known
+        ):
             found.append(MatchedDelivery(delivery, known, is_current=False))
         else:
             kept.append(text)

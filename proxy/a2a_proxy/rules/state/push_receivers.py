@@ -1,8 +1,9 @@
-"""The receivers of push notifications, known by task and URL (A2A 1.0 sections 3.1.7 to 3.1.10, 3.2.2).
+"""The receivers of push notifications, known by task and URL (A2A 1.0 sections 3.1.7 to 3.1.10,
+3.2.2).
 
-A configuration becomes known from Create, Get and List, and from messages that carry one: its id is then unknown, and
-its task is the one that the first answer names. Tasks are not distinguished by agent here, because one agent may be
-reached at several addresses that no card connects.
+A configuration becomes known from Create, Get and List, and from messages that carry one: its id is
+then unknown, and its task is the one that the first answer names. Tasks are not distinguished by
+agent here, because one agent may be reached at several addresses that no card connects.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ receiver_rule = partial(
     trigger_flags=FrameFlag.FIRST | FrameFlag.ASKS,
     required_flags=FrameFlag.PUSHES | FrameFlag.PUSH | FrameFlag.OTHER | FrameFlag.ODD_HEAD,
 )
-"""Decorator of rules that compare deliveries with the configurations of their task: they run on frames that may set or
-show a configuration, and on deliveries, which have no operation. Most messages have none of the flags.
+"""Decorator of rules that compare deliveries with the configurations of their task: they run on
+frames that may set or show a configuration, and on deliveries, which have no operation. Most
+messages have none of the flags.
 """
 
-_RECEIVERS_NOTE, _DROPPED_NOTE, _LEARNED = "push receivers", "push receivers dropped", "push receivers learned"
+_RECEIVERS_NOTE, _DROPPED_NOTE, _LEARNED = (
+    "push receivers",
+    "push receivers dropped",
+    "push receivers learned",
+)
 _MAX_TASKS, _MAX_RECEIVERS = 2000, 50
 """Maximum number of remembered tasks, and of configurations of one task."""
 _ANY_URL = "*"
@@ -75,8 +81,8 @@ class PushReceiver(TypedDict):
 
 
 def url_key(url: str) -> str:
-    """Return a URL in the form in which configurations and deliveries are compared: host, port unless it is a default
-    port, path and query; empty if it has no host.
+    """Return a URL in the form in which configurations and deliveries are compared: host, port
+    unless it is a default port, path and query; empty if it has no host.
     """
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
@@ -96,19 +102,23 @@ def receivers_of(session: SessionState, task_id: str) -> list[PushReceiver]:
 
 
 def active_receivers(session: SessionState, task_id: str, url: str) -> list[PushReceiver]:
-    """Return the active configurations of a task with this URL; none if one with this URL may or may not be active.
+    """Return the active configurations of a task with this URL; none if one with this URL may or
+    may not be active.
 
     Without a task id those of all tasks are returned.
     """
     tasks: dict[str, list[PushReceiver]] = session.notes.get(_RECEIVERS_NOTE, {})
-    known = tasks.get(task_id, []) if task_id else [each for found in tasks.values() for each in found]
+    known = (
+        tasks.get(task_id, []) if task_id else [each for found in tasks.values() for each in found]
+    )
     found = [each for each in known if each["url"] in (url, _ANY_URL) and not each["until"]]
     return found if all(each["is_active"] for each in found) else []
 
 
 def is_same_receiver(receiver: PushReceiver, url: str) -> bool:
-    """Whether deliveries for the receiver may arrive at `url` as the proxy sees it: a gateway in front of the proxy may
-    have replaced the host, and a redaction label may stand for different text.
+    """Whether deliveries for the receiver may arrive at `url` as the proxy sees it: a gateway in
+    front of the proxy may have replaced the host, and a redaction label may stand for different
+    text.
     """
     known = receiver["url"]
     return (
@@ -129,7 +139,8 @@ def has_dropped_receivers(session: SessionState, since: int) -> bool:
 
 
 def learn_receivers(context: RuleContext) -> None:
-    """Learn from the request or the first answer of an operation on configurations, or of a message with one."""
+    """Learn from the request or the first answer of an operation on configurations, or of a message
+    with one."""
     if context.cache.get(_LEARNED):
         return
     context.cache[_LEARNED] = True
@@ -148,7 +159,9 @@ def learn_receivers(context: RuleContext) -> None:
 def _learn_set_config(context: RuleContext, *, is_accepted: bool) -> None:
     config, request = requested_config(context), context.request
     created = context.operation == CREATE_CONFIG
-    task_id = (string_member(config, "taskId") if config else "") if created else context.frame.task_id
+    task_id = (
+        (string_member(config, "taskId") if config else "") if created else context.frame.task_id
+    )
     task_id = task_id or (request.task_id if request is not None else "")
     if not task_id or request is None:
         return
@@ -159,12 +172,16 @@ def _learn_set_config(context: RuleContext, *, is_accepted: bool) -> None:
     key = url_key(string_member(config, "url"))
     made = _make_receiver(context, config, key, is_active=is_accepted)
     if created and is_accepted:
-        made["id"] = next((string_member(each, "id") for each in answered_configs(context)), made["id"])
+        made["id"] = next(
+            (string_member(each, "id") for each in answered_configs(context)), made["id"]
+        )
     if key:
         _add_receiver(context, task_id, made)
 
 
-def _make_receiver(context: RuleContext, config: Json, url: str, *, is_active: bool) -> PushReceiver:
+def _make_receiver(
+    context: RuleContext, config: Json, url: str, *, is_active: bool
+) -> PushReceiver:
     authentication = object_member(config, "authentication")
     named = authentication.get("schemes")
     schemes = [authentication.get("scheme"), *(named if isinstance(named, list) else ())]
@@ -173,7 +190,9 @@ def _make_receiver(context: RuleContext, config: Json, url: str, *, is_active: b
         id=string_member(config, "id"),
         by=client_identity(context),
         token=string_member(config, "token"),
-        schemes=list(dict.fromkeys(each.lower() for each in schemes if isinstance(each, str) and each)),
+        schemes=list(
+            dict.fromkeys(each.lower() for each in schemes if isinstance(each, str) and each)
+        ),
         credentials=string_member(authentication, "credentials"),
         is_v1=context.is_v1,
         is_active=is_active,
@@ -184,8 +203,13 @@ def _make_receiver(context: RuleContext, config: Json, url: str, *, is_active: b
 
 
 def _add_receiver(context: RuleContext, task_id: str, made: PushReceiver) -> None:
-    """Add a configuration, unless an equal one is active; one that it may replace is no longer known to be active."""
-    entries = [each for each in receivers_of(context.session, task_id) if each["exchange"] != made["exchange"]]
+    """Add a configuration, unless an equal one is active; one that it may replace is no longer
+    known to be active."""
+    entries = [
+        each
+        for each in receivers_of(context.session, task_id)
+        if each["exchange"] != made["exchange"]
+    ]
     same = [
         each
         for each in entries
@@ -208,7 +232,13 @@ def _add_receiver(context: RuleContext, task_id: str, made: PushReceiver) -> Non
 
 
 def _contents(receiver: PushReceiver) -> tuple[str, str, list[str], str, bool]:
-    return receiver["url"], receiver["token"], receiver["schemes"], receiver["credentials"], receiver["is_v1"]
+    return (
+        receiver["url"],
+        receiver["token"],
+        receiver["schemes"],
+        receiver["credentials"],
+        receiver["is_v1"],
+    )
 
 
 def _without_url(receiver: PushReceiver) -> PushReceiver:
@@ -223,16 +253,23 @@ def _learn_deletion(context: RuleContext) -> None:
     for each in receivers_of(context.session, task_id):
         if each["id"] == ident and each["by"] == by:
             each["until"], each["is_active"] = each["until"] or context.at, False
-        elif each["id"] in (ident, ""):  # another client's, or one that came with a message and may have this id
+        elif each["id"] in (
+            ident,
+            "",
+        ):  # another client's, or one that came with a message and may have this id
             each["is_active"] = False
 
 
 def _learn_shown_configs(context: RuleContext) -> None:
-    """Learn the ids of configurations that came with a message, and configurations that were set elsewhere."""
+    """Learn the ids of configurations that came with a message, and configurations that were set
+    elsewhere."""
     asked, _ = config_reference(context)
     by = client_identity(context)
     for config in answered_configs(context):
-        task_id, key = string_member(config, "taskId") or asked, url_key(string_member(config, "url"))
+        task_id, key = (
+            string_member(config, "taskId") or asked,
+            url_key(string_member(config, "url")),
+        )
         if not key or not task_id:
             continue
         ident = string_member(config, "id")

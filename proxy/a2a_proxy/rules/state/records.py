@@ -1,7 +1,8 @@
-"""Records of each agent, task and open exchange (manual/protocol.md "Rules and evidence"), updated by `session_state`.
+"""Records of each agent, task and open exchange (manual/protocol.md "Rules and evidence"), updated
+by `session_state`.
 
-Every value is plain, so that the state can be saved and restored. A rule family that needs more state keeps it in
-`notes`.
+Every value is plain, so that the state can be saved and restored. A rule family that needs more
+state keeps it in `notes`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ClientVersions = tuple[tuple[str, str], ...]
 
 
 class KnownArtifact(msgspec.Struct, gc=False):
-    """An artifact of a task as shown by the first stream that carried it; other streams repeat it sooner or later."""
+    """An artifact of a task as shown by the first stream that carried it; other streams repeat it
+    sooner or later."""
 
     chunks: int = 0
     """Number of updates on that stream."""
@@ -41,12 +43,13 @@ class KnownArtifact(msgspec.Struct, gc=False):
     media_type: str = ""
     """Media type of the first part."""
     stream: int = 0
-    """The exchange that is followed. It changes only to an exchange whose request came after this one's last update."""
+    """The exchange that is followed. It changes only to an exchange whose request came after this
+    one's last update."""
     at: int = 0
     """Time of the last followed update, ns."""
     is_fully_recorded: bool = False
-    """Whether all of its content was recorded: nothing truncated or redacted, and the stream followed from the
-    beginning.
+    """Whether all of its content was recorded: nothing truncated or redacted, and the stream
+    followed from the beginning.
     """
     is_stream_over: bool = False
     """Whether that stream has shown a terminal state, so that the artifact is final."""
@@ -94,8 +97,8 @@ class TaskRecord(msgspec.Struct, gc=False):
     dropped: int = 0
     """Number of changes removed from `states`, always the second entry."""
     created_by: int = 0
-    """The exchange that created the task; 0 if its beginning was not recorded, which lowers the confidence of
-    findings.
+    """The exchange that created the task; 0 if its beginning was not recorded, which lowers the
+    confidence of findings.
     """
     made_by: int = 0
     """CRC-32 of the id of the message that created it."""
@@ -116,21 +119,24 @@ class TaskRecord(msgspec.Struct, gc=False):
     awaits_client: bool = False
     """Interrupted, and no message of a client has followed."""
     client_message_at: int = 0
-    """Time of the last client message for the task, ns, not counting the message that created it."""
+    """Time of the last client message for the task, ns, not counting the message that created
+    it."""
     stamp: str = ""
     """The latest timestamp of a status, as sent."""
     last_message: AgentMessage | None = None
-    """The agent's latest status message; many tasks have only one, and a dictionary of one takes 232 bytes."""
+    """The agent's latest status message; many tasks have only one, and a dictionary of one takes
+    232 bytes."""
     status_messages: dict[int, AgentMessage] | None = None
     """The status messages before it, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = msgspec.field(default_factory=lambda: NO_ARTIFACTS)
     streams: dict[int, int] = msgspec.field(default_factory=lambda: NO_STREAMS)
-    """Open exchanges that stream the task, in the order of joining, each with its number from `joined`."""
+    """Open exchanges that stream the task, in the order of joining, each with its number from
+    `joined`."""
     joined: int = 0
     """Number of exchanges that have streamed the task."""
     move_count: int = 0
-    """Value of the session's move counter when the task was last moved to the end of the idle order; 0 if it must be
-    moved.
+    """Value of the session's move counter when the task was last moved to the end of the idle
+    order; 0 if it must be moved.
     """
     single_stream_since: int = 0
     """Time since which only one of several streams is left, ns; 0 if there were never several."""
@@ -274,7 +280,8 @@ class ExchangeRecord:
     generation: int = 0
     """The generation last shown by this exchange."""
     position: int = -1
-    """Index in the task's `states` up to which this exchange has shown them, valid for the `dropped` count below."""
+    """Index in the task's `states` up to which this exchange has shown them, valid for the
+    `dropped` count below."""
     dropped: int = 0
     digests: bytes = b""
     """CRC-32 of the latest payloads, concatenated; kept small because every stream has them."""
@@ -282,9 +289,11 @@ class ExchangeRecord:
     """Time of the last unreadable or unattributable frame, ns; its content is unknown."""
     notes: Notes | None = None
     half_closed: int = 0
-    """Time at which the client closed its side, ns; 0 before. Only for gRPC calls, because others have one request."""
+    """Time at which the client closed its side, ns; 0 before. Only for gRPC calls, because others
+    have one request."""
     abort_cause: str = ""
-    """How the agent aborted, in wire terms: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
+    """How the agent aborted, in wire terms: `rst_stream internal_error`, `goaway`, `reset`,
+    `eof`."""
     finding_counts: dict[str, int] = field(default_factory=dict)
     """Number of findings of each kind in this exchange."""
 

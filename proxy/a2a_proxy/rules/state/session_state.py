@@ -1,4 +1,5 @@
-"""The rules' knowledge of the traffic so far: agents, tasks, open exchanges (manual/protocol.md "Rules and evidence").
+"""The rules' knowledge of the traffic so far: agents, tasks, open exchanges (manual/protocol.md
+"Rules and evidence").
 
 Shared by all connections and bindings of a session. Updated from redacted frames; judges nothing.
 """
@@ -20,7 +21,12 @@ from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import AgentFacts
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts
+from a2a_proxy.rules.facts.partial_decode import (
+    ArtifactSummary,
+    GateResult,
+    StatusSummary,
+    decode_artifacts,
+)
 from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
@@ -37,9 +43,11 @@ from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 5000
-"""Finished tasks whose record is kept. Older ones keep only a hash of their id; a new event creates a new record."""
+"""Finished tasks whose record is kept. Older ones keep only a hash of their id; a new event creates
+a new record."""
 STREAM_LAG = 10_000_000_000
-"""Time in ns during which a remaining stream may still send events that another stream has already shown."""
+"""Time in ns during which a remaining stream may still send events that another stream has already
+shown."""
 MAX_SAVED_TASKS = 1000
 """Maximum number of saved tasks: the most recently used ones."""
 LARGE_MESSAGE = 4 << 20
@@ -47,8 +55,8 @@ LARGE_MESSAGE = 4 << 20
 
 
 class SessionState:
-    """What the rules know about one session: agents, tasks, open exchanges. Updated from redacted frames; judges
-    nothing.
+    """What the rules know about one session: agents, tasks, open exchanges. Updated from redacted
+    frames; judges nothing.
     """
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
@@ -56,7 +64,8 @@ class SessionState:
         self.facts = AgentFacts()
         self.agents: dict[str, AgentRecord] = {}
         self.tasks: dict[tuple[str, str], TaskRecord] = {}
-        """Tasks by agent and id, approximately in the order of last use, the least recently used first."""
+        """Tasks by agent and id, approximately in the order of last use, the least recently used
+        first."""
         self._move_count, self._min_moves = 0, max_tasks // 1000
         """A task keeps its position until this many others have been moved to the end."""
         self._max_finished = max_finished
@@ -73,7 +82,8 @@ class SessionState:
         self._last_artifact: ArtifactSummary | None = None
         """Summary of the artifact update processed last."""
         self.is_complete = True
-        """Whether everything since the beginning of the session is known: no task record had to be dropped."""
+        """Whether everything since the beginning of the session is known: no task record had to be
+        dropped."""
 
     def agent_record(self, name: str) -> AgentRecord:
         """Return the record of an agent (`Exchange.agent`), creating it if necessary."""
@@ -92,9 +102,11 @@ class SessionState:
 
     def has_seen_task(self, agent: str, task_id: str) -> bool:
         """Whether the task was seen, even if its record was dropped."""
-        return (agent, task_id) in self.tasks or _hash_task_key(agent, task_id) in self._forgotten_tasks
+        return (agent, task_id) in self.tasks or _hash_task_key(
+            agent, task_id
+        ) in self._forgotten_tasks
 
-    # --- learning -----------------------------------------------------------------------------------------------
+    # --- learning
 
     def on_request(self, record: ExchangeRecord, frame: Frame) -> None:
         """Record a request: what is known at this time, and that the client has sent a message."""
@@ -109,7 +121,9 @@ class SessionState:
             if task is not None:
                 self._fill_snapshot(record.request_snapshot, task)
             elif task_id:
-                record.request_snapshot.is_task_forgotten = self.has_seen_task(record.agent, task_id)
+                record.request_snapshot.is_task_forgotten = self.has_seen_task(
+                    record.agent, task_id
+                )
         if task is not None:
             task.last = frame.at
             # Reconnecting sends no message; later messages on that stream count.
@@ -120,7 +134,9 @@ class SessionState:
                 if task.numbers is not None:
                     task.numbers.add_client_message(frame.message_id, record.id, frame.seq)
         if task_id != record.task_id and record.task_id and frame is not record.request:
-            here = self.tasks.get((record.agent, record.task_id))  # the agent may still treat it as an answer
+            here = self.tasks.get(
+                (record.agent, record.task_id)
+            )  # the agent may still treat it as an answer
             if here is not None:
                 here.awaits_client, here.client_message_at = False, frame.at
 
@@ -135,12 +151,16 @@ class SessionState:
         request_snapshot.was_awaited = task.awaits_client
 
     def on_response(
-        self, record: ExchangeRecord, frame: Frame, task: TaskRecord | None, gate_result: GateResult = False
+        self,
+        record: ExchangeRecord,
+        frame: Frame,
+        task: TaskRecord | None,
+        gate_result: GateResult = False,
     ) -> tuple[int, TaskRecord | None]:
         """Update the records from one response frame; return its flags and the task it refers to.
 
-        Flags are `FrameFlag` values as an int, which is faster. `task` is the record of the task that the frame names,
-        and `gate_result` the summary of its update, if the gate decoded it.
+        Flags are `FrameFlag` values as an int, which is faster. `task` is the record of the task
+        that the frame names, and `gate_result` the summary of its update, if the gate decoded it.
         """
         kind, event = frame.kind, frame.event
         if kind is not _EVENT_FRAME and kind is not _RESPONSE_FRAME:
@@ -158,7 +178,9 @@ class SessionState:
             flags |= _AFTER_ERROR
         if kind is _ERROR_FRAME:
             record.errors += 1
-            return flags | _ERROR_FLAG, self.tasks.get((record.agent, frame.task_id or record.task_id))
+            return flags | _ERROR_FLAG, self.tasks.get(
+                (record.agent, frame.task_id or record.task_id)
+            )
         if record.events:
             flags |= _LATER_FLAG
         of_event = _FLAG_BY_EVENT[event]
@@ -169,7 +191,10 @@ class SessionState:
                 self._note_unreadable(record, frame)
         else:
             flags |= of_event
-            if event is _STATUS_EVENT and frame.at - record.started >= status_fast_path.COLLECTING_SILENCE:
+            if (
+                event is _STATUS_EVENT
+                and frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
+            ):
                 flags |= status_fast_path.burst_flag(record, frame.at)
             record.events += 1
             if record.events == 1:
@@ -189,14 +214,15 @@ class SessionState:
     def on_repeated_response(
         self, record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
     ) -> int:
-        """Do the same as `on_response` for an update for which `is_repeated_status` is true, but faster."""
+        """Do the same as `on_response` for an update for which `is_repeated_status` is true, but
+        faster."""
         if not task.move_count or self._move_count - task.move_count > self._min_moves:
             self._mark_recent(task)
         return status_fast_path.apply_repeated_status(record, frame, task, summary)
 
     def _note_unreadable(self, record: ExchangeRecord, frame: Frame) -> None:
-        """Record an unreadable frame, or one that names no task, no artifact or another task. It may have been any
-        event, including the end of the task or a chunk of an artifact.
+        """Record an unreadable frame, or one that names no task, no artifact or another task. It
+        may have been any event, including the end of the task or a chunk of an artifact.
         """
         record.unreadable_at = frame.at
         task = self.tasks.get((record.agent, record.task_id))
@@ -222,14 +248,22 @@ class SessionState:
             self._note_unreadable(record, frame)
 
     def _apply_task_event(
-        self, record: ExchangeRecord, frame: Frame, event: EventKind, task: TaskRecord | None, gate_result: GateResult
+        self,
+        record: ExchangeRecord,
+        frame: Frame,
+        event: EventKind,
+        task: TaskRecord | None,
+        gate_result: GateResult,
     ) -> tuple[TaskRecord | None, int]:
         flags, task_id, at, context = 0, frame.task_id, frame.at, frame.context_id
         is_stray = record.task_id != task_id and record.task_id != ""
         if is_stray:
             self._note_unreadable(record, frame)
             if task is None:
-                return None, _NEW_TASK | _FOREIGN  # a stray event, which is not sufficient to create a task record
+                return (
+                    None,
+                    _NEW_TASK | _FOREIGN,
+                )  # a stray event, which is not sufficient to create a task record
         if task is not None and record.events == 1 and record.operation in SENDING_OPERATIONS:
             task = self._task_of_first_answer(record, frame, task)
         if task is None:
@@ -242,11 +276,14 @@ class SessionState:
             flags |= _join_task(record, task)
         if context and not context == task.context_id == record.context_id:
             flags |= _apply_context(record, task, context)
-        if len(task.streams) > 1 or (task.single_stream_since and at - task.single_stream_since < STREAM_LAG):
+        if len(task.streams) > 1 or (
+            task.single_stream_since and at - task.single_stream_since < STREAM_LAG
+        ):
             flags |= _SHARED
         if is_stray:
             return task, flags | _FOREIGN
-        # Streams lag behind each other: another exchange's terminal state counts only if it preceded the request.
+        # Streams lag behind each other: another exchange's terminal state counts only if it
+        # preceded the request.
         if record.terminal or 0 < task.terminal < record.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
@@ -257,26 +294,44 @@ class SessionState:
             flags |= _NUMBERED
         if event is _ARTIFACT_EVENT:
             self._last_artifact = (
-                gate_result if type(gate_result) is ArtifactSummary else next(iter(decode_artifacts(frame)), None)
+                gate_result
+                if type(gate_result) is ArtifactSummary
+                else next(iter(decode_artifacts(frame)), None)
             )
             flags |= state_sequence.flag_artifact(record, frame, task, self._last_artifact)
         return task, flags
 
     def _mark_recent(self, task: TaskRecord) -> None:
         """Move the task to the end of the idle order. A recently moved task keeps its position."""
-        key = (task.agent, task.task_id)  # the record's own strings, because each frame creates new ones
+        key = (
+            task.agent,
+            task.task_id,
+        )  # the record's own strings, because each frame creates new ones
         self.tasks.pop(key, None)
         self.tasks[key] = task
         self._move_count += 1
         task.move_count = self._move_count
 
-    def _task_of_first_answer(self, record: ExchangeRecord, frame: Frame, task: TaskRecord) -> TaskRecord | None:
-        """Return the task that the first answer to a send continues, or a new record if its id was issued again."""
+    def _task_of_first_answer(
+        self, record: ExchangeRecord, frame: Frame, task: TaskRecord
+    ) -> TaskRecord | None:
+        """Return the task that the first answer to a send continues, or a new record if its id was
+        issued again."""
         request_snapshot = record.request_snapshot
-        if request_snapshot is None or request_snapshot.task_id or task.first >= request_snapshot.at:
+        if (
+            request_snapshot is None
+            or request_snapshot.task_id
+            or task.first >= request_snapshot.at
+        ):
             return task
-        continues = request_snapshot.context_id == task.context_id and frame.state != TaskState.SUBMITTED
-        if continues or not task.created_by or task.made_by == _hash_message_id(request_snapshot.message_id):
+        continues = (
+            request_snapshot.context_id == task.context_id and frame.state != TaskState.SUBMITTED
+        )
+        if (
+            continues
+            or not task.created_by
+            or task.made_by == _hash_message_id(request_snapshot.message_id)
+        ):
             task.awaits_client, task.client_message_at = False, request_snapshot.at
             return task
         made = self._create_task(record, frame)
@@ -284,7 +339,8 @@ class SessionState:
         return made
 
     def _apply_task_list(self, record: ExchangeRecord, frame: Frame) -> None:
-        """Create records for the unknown tasks of a list. For known tasks the list may be outdated."""
+        """Create records for the unknown tasks of a list. For known tasks the list may be
+        outdated."""
         for each in split_task_list(frame):
             key = (record.agent, each.task_id)
             if key not in self.tasks:
@@ -299,7 +355,10 @@ class SessionState:
         task = TaskRecord(record.agent, frame.task_id, first=frame.at)
         creates = record.operation in SENDING_OPERATIONS and record.task_id in ("", frame.task_id)
         if creates and record.request_snapshot is not None and not record.request_snapshot.task_id:
-            task.created_by, task.made_by = record.id, _hash_message_id(record.request_snapshot.message_id)
+            task.created_by, task.made_by = (
+                record.id,
+                _hash_message_id(record.request_snapshot.message_id),
+            )
         self.owners[task.task_id] = task.agent
         for oldest in keys_to_evict(self.tasks, self._max_tasks - 1):
             self._drop_task(*oldest)
@@ -307,7 +366,8 @@ class SessionState:
         return task
 
     def _retire_task(self, task: TaskRecord) -> None:
-        """If the task is finished, keep it among the limited number of finished tasks and drop the oldest ones."""
+        """If the task is finished, keep it among the limited number of finished tasks and drop the
+        oldest ones."""
         if not task.terminal or task.streams:
             return
         key = (task.agent, task.task_id)
@@ -316,7 +376,9 @@ class SessionState:
         for oldest in keys_to_evict(self._finished_tasks, self._max_finished):
             del self._finished_tasks[oldest]
             found = self.tasks.get(oldest)
-            if found is not None and found.terminal and not found.streams:  # it may have been continued since
+            if (
+                found is not None and found.terminal and not found.streams
+            ):  # it may have been continued since
                 self._drop_task(*oldest)
                 self._forgotten_tasks[_hash_task_key(*oldest)] = None
         for forgotten in keys_to_evict(self._forgotten_tasks, self._max_tasks):
@@ -346,7 +408,9 @@ class SessionState:
         if frame.event is EventKind.TASK:
             state_sequence.apply_snapshot_artifacts(frame, task)
         elif frame.event is EventKind.ARTIFACT and self._last_artifact is not None:
-            state_sequence.apply_artifact(self.exchange_records, record, frame, task, self._last_artifact)
+            state_sequence.apply_artifact(
+                self.exchange_records, record, frame, task, self._last_artifact
+            )
 
     def on_exchange_end(self, record: ExchangeRecord) -> None:
         """Process the end of an exchange."""
@@ -366,7 +430,9 @@ class SessionState:
                 task.writable_notes()["broken"] = True
         self._retire_task(task)
 
-    def learn_card(self, name: str, card: dict[str, Any], at: int, *, extended: bool) -> AgentRecord:
+    def learn_card(
+        self, name: str, card: dict[str, Any], at: int, *, extended: bool
+    ) -> AgentRecord:
         """Apply a card of this agent."""
         self.facts.learn_card(name, card)
         agent = self.agent_record(name)
@@ -377,7 +443,7 @@ class SessionState:
         agent.declarations = read_declarations([agent.card, agent.extended], at, agent.declarations)
         return agent
 
-    # --- across a restart ---------------------------------------------------------------------------------------
+    # --- across a restart
 
     def load(self, tasks: list[Task]) -> None:
         """Load the tasks of a recording; records that exist already are kept."""
@@ -388,18 +454,24 @@ class SessionState:
             task_record = TaskRecord(
                 task.agent, task.task_id, task.context_id, task.states[-state_sequence.MAX_STATES :]
             )
-            task_record.first, task_record.last, task_record.generation = task.first, task.last, task.generation
+            task_record.first, task_record.last, task_record.generation = (
+                task.first,
+                task.last,
+                task.generation,
+            )
             task_record.numbered = "yes" if task.generation else ""
             task_record.terminal = next((at for at, state in task.states if state in TERMINAL), 0)
             task_record.artifacts = {
-                each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts
+                each.artifact_id: KnownArtifact(each.chunks, name=each.name)
+                for each in task.artifacts
             }
             self.tasks[key] = task_record
             self.owners[task.task_id] = task.agent
             self._retire_task(task_record)
 
     def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`, limited to the most recently used tasks."""
+        """Return the state as plain values for `restore`, limited to the most recently used
+        tasks."""
         tasks = list(self.tasks.values())[-MAX_SAVED_TASKS:]
         return {
             "shared": self.facts.save(),
@@ -408,7 +480,9 @@ class SessionState:
             "tracks": [each.save() for each in self.exchange_records.values()],
             "clients": self.clients,
             "notes": self.notes,
-            "whole": self.is_complete and not self._forgotten_tasks and len(tasks) == len(self.tasks),
+            "whole": self.is_complete
+            and not self._forgotten_tasks
+            and len(tasks) == len(self.tasks),
         }
 
     @classmethod
@@ -416,7 +490,9 @@ class SessionState:
         """Return a session state with the state returned by `save`; older tasks are missing."""
         session = cls()
         session.facts.load(state["shared"])
-        session.agents = {each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]}
+        session.agents = {
+            each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]
+        }
         tasks = [msgspec.convert(each, TaskRecord) for each in state["tasks"]]
         session.tasks = {(each.agent, each.task_id): each for each in tasks}
         session._move_count = max((each.move_count for each in tasks), default=0)
@@ -435,9 +511,17 @@ _FIRST_FLAG, _OTHER_FLAG, _ERROR_FLAG, _END_FLAG, _LATER_FLAG = map(
     int, (FrameFlag.FIRST, FrameFlag.OTHER, FrameFlag.ERROR, FrameFlag.END, FrameFlag.LATER)
 )
 _EXTENDS, _COUNTED = int(FrameFlag.EXTENDS), int(FrameFlag.COUNTED)
-_NEW_TASK, _FOREIGN, _SHARED = int(FrameFlag.NEW_TASK), int(FrameFlag.FOREIGN), int(FrameFlag.SHARED)
+_NEW_TASK, _FOREIGN, _SHARED = (
+    int(FrameFlag.NEW_TASK),
+    int(FrameFlag.FOREIGN),
+    int(FrameFlag.SHARED),
+)
 _AFTER_TERMINAL, _NUMBERED = int(FrameFlag.AFTER_TERMINAL), int(FrameFlag.NUMBERED)
-_FRAMED, _LARGE, _AFTER_ERROR = int(FrameFlag.FRAMED), int(FrameFlag.LARGE), int(FrameFlag.AFTER_ERROR)
+_FRAMED, _LARGE, _AFTER_ERROR = (
+    int(FrameFlag.FRAMED),
+    int(FrameFlag.LARGE),
+    int(FrameFlag.AFTER_ERROR),
+)
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENT_FLAGS = {
     EventKind.TASK: FrameFlag.TASK,
@@ -451,7 +535,11 @@ _EVENT_FLAGS = {
 }
 _FLAG_BY_EVENT = tuple(int(_EVENT_FLAGS.get(each, 0)) for each in sorted(EventKind))
 """Flag of each event kind, by its number; 0 for kinds that are not A2A objects."""
-_EVENT_FRAME, _RESPONSE_FRAME, _COMMENT_FRAME = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COMMENT
+_EVENT_FRAME, _RESPONSE_FRAME, _COMMENT_FRAME = (
+    FrameKind.EVENT,
+    FrameKind.RESPONSE,
+    FrameKind.COMMENT,
+)
 _END_FRAME, _ERROR_FRAME, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
 _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
     EventKind.STATUS,
@@ -459,11 +547,13 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
     EventKind.TASKS,
     EventKind.PUSH_CONFIG,
 )
-"""Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython
+3.11)."""
 
 
 def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:
-    """Bind an exchange to the first task that it shows; return the flag if its request named another task."""
+    """Bind an exchange to the first task that it shows; return the flag if its request named
+    another task."""
     record.task_id = task.task_id
     if record.is_streaming and record.id not in task.streams:
         task.joined += 1
@@ -473,7 +563,8 @@ def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:
 
 
 def _apply_context(record: ExchangeRecord, task: TaskRecord, context: str) -> int:
-    """Record the context of an event where none is known; return the flag if the task has another one."""
+    """Record the context of an event where none is known; return the flag if the task has another
+    one."""
     task.context_id = task.context_id or context
     record.context_id = record.context_id or context
     return _FOREIGN if context != task.context_id else 0
@@ -488,7 +579,8 @@ def _hash_message_id(message_id: str) -> int:
 
 
 def _has_no_artifact_id(frame: Frame) -> bool:
-    """Whether an artifact update names no artifact. 0.1 has no ids and uses index 0, decoded as "0"."""
+    """Whether an artifact update names no artifact. 0.1 has no ids and uses index 0, decoded as
+    "0"."""
     if frame.artifact_id != "0" or frame.schema != "json":
         return not frame.artifact_id
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload

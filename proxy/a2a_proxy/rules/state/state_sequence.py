@@ -1,7 +1,9 @@
-"""The sequence of a task's states, combined from streams that lag behind each other and answers that race.
+"""The sequence of a task's states, combined from streams that lag behind each other and answers
+that race.
 
-Every stream of a task receives each event (A2A 1.0 section 3.5.2), but no stream is always the first. A stream is
-therefore compared only with itself, and with other streams only if its request came after their events.
+Every stream of a task receives each event (A2A 1.0 section 3.5.2), but no stream is always the
+first. A stream is therefore compared only with itself, and with other streams only if its request
+came after their events.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ MAX_STREAM_LAG = 5 * SECOND_NS
 
 _TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
 
-# --- states -------------------------------------------------------------------------------------------------------
+# --- states
 
 
-def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult) -> int:
+def apply_state(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult
+) -> int:
     """Apply a state and return its flags."""
     state, before, event = frame.state, record.state, frame.event
     look = (
@@ -82,10 +86,14 @@ def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_res
         if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
             flags |= _IDLE_FLAG
     here, states = find_position(record, task), task.states
-    if not 0 <= here < len(states) or states[here][1] != state:  # otherwise the stream's position is unchanged
+    if (
+        not 0 <= here < len(states) or states[here][1] != state
+    ):  # otherwise the stream's position is unchanged
         flags |= _advance_sequence(record, frame, task, before, look)
     record.state, record.state_at = state, frame.at
-    record.is_bare_status = bare and event is _STATUS_EVENT  # an update may have crossed the snapshot that contains it
+    record.is_bare_status = (
+        bare and event is _STATUS_EVENT
+    )  # an update may have crossed the snapshot that contains it
     return flags | apply_timestamp(record, task, stamp) if stamp else flags
 
 
@@ -111,13 +119,16 @@ def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
 
 
 def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: str = "") -> bool:
-    """Whether this stream, opened before the task ended on another exchange, continues the task beyond the permitted
-    lag. A webhook does so only with a later timestamp, because pushes may be late.
+    """Whether this stream, opened before the task ended on another exchange, continues the task
+    beyond the permitted lag. A webhook does so only with a later timestamp, because pushes may be
+    late.
     """
     is_later = time_before(task.stamp, stamp) > SECOND_NS
     if record.binding is Binding.WEBHOOK:
         return is_later
-    return record.started <= task.terminal and (is_later or frame.at - task.terminal > MAX_STREAM_LAG)
+    return record.started <= task.terminal and (
+        is_later or frame.at - task.terminal > MAX_STREAM_LAG
+    )
 
 
 def _advance_sequence(
@@ -130,7 +141,11 @@ def _advance_sequence(
         if states[index][1] == state:
             record.position, record.dropped = index, task.dropped
             return 0
-    if frame.event is _TASK_EVENT and not record.is_streaming and 0 < frame.generation < task.generation:
+    if (
+        frame.event is _TASK_EVENT
+        and not record.is_streaming
+        and 0 < frame.generation < task.generation
+    ):
         return _STALE_FLAG if 0 < task.terminal < record.started and state not in TERMINAL else 0
     if task.terminal:
         return _apply_after_terminal(record, frame, task, before, summary)
@@ -144,11 +159,17 @@ def _apply_after_terminal(
     record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary
 ) -> int:
     """Return the flags for a task that shows another state after a terminal one."""
-    if record.operation in SENDING_OPERATIONS and record.events == 1 and record.started > task.terminal:
+    if (
+        record.operation in SENDING_OPERATIONS
+        and record.events == 1
+        and record.started > task.terminal
+    ):
         return _reopen_task(record, frame, task)  # it accepted a message although it was finished
     if frame.state in TERMINAL:
         _append_state(record, frame, task)
-        return _CHANGED_FLAG | _LEFT_TERMINAL_FLAG  # two terminal states: one of them is wrong whichever stream lags
+        return (
+            _CHANGED_FLAG | _LEFT_TERMINAL_FLAG
+        )  # two terminal states: one of them is wrong whichever stream lags
     if change_of(before, frame.state) is Change.LEAVES_END:
         return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
     if record.started <= task.terminal or record.binding is Binding.WEBHOOK or record.events > 1:
@@ -166,10 +187,11 @@ def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
 
 
 def find_position(track: ExchangeRecord, known: TaskRecord) -> int:
-    """Return the index in the task's `states` up to which this exchange has shown them; -1 if it has shown none.
+    """Return the index in the task's `states` up to which this exchange has shown them; -1 if it
+    has shown none.
 
-    Indexes are corrected for removed states here, not when a state is removed, because a task may have thousands of
-    streams.
+    Indexes are corrected for removed states here, not when a state is removed, because a task may
+    have thousands of streams.
     """
     gone = known.dropped - track.dropped
     if gone:
@@ -214,7 +236,9 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
         found = others.get(ident) if others is not None else None
     if found is not None:
         # Another stream may lag or be ahead; the answer to a later message is not.
-        follows = found.exchange == record.id or (record.operation in SENDING_OPERATIONS and found.at < record.started)
+        follows = found.exchange == record.id or (
+            record.operation in SENDING_OPERATIONS and found.at < record.started
+        )
         if not follows or found.binding is not record.binding:
             return 0
         if (found.length, found.digest) != (length, digest):
@@ -233,11 +257,12 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
     return flags
 
 
-# --- artifacts ----------------------------------------------------------------------------------------------------
+# --- artifacts
 
 
 def _has_shown_all(record: ExchangeRecord, task: TaskRecord) -> bool:
-    """Whether this stream has carried all events of the task: it created the task, and each event was readable."""
+    """Whether this stream has carried all events of the task: it created the task, and each event
+    was readable."""
     return record.is_streaming and task.created_by == record.id and not record.unreadable_at
 
 
@@ -247,7 +272,9 @@ def _end_artifacts(record: ExchangeRecord, task: TaskRecord) -> None:
             each.is_stream_over = True
 
 
-def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary | None) -> int:
+def flag_artifact(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary | None
+) -> int:
     """Return the flags of an artifact update before it is applied."""
     found = task.artifacts.get(frame.artifact_id)
     late = task.terminal and not record.terminal and is_overdue(record, frame, task)
@@ -268,11 +295,18 @@ def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summar
 
 
 def is_description_changed(artifact: KnownArtifact, summary: ArtifactSummary) -> bool:
-    """Whether the artifact's description changed; omitted members are unchanged (manual/protocol.md "Artifacts")."""
+    """Whether the artifact's description changed; omitted members are unchanged (manual/protocol.md
+    "Artifacts")."""
     return bool(
         (summary.name and artifact.name and summary.name != artifact.name)
-        or (summary.description and artifact.description and summary.description != artifact.description)
-        or (summary.media_type and artifact.media_type and summary.media_type != artifact.media_type)
+        or (
+            summary.description
+            and artifact.description
+            and summary.description != artifact.description
+        )
+        or (
+            summary.media_type and artifact.media_type and summary.media_type != artifact.media_type
+        )
     )
 
 
@@ -342,5 +376,9 @@ _BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = (
     int(FrameFlag.IDLE),
     int(FrameFlag.REUSED_MESSAGE_ID),
 )
-_GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = int(FrameFlag.GROWN), int(FrameFlag.OVERDUE), int(FrameFlag.STRAY)
+_GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = (
+    int(FrameFlag.GROWN),
+    int(FrameFlag.OVERDUE),
+    int(FrameFlag.STRAY),
+)
 _ODD_CHUNK_FLAG, _DRIFT_FLAG = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)

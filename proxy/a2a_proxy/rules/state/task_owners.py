@@ -21,8 +21,8 @@ def note_owner(context: RuleContext) -> None:
 
 
 def owner_of(task: TaskRecord) -> str:
-    """Return the owner as a `principal_digest`; empty if the call had no credentials or was not recorded (`created_by`
-    is 0).
+    """Return the owner as a `principal_digest`; empty if the call had no credentials or was not
+    recorded (`created_by` is 0).
     """
     owner: str = (task.notes or {}).get(_OWNER_NOTE, "")
     return owner

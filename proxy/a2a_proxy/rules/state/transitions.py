@@ -27,7 +27,12 @@ NEW = TaskState.UNSPECIFIED
 """The state of a task that has shown none."""
 UNKNOWN = TaskState(9)
 """Stands for all numbers that A2A does not define."""
-_S, _W, _I, _A = TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED
+_S, _W, _I, _A = (
+    TaskState.SUBMITTED,
+    TaskState.WORKING,
+    TaskState.INPUT_REQUIRED,
+    TaskState.AUTH_REQUIRED,
+)
 _C, _F, _X, _R = TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED
 _COLUMNS = (_S, _W, _I, _A, _C, _F, _X, _R, UNKNOWN)
 _yes, _same, _back, _said = Change.LEGAL, Change.PROGRESS, Change.BACK, Change.ANSWERED
@@ -46,16 +51,22 @@ _ROWS = {
     UNKNOWN: (_back, _yes, _yes, _yes, _yes, _yes, _yes, _yes, _yes),
 }
 TRANSITIONS: TransitionTable[int, int, Change] = TransitionTable(
-    {(int(before), int(state)): row[at] for before, row in _ROWS.items() for at, state in enumerate(_COLUMNS)}
+    {
+        (int(before), int(state)): row[at]
+        for before, row in _ROWS.items()
+        for at, state in enumerate(_COLUMNS)
+    }
 )
-"""State before and state shown -> what it means; the next state is the one shown. Undefined: UNSPECIFIED is never a
-state that follows."""
+"""State before and state shown -> what it means; the next state is the one shown. Undefined:
+UNSPECIFIED is never a state that follows."""
 
 
 def change_of(before: int, state: int) -> Change:
-    """Return what `state` means after `before`, which is 0 if the task had shown none. Numbers that A2A does not define
-    are equal to `UNKNOWN`. Raises UndefinedTransitionError if `state` is 0."""
-    return TRANSITIONS[before if 0 <= before < UNKNOWN else _UNKNOWN, state if 0 <= state < UNKNOWN else _UNKNOWN]
+    """Return what `state` means after `before`, which is 0 if the task had shown none. Numbers that
+    A2A does not define are equal to `UNKNOWN`. Raises UndefinedTransitionError if `state` is 0."""
+    return TRANSITIONS[
+        before if 0 <= before < UNKNOWN else _UNKNOWN, state if 0 <= state < UNKNOWN else _UNKNOWN
+    ]
 
 
 _UNKNOWN = int(UNKNOWN)

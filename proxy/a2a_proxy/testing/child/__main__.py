@@ -18,7 +18,9 @@ from a2a_proxy.testing.child_messages import decode_order, encode
 async def _serve_orders(answers: IO[bytes]) -> None:
     dispatcher = CommandDispatcher()
     orders = asyncio.StreamReader(limit=1 << 24)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(orders), sys.stdin
+    )
     try:
         while line := await orders.readline():
             answers.write(encode(await dispatcher.run_order(decode_order(line))) + b"\n")

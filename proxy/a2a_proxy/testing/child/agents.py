@@ -50,15 +50,20 @@ class FixtureAgent:
         if order.cassettes:
             passthrough = ""
             if upstream:
-                self._back_relay = AgentRelay(upstream, grpc, order.new_recording, order.command, order.redact)
+                self._back_relay = AgentRelay(
+                    upstream, grpc, order.new_recording, order.command, order.redact
+                )
                 passthrough = await self._back_relay.start()
-            # Imported here because it needs aiohttp and grpc, which a test that only records a live agent does without.
+            # Imported here because it needs aiohttp and grpc, which a test that only records a live
+            # agent does without.
             from a2a_proxy.testing.child.mock_agent import make_mock
 
             self._mock = make_mock(order.cassettes, order.replay, passthrough)
             await self._mock.start()
             upstream, grpc = self._mock.address, ""
-        self._front_relay = AgentRelay(upstream, grpc, order.recording, order.command, order.redact, order.faults)
+        self._front_relay = AgentRelay(
+            upstream, grpc, order.recording, order.command, order.redact, order.faults
+        )
         return await self._front_relay.start()
 
     def store_traffic(self) -> None:
@@ -69,7 +74,10 @@ class FixtureAgent:
     def make_status(self) -> ReplayStatus:
         """Return the state of the agent."""
         notes = tuple(
-            note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes
+            note
+            for relay in (self._front_relay, self._back_relay)
+            if relay is not None
+            for note in relay.notes
         )
         missed = self._front_relay.missed_faults if self._front_relay is not None else ()
         if self._mock is None:
@@ -78,10 +86,16 @@ class FixtureAgent:
 
         player, passthrough = self._mock.player, self._mock.passthrough
         if self._mock.script.missing:
-            notes += (f"the recording of the cassette is not complete: {self._mock.script.missing}",)
+            notes += (
+                f"the recording of the cassette is not complete: {self._mock.script.missing}",
+            )
         if path := self._mock.cards.missed_path:
             notes += (
-                f"the agent card was requested, but the cassette has none: GET {path} was answered with 404",
+                (
+                    f"the agent card was requested, but the cassette has none: GET {path} was "
+                    f"answered "
+                    f"with 404"
+                ),
                 "hint: export the cassette again, with the card: -f '(FILTER) OR op:GetAgentCard'",
             )
         return ReplayStatus(
@@ -102,7 +116,9 @@ class FixtureAgent:
             await self._mock.stop()
         if self._back_relay is not None:
             answered = (
-                self._mock is not None and self._mock.passthrough is not None and self._mock.passthrough.call_count > 0
+                self._mock is not None
+                and self._mock.passthrough is not None
+                and self._mock.passthrough.call_count > 0
             )
             await self._back_relay.stop(keep=keep and answered)
         return self.make_status()
@@ -122,12 +138,16 @@ class CommandDispatcher:
         except (RecordingError, RouteError) as wrong:
             return CommandFailed(wrong.message, wrong.hint)
         except PolicyError as wrong:
-            return CommandFailed(f"redact: {wrong}", "the policies are described by: a2a-inspect help redaction")
+            return CommandFailed(
+                f"redact: {wrong}", "the policies are described by: a2a-inspect help redaction"
+            )
         except OSError as wrong:
             where = f"{wrong.filename}: " if wrong.filename else ""
             return CommandFailed(f"{where}{(wrong.strerror or str(wrong)).lower()}")
         except Exception as wrong:  # an internal error fails one test, not the following ones
-            return CommandFailed(f"{type(wrong).__name__}: {wrong}", "report this as a bug of a2a-proxy")
+            return CommandFailed(
+                f"{type(wrong).__name__}: {wrong}", "report this as a bug of a2a-proxy"
+            )
 
     async def _dispatch_order(self, order: Order) -> Answer:
         if isinstance(order, OpenAgent):

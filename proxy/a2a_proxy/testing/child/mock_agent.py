@@ -1,4 +1,5 @@
-"""Building of a mock agent from cassettes and the settings of a test, and its misses as texts for the user."""
+"""Building of a mock agent from cassettes and the settings of a test, and its misses as texts for
+the user."""
 
 from __future__ import annotations
 
@@ -36,16 +37,18 @@ _SETTING_FORMS = (
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`, and `ignore`.
+    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`,
+    and `ignore`.
 
-    `passthrough` is the address of an agent that answers the calls that the cassettes do not, or empty. Raises
-    RecordingError.
+    `passthrough` is the address of an agent that answers the calls that the cassettes do not, or
+    empty. Raises RecordingError.
     """
     speed = replay["speed"]
     options = ReplayOptions(
         match=MatchPreset(replay["match"]),
         match_on=tuple(
-            parse_match_name(each) if isinstance(each, str) else RemoteMatcher(**each) for each in replay["match_on"]
+            parse_match_name(each) if isinstance(each, str) else RemoteMatcher(**each)
+            for each in replay["match_on"]
         ),
         ignore=parse_ignored(replay["ignore"]),
         normalize=tuple(replay["normalize"]),
@@ -54,10 +57,15 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
         keep_times=replay["keep_times"],
         lenient=replay["lenient"],
     )
-    script, live = _load_scripts(cassettes, replay), Passthrough(passthrough) if passthrough else None
+    script, live = (
+        _load_scripts(cassettes, replay),
+        Passthrough(passthrough) if passthrough else None,
+    )
     try:
         return MockServer(
-            inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live
+            inject_faults(script, [parse_fault(text) for text in replay["faults"]]),
+            options,
+            passthrough=live,
         )
     except FaultError as wrong:
         raise RecordingError(
@@ -67,8 +75,11 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
 
 
 def miss_texts(mock: MockServer) -> tuple[str, ...]:
-    """Return the misses as texts for the user, without calls that were forwarded to a live agent."""
-    found = (miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss))
+    """Return the misses as texts for the user, without calls that were forwarded to a live
+    agent."""
+    found = (
+        miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss)
+    )
     return tuple(_miss_text(miss) for miss in found)
 
 
@@ -102,8 +113,13 @@ def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
 
 
 def translate_options(hint: str) -> str:
-    """Return a hint with settings in place of options: `--match loose` is `match="loose"` in `a2a_cassette`."""
+    """Return a hint with settings in place of options: `--match loose` is `match="loose"` in
+    `a2a_cassette`."""
     said = hint
     for option, setting in _SETTING_FORMS:
         said = option.sub(setting, said)
-    return said if said == hint else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
+    return (
+        said
+        if said == hint
+        else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
+    )

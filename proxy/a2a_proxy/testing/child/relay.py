@@ -1,7 +1,7 @@
 """A relay on its own port, and the recorder of its traffic.
 
-The traffic stays in memory until it is decoded, checked and stored on request, because a test is short, and the
-recording of a killed test is not needed.
+The traffic stays in memory until it is decoded, checked and stored on request, because a test is
+short, and the recording of a killed test is not needed.
 """
 
 from __future__ import annotations
@@ -49,20 +49,29 @@ class AgentRelay:
     ) -> None:
         """`recording` is the path of its recording.
 
-        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`, RecordingError for an
-        invalid fault.
+        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`,
+        RecordingError for an invalid fault.
         """
         policy_of(redact)
         self.notes: list[str] = []
         """Notes of the relay, for example about signed cards."""
         self._clock = session_clock()
-        route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
+        route = Route(
+            Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None
+        )
         self._faults = _make_fault_plan(faults) if faults else None
         self._relay = Relay((route,), self._clock, EditPolicy(faults=self._faults), self._add_note)
         self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
         started, session = self._clock(), str(uuid.uuid4())
         self._session = SessionFile(
-            recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact, faults=faults
+            recording,
+            os.getpid(),
+            started,
+            session,
+            command,
+            upstreams=self._upstreams,
+            redact=redact,
+            faults=faults,
         )
         self._recorder: RelayRecorder | None = None
 
@@ -70,7 +79,9 @@ class AgentRelay:
         """Listen and return the address, `127.0.0.1:PORT`. Raises RouteError."""
         await self._relay.bind_listeners()
         [(_, [address])] = self._relay.bound_addresses
-        self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)), self._note_dial)
+        self._recorder = RelayRecorder(
+            msgspec.structs.replace(self._session, listens=(address,)), self._note_dial
+        )
         self._relay.accept_connections(self._recorder)
         return address
 
@@ -86,8 +97,8 @@ class AgentRelay:
         self._recorder.store_chunks()
 
     async def stop(self, *, keep: bool) -> None:
-        """End open connections; with `keep` finish the recording, otherwise discard unstored traffic. Raises
-        RecordingError."""
+        """End open connections; with `keep` finish the recording, otherwise discard unstored
+        traffic. Raises RecordingError."""
         await self._relay.stop(_GRACE_SECONDS)
         if self._recorder is None:
             return
@@ -118,7 +129,9 @@ class RelayRecorder:
         self._held_bytes = 0
         self._session_recorder: SessionRecorder | None = None
 
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+    def append(
+        self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes
+    ) -> None:
         """Append one record of the relay."""
         self._chunks.append(Chunk(connection, kind, direction, at, bytes(data)))
         self._held_bytes += len(data)
@@ -146,7 +159,8 @@ class RelayRecorder:
 
     def _open_session(self) -> SessionRecorder:
         if self._session_recorder is None:
-            # Imported here because it needs the decoders and rules, which a replay without a recording does without.
+            # Imported here because it needs the decoders and rules, which a replay without a
+            # recording does without.
             from a2a_proxy.testing.child.session_recorder import SessionRecorder
 
             self._session_recorder = SessionRecorder(self._session, _redaction_key())
@@ -166,8 +180,8 @@ def _make_fault_plan(texts: tuple[str, ...]) -> FaultPlan:
 
 
 def _redaction_key() -> bytes:
-    """Return the key of the state directory, so that a secret has one label in all cassettes of a user, else a new
-    key."""
+    """Return the key of the state directory, so that a secret has one label in all cassettes of a
+    user, else a new key."""
     try:
         return file_layout.redaction_key()
     except (OSError, ValueError):

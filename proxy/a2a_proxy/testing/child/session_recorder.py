@@ -1,4 +1,5 @@
-"""Decoding and checking of a relay's records into a recording: the recorder's work without its journal."""
+"""Decoding and checking of a relay's records into a recording: the recorder's work without its
+journal."""
 
 from __future__ import annotations
 

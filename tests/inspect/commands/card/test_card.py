@@ -29,7 +29,10 @@ from support_cards import PATH, http_agent
 from support_cli import Ran, run_here
 from support_signed_cards import FOLDER, KEYS, private_jwk
 
-SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+SARIF = (
+    Path(__file__).parents[4]
+    / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+)
 OLD_PATH = "/.well-known/agent.json"
 HEADERS = {"Content-Type": "application/json", "Cache-Control": "max-age=60", "ETag": '"1"'}
 OLD_CARD = card(
@@ -39,7 +42,9 @@ OLD_CARD = card(
     preferredTransport="JSONRPC",
     capabilities={"streaming": True},
 )
-MIXED_CARD = card(url="http://localhost:8001/", preferredTransport="JSONRPC", security=[{"key": []}])
+MIXED_CARD = card(
+    url="http://localhost:8001/", preferredTransport="JSONRPC", security=[{"key": []}]
+)
 
 
 def check(tmp_path: Path, *words: object) -> Ran:
@@ -64,14 +69,19 @@ def findings(done: Ran) -> dict[str, list[Json]]:
 async def check_served(
     tmp_path: Path, card_of: Callable[[int], Json], *words: object, path: str = PATH, **headers: str
 ) -> Ran:
-    """Check the card of an agent at its URL; `card_of` gets the agent's port. JSON-RPC calls get TaskNotFound."""
+    """Check the card of an agent at its URL; `card_of` gets the agent's port. JSON-RPC calls get
+    TaskNotFound."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path == path:
             port = request.transport.get_extra_info("sockname")[1]  # type: ignore[union-attr]
             return web.Response(text=json.dumps(card_of(port)), headers=HEADERS | headers)
         if request.method == "POST":
-            body = {"jsonrpc": "2.0", "id": 1, "error": rpc_error(-32001, "TASK_NOT_FOUND", "no such task")}
+            body = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "error": rpc_error(-32001, "TASK_NOT_FOUND", "no such task"),
+            }
             return web.json_response(body)
         return web.Response(status=404)
 
@@ -81,12 +91,13 @@ async def check_served(
 
 def served_card(port: int, *bindings: str) -> Json:
     entries = [
-        {"url": f"http://127.0.0.1:{port}/", "protocolBinding": each, "protocolVersion": "1.0"} for each in bindings
+        {"url": f"http://127.0.0.1:{port}/", "protocolBinding": each, "protocolVersion": "1.0"}
+        for each in bindings
     ]
     return card(supportedInterfaces=entries)
 
 
-# --- sources --------------------------------------------------------------------------------------------------------
+# --- sources
 
 
 def test_a_good_card_in_a_file(tmp_path: Path) -> None:
@@ -112,7 +123,9 @@ async def test_a_url_also_runs_the_rules_about_the_response(tmp_path: Path) -> N
     assert (done.code, done.err) == (0, "")
     assert f'{PATH}: card "Example" 1.0.0, A2A 1.0, 1 interface, 1 skill' in done.lines[0]
     assert "31 rules ran: CARD 001-008 010 012 014-018 020, " in done.out
-    done = await check_served(tmp_path, lambda _: card(), "--format", "json", ETag="", **{"Content-Type": "text/plain"})
+    done = await check_served(
+        tmp_path, lambda _: card(), "--format", "json", ETag="", **{"Content-Type": "text/plain"}
+    )
     assert {"A2A-CARD-002", "A2A-CARD-010"} <= set(findings(done))
 
 
@@ -137,23 +150,42 @@ async def test_the_address_of_the_client_is_known(tmp_path: Path) -> None:
         (response,) = await fetch_card(f"http://127.0.0.1:{port}")
     assert response.client == "127.0.0.1"
     far = msgspec.structs.replace(response, client="192.0.2.7")
-    found, _ = judge_card(CardSource("", [far], True), card_rules(fetched=True), Redactor(b"k" * 32), now=1)
+    found, _ = judge_card(
+        CardSource("", [far], True), card_rules(fetched=True), Redactor(b"k" * 32), now=1
+    )
     assert [each.summary for each in found if each.rule == "A2A-CARD-020"] == [
-        'the card names the JSONRPC interface "http://localhost:8000/", which a client on another machine cannot reach'
+        (
+            'the card names the JSONRPC interface "http://localhost:8000/", '
+            "which a client on another machine cannot reach"
+        )
     ]
 
 
 def test_rules_that_need_a_session_are_not_run() -> None:
-    """Each rule of the family that a card alone can show runs, and none that compares it with other traffic."""
+    """Each rule of the family that a card alone can show runs, and none that compares it with other
+    traffic."""
     fetched, read = card_rules(fetched=True), card_rules(fetched=False)
     family = {ident for ident in all_rules() if ident.startswith("A2A-CARD-")}
     assert family - set(fetched) == {"A2A-CARD-009", "A2A-CARD-011", "A2A-CARD-013", "A2A-CARD-019"}
     assert set(card_rules(fetched=True, has_keys=True)) - set(fetched) == {"A2A-CARD-013"}
-    assert set(fetched) - set(read) == {"A2A-CARD-001", "A2A-CARD-002", "A2A-CARD-010", "A2A-CARD-020"}
-    assert {each.partition("-")[2][:4] for each in fetched} == {"CARD", "HTTP", "RPC-", "SCH-", "STDI"}
+    assert set(fetched) - set(read) == {
+        "A2A-CARD-001",
+        "A2A-CARD-002",
+        "A2A-CARD-010",
+        "A2A-CARD-020",
+    }
+    assert {each.partition("-")[2][:4] for each in fetched} == {
+        "CARD",
+        "HTTP",
+        "RPC-",
+        "SCH-",
+        "STDI",
+    }
 
 
-RULES = [rule for rule in card_rules(fetched=False, has_keys=True).values() if rule.family == "CARD"]
+RULES = [
+    rule for rule in card_rules(fetched=False, has_keys=True).values() if rule.family == "CARD"
+]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -162,9 +194,9 @@ def test_findings_are_those_of_a_recording(rule: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_bytes(CARD_KEYS)
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
-        body = next(each.data for each in script.make_chunks() if each.data.startswith(b"HTTP/1.1")).partition(
-            b"\r\n\r\n"
-        )[2]
+        body = next(
+            each.data for each in script.make_chunks() if each.data.startswith(b"HTTP/1.1")
+        ).partition(b"\r\n\r\n")[2]
         done = check_value(tmp_path, body.decode(), "--format", "json", "--card-keys", keys)
         assert (rule.id in findings(done)) is flagged
 
@@ -185,7 +217,9 @@ def test_a_file_that_is_no_card(tmp_path: Path, text: str, message: str) -> None
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
     assert message in error
-    assert hint == "a2a-inspect: hint: an agent card is one JSON object: check the file or the input"
+    assert (
+        hint == "a2a-inspect: hint: an agent card is one JSON object: check the file or the input"
+    )
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -202,7 +236,7 @@ async def test_an_agent_without_a_card(tmp_path: Path) -> None:
     assert "no agent card: 404 from http://127.0.0.1:" in done.err
 
 
-# --- findings -------------------------------------------------------------------------------------------------------
+# --- findings
 
 
 def test_a_0_3_card_is_valid_and_can_be_migrated(tmp_path: Path) -> None:
@@ -211,7 +245,12 @@ def test_a_0_3_card_is_valid_and_can_be_migrated(tmp_path: Path) -> None:
     assert "A2A 0.3.0, 1 interface" in done.lines[0]
     assert "          `url` is the 0.3 form; in 1.0: `supportedInterfaces[].url`" in done.out
     assert check_value(tmp_path, OLD_CARD, "--fail-on", "info").code == 1
-    assert check_value(tmp_path, OLD_CARD, "--fail-on", "info", "--ignore", "migration", "--ignore", "CARD").code == 0
+    assert (
+        check_value(
+            tmp_path, OLD_CARD, "--fail-on", "info", "--ignore", "migration", "--ignore", "CARD"
+        ).code
+        == 0
+    )
 
 
 def test_a_card_with_both_forms(tmp_path: Path) -> None:
@@ -238,7 +277,11 @@ def test_secrets_are_labels(tmp_path: Path) -> None:
         name="AKIAIOSFODNN7EXAMPLF",
         documentationUrl="https://ann:pa55w0rd-s3cret@docs.example.com",
         supportedInterfaces=[
-            {"url": "http://ann:pa55w0rd-s3cret@127.0.0.1:1/", "protocolBinding": "GRPC", "protocolVersion": "1"}
+            {
+                "url": "http://ann:pa55w0rd-s3cret@127.0.0.1:1/",
+                "protocolBinding": "GRPC",
+                "protocolVersion": "1",
+            }
         ],
     )
     for form in ("text", "json", "junit", "sarif"):
@@ -267,14 +310,16 @@ def test_a_large_card_is_judged_as_a_whole(tmp_path: Path) -> None:
     assert found["evidence"]["path"] == "skills[900].id"
 
 
-# --- options --------------------------------------------------------------------------------------------------------
+# --- options
 
 
 def test_select_and_suppressions(tmp_path: Path) -> None:
     lacking = card(version=None)
     assert check_value(tmp_path, lacking, "--select", "SCH", "--select", "MIGRATION").code == 0
     assert check_value(tmp_path, lacking, "--select", "CARD-003").code == 1
-    (tmp_path / "s.toml").write_text('[[suppress]]\nrule = "A2A-CARD-003"\nreason = "it has none"\n')
+    (tmp_path / "s.toml").write_text(
+        '[[suppress]]\nrule = "A2A-CARD-003"\nreason = "it has none"\n'
+    )
     done = check_value(tmp_path, lacking, "--suppressions", tmp_path / "s.toml")
     assert (done.code, "1 suppressed" in done.out) == (0, True)
 
@@ -305,7 +350,8 @@ def test_the_report_in_a_file(tmp_path: Path) -> None:
 
 
 async def test_sarif(tmp_path: Path) -> None:
-    """Valid; the location is the URL of the card, notes are notifications, descriptions include this command's."""
+    """Valid; the location is the URL of the card, notes are notifications, descriptions include
+    this command's."""
     done = await check_served(tmp_path, lambda _: MIXED_CARD, "--format", "sarif", path=OLD_PATH)
     document = json.loads(done.out)
     if SARIF.exists():
@@ -330,7 +376,7 @@ def test_junit(tmp_path: Path) -> None:
     assert [case.classname for case in suite if case.name == "MIGRATION"] == ["a2a.card"]
 
 
-# --- probes ---------------------------------------------------------------------------------------------------------
+# --- probes
 
 
 async def test_nothing_is_sent_without_probe(tmp_path: Path) -> None:
@@ -347,9 +393,14 @@ async def test_nothing_is_sent_without_probe(tmp_path: Path) -> None:
 
 
 async def test_probes(tmp_path: Path) -> None:
-    """An interface that answers is a note, another one an error at its URL in the card; both name the interface."""
+    """An interface that answers is a note, another one an error at its URL in the card; both name
+    the interface."""
     done = await check_served(
-        tmp_path, lambda port: served_card(port, "JSONRPC", "HTTP+JSON", "urn:x"), "--probe", "--format", "json"
+        tmp_path,
+        lambda port: served_card(port, "JSONRPC", "HTTP+JSON", "urn:x"),
+        "--probe",
+        "--format",
+        "json",
     )
     assert done.code == 1
     (session,) = [each for each in map(json.loads, done.lines) if each["event"] == "session"]
@@ -364,7 +415,10 @@ async def test_probes(tmp_path: Path) -> None:
 
 
 def test_a_card_without_interfaces(tmp_path: Path) -> None:
-    assert "probe: the card declares no interface" in check_value(tmp_path, card(supportedInterfaces=[]), "--probe").out
+    assert (
+        "probe: the card declares no interface"
+        in check_value(tmp_path, card(supportedInterfaces=[]), "--probe").out
+    )
 
 
 def test_signatures_are_shown_with_their_verdict(tmp_path: Path) -> None:
@@ -375,16 +429,24 @@ def test_signatures_are_shown_with_their_verdict(tmp_path: Path) -> None:
     assert "  card signed by key-1 (HS256), not verified" in check_value(tmp_path, signed).lines
     done = check_value(tmp_path, signed, "--card-keys", keys)
     assert ("  card signed by key-1 (HS256), verified" in done.lines, done.err) == (True, "")
-    done = check_value(tmp_path, signed | {"name": "Another"}, "--card-keys", keys, "--fail-on", "warning")
+    done = check_value(
+        tmp_path, signed | {"name": "Another"}, "--card-keys", keys, "--fail-on", "warning"
+    )
     assert (done.code, "A2A-CARD-013" in done.out, "does not verify" in done.out) == (1, True, True)
     keys.write_text(json.dumps(private_jwk(Ed25519PrivateKey.generate(), kid="key-2")))
     done = check_value(tmp_path, signed, "--card-keys", keys)
-    assert done.err.startswith(f"a2a-inspect: warning: --card-keys {keys} has private keys (key-2): only their public ")
-    assert "  card signed by key-1 (HS256), not verified: --card-keys has no key key-1" in done.lines
+    assert done.err.startswith(
+        f"a2a-inspect: warning: --card-keys {keys} has private keys (key-2): only their public "
+    )
+    assert (
+        "  card signed by key-1 (HS256), not verified: --card-keys has no key key-1" in done.lines
+    )
 
 
 def test_only_another_form_than_that_of_the_specification(tmp_path: Path) -> None:
-    done = check(tmp_path, FOLDER / "python-1.1.2" / "umlauts.json", "--card-keys", KEYS, "--format", "json")
+    done = check(
+        tmp_path, FOLDER / "python-1.1.2" / "umlauts.json", "--card-keys", KEYS, "--format", "json"
+    )
     (found,) = findings(done)["A2A-CARD-013"]
     assert (found["severity"], found["summary"]) == (
         "info",

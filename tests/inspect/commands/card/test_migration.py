@@ -10,7 +10,11 @@ from a2a_inspect.commands.card.migration import migration_findings
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import card
 
-OLD: dict[str, Any] = {"supportedInterfaces": None, "url": "http://localhost:8000/", "protocolVersion": "0.3.0"}
+OLD: dict[str, Any] = {
+    "supportedInterfaces": None,
+    "url": "http://localhost:8000/",
+    "protocolVersion": "0.3.0",
+}
 KEY = {"key": {"type": "apiKey", "in": "header", "name": "x-api-key"}}
 NEW_KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-key"}}}
 SKILL = card()["skills"][0]
@@ -33,13 +37,37 @@ def test_a_1_0_card_has_nothing_to_migrate(members: dict[str, Any]) -> None:
     [
         ({}, "url", "`supportedInterfaces[].url`"),
         ({}, "protocolVersion", "`supportedInterfaces[].protocolVersion`"),
-        ({"preferredTransport": "JSONRPC"}, "preferredTransport", "`supportedInterfaces[].protocolBinding`"),
-        ({"additionalInterfaces": []}, "additionalInterfaces", "`supportedInterfaces[]` with `protocolBinding`"),
-        ({"supportsAuthenticatedExtendedCard": True}, "supportsAuthenticatedExtendedCard", "extendedAgentCard"),
+        (
+            {"preferredTransport": "JSONRPC"},
+            "preferredTransport",
+            "`supportedInterfaces[].protocolBinding`",
+        ),
+        (
+            {"additionalInterfaces": []},
+            "additionalInterfaces",
+            "`supportedInterfaces[]` with `protocolBinding`",
+        ),
+        (
+            {"supportsAuthenticatedExtendedCard": True},
+            "supportsAuthenticatedExtendedCard",
+            "extendedAgentCard",
+        ),
         ({"authentication": {"schemes": ["Bearer"]}}, "authentication", "`securitySchemes` and"),
-        ({"security": [{"key": []}]}, "security", '`securityRequirements`, each entry as `{"schemes"'),
-        ({"securitySchemes": KEY}, "securitySchemes.key.type", "apiKeySecurityScheme` with `location` for `in`"),
-        ({"skills": [SKILL, SKILL | {"security": [{"key": []}]}]}, "skills[1].security", "skills[].security"),
+        (
+            {"security": [{"key": []}]},
+            "security",
+            '`securityRequirements`, each entry as `{"schemes"',
+        ),
+        (
+            {"securitySchemes": KEY},
+            "securitySchemes.key.type",
+            "apiKeySecurityScheme` with `location` for `in`",
+        ),
+        (
+            {"skills": [SKILL, SKILL | {"security": [{"key": []}]}]},
+            "skills[1].security",
+            "skills[].security",
+        ),
     ],
 )
 def test_a_0_3_card(members: dict[str, Any], path: str, form: str) -> None:
@@ -47,7 +75,9 @@ def test_a_0_3_card(members: dict[str, Any], path: str, form: str) -> None:
     found = migrate(**OLD, **members)
     severity, summary = found[path]
     assert severity is Severity.INFO
-    assert summary.startswith(f"`{path}` is the {'0.1' if path == 'authentication' else '0.3'} form; in 1.0: `")
+    assert summary.startswith(
+        f"`{path}` is the {'0.1' if path == 'authentication' else '0.3'} form; in 1.0: `"
+    )
     assert form in summary
     assert set(found) == {"url", "protocolVersion", path}
 
@@ -63,8 +93,13 @@ def test_a_0_3_card(members: dict[str, Any], path: str, form: str) -> None:
 )
 def test_types_of_schemes(kind: str, wrapper: str) -> None:
     """One finding for each type, with the number of schemes."""
-    _, summary = migrate(**OLD, securitySchemes={"a": {"type": kind}, "b": {"type": kind}})["securitySchemes.a.type"]
-    assert summary == (f"`securitySchemes.a.type` (2 schemes) is the 0.3 form; in 1.0: `securitySchemes.*.{wrapper}`")
+    _, summary = migrate(**OLD, securitySchemes={"a": {"type": kind}, "b": {"type": kind}})[
+        "securitySchemes.a.type"
+    ]
+    assert summary == (
+        f"`securitySchemes.a.type` (2 schemes) is the 0.3 form; in 1.0: "
+        f"`securitySchemes.*.{wrapper}`"
+    )
 
 
 def test_a_member_without_a_1_0_form() -> None:
@@ -95,14 +130,19 @@ def test_a_card_with_both_forms() -> None:
     mixed = migrate(**old)
     assert mixed["url"] == (
         Severity.INFO,
-        "`url` is the 0.3 form, which 1.0 clients ignore; the card also has `supportedInterfaces[].url`",
+        (
+            "`url` is the 0.3 form, which 1.0 clients ignore; the card also has "
+            "`supportedInterfaces[].url`"
+        ),
     )
     severity, summary = mixed["security"]
     assert severity is Severity.WARNING
     assert "which 1.0 clients ignore; the card lacks `securityRequirements`" in summary
     assert mixed["securitySchemes.key.type"][0] is Severity.WARNING
     both = {name: KEY[name] | NEW_KEY[name] for name in KEY}
-    complete = migrate(**old | {"securitySchemes": both}, securityRequirements=[{"schemes": {"key": {}}}])
+    complete = migrate(
+        **old | {"securitySchemes": both}, securityRequirements=[{"schemes": {"key": {}}}]
+    )
     assert {severity for severity, _ in complete.values()} == {Severity.INFO}
 
 
@@ -114,7 +154,9 @@ def test_a_card_with_both_forms() -> None:
         (True, {"extendedAgentCard": True}, Severity.INFO),
     ],
 )
-def test_the_extended_card_in_both_forms(old: bool, capabilities: dict[str, bool], severity: Severity) -> None:
+def test_the_extended_card_in_both_forms(
+    old: bool, capabilities: dict[str, bool], severity: Severity
+) -> None:
     found = migrate(supportsAuthenticatedExtendedCard=old, capabilities=capabilities)
     assert found["supportsAuthenticatedExtendedCard"][0] is severity
 
@@ -123,7 +165,10 @@ def test_the_extended_card_in_both_forms(old: bool, capabilities: dict[str, bool
     "members",
     [
         {"securitySchemes": [1], "security": "x", "skills": "y", "capabilities": 7},
-        {"securitySchemes": {"a": None, "b": {"type": ["apiKey"]}, "c": {"type": "odd"}}, "skills": [None, {}]},
+        {
+            "securitySchemes": {"a": None, "b": {"type": ["apiKey"]}, "c": {"type": "odd"}},
+            "skills": [None, {}],
+        },
     ],
 )
 def test_wrong_types_are_left_to_the_schema_rules(members: dict[str, Any]) -> None:

@@ -27,7 +27,10 @@ from support_cli import Ran, run_here
 from support_numbered import FIRST, SECOND, done, over, stream
 from support_rules import record
 
-SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+SARIF = (
+    Path(__file__).parents[4]
+    / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+)
 LOSSY = Path(__file__).parents[4] / "recordings/lossy.a2a.jsonl"
 RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
 SECTION = RULE.section_for(Dialect.V1_0)
@@ -72,7 +75,11 @@ def test_nothing_found_names_the_rules_that_ran(clean: Path, tmp_path: Path) -> 
     *_, summary = check(tmp_path, clean, "--format", "json").lines
     assert json.loads(summary)["rules"] == list(all_rules())
     (suite,) = JUnitXml.fromstring(junit(clean, tmp_path))
-    assert (suite.tests, suite.failures, len(list(suite))) == (len(all_rules()), 0, len(all_rules()))
+    assert (suite.tests, suite.failures, len(list(suite))) == (
+        len(all_rules()),
+        0,
+        len(all_rules()),
+    )
     (document,) = json.loads(check(tmp_path, clean, "--format", "sarif").out)["runs"]
     assert {rule["id"] for rule in document["tool"]["driver"]["rules"]} >= set(all_rules())
     assert document["results"] == []
@@ -85,13 +92,19 @@ def test_select_ignore_and_fail_on(flagged: Path, tmp_path: Path) -> None:
     done = check(tmp_path, flagged, "--ignore", "RPC-002")
     assert done.code == 0
     assert "A2A-RPC-002" not in done.out
-    assert check(tmp_path, flagged, "--select", "A2A").code == check(tmp_path, flagged, "--select", "A2A-").code == 1
+    assert (
+        check(tmp_path, flagged, "--select", "A2A").code
+        == check(tmp_path, flagged, "--select", "A2A-").code
+        == 1
+    )
     assert f"{len(all_rules())} rules ran" in check(tmp_path, flagged, "--select", "a2a").out
 
 
 @pytest.mark.parametrize("option", ["--select", "--ignore"])
 @pytest.mark.parametrize("word", ["NONE", "GEM-001", "A2A-RPC-9", ""])
-def test_an_unknown_rule_prefix_is_refused(flagged: Path, tmp_path: Path, option: str, word: str) -> None:
+def test_an_unknown_rule_prefix_is_refused(
+    flagged: Path, tmp_path: Path, option: str, word: str
+) -> None:
     """It is mistyped: one error line, one hint line, also beside a good one."""
     done = check(tmp_path, flagged, option, "RPC", option, word)
     assert (done.code, done.out) == (2, "")
@@ -107,13 +120,17 @@ def test_findings_without_a_rule_can_be_selected(tmp_path: Path) -> None:
     record(path, rule.flagged.make_chunks())
 
     def told(*words: str) -> set[str]:
-        lines = [json.loads(line) for line in check(tmp_path, path, "--format", "json", *words).lines]
+        lines = [
+            json.loads(line) for line in check(tmp_path, path, "--format", "json", *words).lines
+        ]
         return {line["rule"] for line in lines if line["event"] == "finding"}
 
     assert told() >= {"UNDECODABLE", rule.id}
     assert told("--select", "undecodable") == told("--ignore", "A2A") == {"UNDECODABLE"}
     assert (
-        told("--ignore", "UNDECODABLE", "--ignore", "RECORDER") == told("--select", "A2A") == told() - {"UNDECODABLE"}
+        told("--ignore", "UNDECODABLE", "--ignore", "RECORDER")
+        == told("--select", "A2A")
+        == told() - {"UNDECODABLE"}
     )
     assert told("--select", "RECORDER") == set()
 
@@ -134,7 +151,9 @@ def test_junit_skips_suppressed_and_unjudged_cases() -> None:
     """Such cases are skipped, and services show why only where it is the text of the element."""
     known = CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
     report = CheckReport(
-        [RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])]
+        [RULE, OTHER],
+        Severity.ERROR,
+        [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])],
     )
     document = JUnitXml.fromstring("\n".join(junit_format.format_lines(report)))
     (suite,) = document
@@ -145,7 +164,8 @@ def test_junit_skips_suppressed_and_unjudged_cases() -> None:
 
 
 def test_junit_cases_are_unique() -> None:
-    """Services take cases of one class and name for the same, in whatever suites, and show the first one."""
+    """Services take cases of one class and name for the same, in whatever suites, and show the
+    first one."""
     found = [CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"))]
     one, two = (
         CheckedSession("r", 1, 1, 1, "", found),
@@ -156,7 +176,9 @@ def test_junit_cases_are_unique() -> None:
     )
     names = [(case.classname, case.name) for suite in document for case in suite]
     assert len(set(names)) == len(names) == document.tests == document.failures == 3
-    (alone,) = JUnitXml.fromstring("\n".join(junit_format.format_lines(CheckReport([RULE], Severity.ERROR, [one]))))
+    (alone,) = JUnitXml.fromstring(
+        "\n".join(junit_format.format_lines(CheckReport([RULE], Severity.ERROR, [one])))
+    )
     assert [case.name for case in alone] == [f"{RULE.id} {RULE.title}"]
 
 
@@ -194,7 +216,9 @@ def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
     assert result["message"]["text"].endswith(f"; {SECTION}; must act: client; at jsonrpc")
     assert result["ruleId"] == "A2A-RPC-002"
     assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
-    assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
+    assert (
+        document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
+    )
 
 
 def suppressing(folder: Path, entry: str) -> Path:
@@ -207,7 +231,11 @@ def suppressing(folder: Path, entry: str) -> Path:
     ("entry", "code", "note"),
     [
         ('rule = "A2A-RPC-002"\nreason = "an old client"', 0, "1 suppressed"),
-        ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "GetTask"\nsummary = "jsonrpc"', 0, "1 suppressed"),
+        (
+            'rule = "A2A-RPC-002"\nreason = "r"\noperation = "GetTask"\nsummary = "jsonrpc"',
+            0,
+            "1 suppressed",
+        ),
         ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "SendMessage"', 1, "matches no finding"),
         ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "expired on 2020-01-31"),
         ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2999-01-31', 0, "1 suppressed"),
@@ -220,7 +248,9 @@ def test_suppressions(flagged: Path, tmp_path: Path, entry: str, code: int, note
     assert note in done.out
 
 
-@pytest.mark.parametrize("entry", ['rule = "A2A-RPC"', 'rule = "A"\nreason = " "', "rule = 1", 'rules = "x"', "]["])
+@pytest.mark.parametrize(
+    "entry", ['rule = "A2A-RPC"', 'rule = "A"\nreason = " "', "rule = 1", 'rules = "x"', "]["]
+)
 def test_a_bad_file_of_suppressions(flagged: Path, tmp_path: Path, entry: str) -> None:
     """One error line, one hint line."""
     done = check(tmp_path, flagged, "--suppressions", suppressing(tmp_path, entry))
@@ -251,7 +281,8 @@ def test_a_report_in_a_file(flagged: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_does_not_overwrite_its_input(flagged: Path, tmp_path: Path) -> None:
-    """The recording, by another name too, what SQLite keeps beside it, the suppressions: all as they were."""
+    """The recording, by another name too, what SQLite keeps beside it, the suppressions: all as
+    they were."""
     path, other = tmp_path / "r.db", tmp_path / "other.db"
     path.write_bytes(flagged.read_bytes())
     other.hardlink_to(path)
@@ -267,11 +298,13 @@ def test_a_report_does_not_overwrite_its_input(flagged: Path, tmp_path: Path) ->
 
 
 def test_sarif_fingerprints_are_stable_over_runs(flagged: Path, tmp_path: Path) -> None:
-    """Another file and another call, the same fingerprint; a name that is no URI is written as one."""
+    """Another file and another call, the same fingerprint; a name that is no URI is written as
+    one."""
     path = tmp_path / "my r\u00e9c%20 #1.db"
     record(path, [*RULE.flagged.make_chunks()])
     (one,), (other,) = (
-        json.loads(check(tmp_path, each, "--format", "sarif").out)["runs"][0]["results"] for each in (flagged, path)
+        json.loads(check(tmp_path, each, "--format", "sarif").out)["runs"][0]["results"]
+        for each in (flagged, path)
     )
     assert one["partialFingerprints"] == other["partialFingerprints"]
     assert len(one["partialFingerprints"]["ruleOperationPath/v1"]) == 32
@@ -285,7 +318,9 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
 
     def print_of(rule: str = "R", operation: str = "O", path: str = "p", **other: Any) -> str:
         return make_fingerprint(
-            CheckFinding(Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation)
+            CheckFinding(
+                Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation
+            )
         )
 
     assert len({print_of(), print_of(rule="Q"), print_of(operation="P"), print_of(path="q")}) == 4
@@ -293,13 +328,24 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
 
 
 def test_sarif_meets_the_requirements_of_code_scanning() -> None:
-    """What GitHub wants beyond the schema: a region, the one fingerprint that it compares, and words of a length."""
+    """What GitHub wants beyond the schema: a region, the one fingerprint that it compares, and
+    words of a length."""
     (run,) = document(
-        [CheckFinding(Finding("RECORDER", Severity.INFO, 1, "x")), CheckFinding(Finding("R", Severity.INFO, 1, "x"))]
+        [
+            CheckFinding(Finding("RECORDER", Severity.INFO, 1, "x")),
+            CheckFinding(Finding("R", Severity.INFO, 1, "x")),
+        ]
     )
     for result in run["results"]:
-        assert result["locations"][0]["physicalLocation"]["region"].keys() >= {"startLine", "endLine", "endColumn"}
-    assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == 2
+        assert result["locations"][0]["physicalLocation"]["region"].keys() >= {
+            "startLine",
+            "endLine",
+            "endColumn",
+        }
+    assert (
+        len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]})
+        == 2
+    )
     for rule in run["tool"]["driver"]["rules"]:
         told = [rule[name]["text"] for name in ("shortDescription", "fullDescription", "help")]
         assert all(told)
@@ -308,7 +354,10 @@ def test_sarif_meets_the_requirements_of_code_scanning() -> None:
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     rule = rules["A2A-GEN-001"]
     assert "**Why it matters:**" in rule["help"]["markdown"]
-    assert (rule["properties"]["problem.severity"], rule["properties"]["tags"]) == ("error", ["a2a", "gen"])
+    assert (rule["properties"]["problem.severity"], rule["properties"]["tags"]) == (
+        "error",
+        ["a2a", "gen"],
+    )
 
 
 def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,16 +376,26 @@ def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.Monkey
 
 def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     """The runs of the SARIF document that says this."""
-    report = CheckReport(list(all_rules().values()), sessions=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
+    report = CheckReport(
+        list(all_rules().values()), sessions=[CheckedSession("a b:c.db", 1, 1, 1, "", found)]
+    )
     runs: list[dict[str, Any]] = json.loads("\n".join(sarif.format_lines(report)))["runs"]
     return runs
 
 
 def test_the_hint_names_the_most_severe_rule() -> None:
     """Not the first one."""
-    first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
-    report = CheckReport([], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
-    assert list(text_format.format_lines(report))[-1] == "explain a rule: a2a-inspect rules A2A-RPC-002"
+    first, worst = (
+        Finding("A2A-GEN-001", Severity.INFO, 1, "x"),
+        Finding("A2A-RPC-002", Severity.ERROR, 1, "x"),
+    )
+    report = CheckReport(
+        [], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])]
+    )
+    assert (
+        list(text_format.format_lines(report))[-1]
+        == "explain a rule: a2a-inspect rules A2A-RPC-002"
+    )
 
 
 def test_a_dash_is_stdout(flagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +410,11 @@ def test_many_suppressions_without_effect_are_counted(flagged: Path, tmp_path: P
     """Twenty are listed."""
     file = tmp_path / "suppressions.toml"
     file.write_text('[[suppress]]\nrule = "A2A-GEN-001"\nreason = "r"\n' * 23)
-    notes = [line for line in check(tmp_path, flagged, "--suppressions", file).lines if line.startswith("note: ")]
+    notes = [
+        line
+        for line in check(tmp_path, flagged, "--suppressions", file).lines
+        if line.startswith("note: ")
+    ]
     assert len(notes) == 21
     assert notes[0] == "note: the suppression of A2A-GEN-001 (r) matches no finding"
     assert notes[-1] == "note: 3 more suppressions expired or without a matching finding"
@@ -361,30 +424,45 @@ def test_a_consequence_stands_below_its_cause(tmp_path: Path) -> None:
     """With the healing of the gap; each line names who must act."""
     lines = check(tmp_path, LOSSY).out.splitlines()
     cause = next(index for index, line in enumerate(lines) if "A2A-GEN-001" in line)
-    assert lines[cause].startswith("  error   A2A-GEN-001 Generation gap  #8.4 (agent's event) SendStreamingMessage")
+    assert lines[cause].startswith(
+        "  error   A2A-GEN-001 Generation gap  #8.4 (agent's event) SendStreamingMessage"
+    )
     assert lines[cause + 2].endswith("; found: 5, expected: 4")
     assert lines[cause + 3] == "          generation 4: healed by #9 GetTask at generation 6"
-    assert lines[cause + 4].startswith("      warning A2A-ART-006 The artifact of a task differs from the streamed one")
+    assert lines[cause + 4].startswith(
+        "      warning A2A-ART-006 The artifact of a task differs from the streamed one"
+    )
     assert lines[cause + 4].endswith("  #9.1 (agent's response) GetTask  must act: agent")
     assert lines[cause + 5].endswith("(the missing event of A2A-GEN-001)")
     assert lines[cause + 6].endswith("; follows from A2A-GEN-001 #8")
-    (alone,) = (line for line in check(tmp_path, LOSSY, "--select", "ART").out.splitlines() if "ART-006 The" in line)
+    (alone,) = (
+        line
+        for line in check(tmp_path, LOSSY, "--select", "ART").out.splitlines()
+        if "ART-006 The" in line
+    )
     assert alone.startswith("  warning "), "without its cause it stands alone"
 
 
-def found(number: int, rule: str, severity: Severity = Severity.WARNING, **evidence: str) -> CheckFinding:
+def found(
+    number: int, rule: str, severity: Severity = Severity.WARNING, **evidence: str
+) -> CheckFinding:
     """Return a finding about this exchange; 0 is the total of a kind."""
     seq = 0 if number else -1
-    return CheckFinding(Finding(rule, severity, 1, f"words {number}", exchange=number, seq=seq, evidence=evidence))
+    return CheckFinding(
+        Finding(rule, severity, 1, f"words {number}", exchange=number, seq=seq, evidence=evidence)
+    )
 
 
 def test_findings_are_grouped_by_rule(tmp_path: Path) -> None:
-    """The most severe first, then the most frequent: the first in full, then places, and how many are not listed."""
+    """The most severe first, then the most frequent: the first in full, then places, and how many
+    are not listed."""
     many = [found(number, RULE.id, actor="client") for number in range(1, 101)]
     rest = found(0, RULE.id, count="310", listed="100", agent="a")
     some = [found(number, OTHER.id, Severity.ERROR) for number in (7, 8)]
     one = found(5, "A2A-SSE-001", Severity.ERROR)
-    report = CheckReport([RULE], sessions=[CheckedSession("a b.db", 1, 1, 1, "", [*many, rest, one, *some])])
+    report = CheckReport(
+        [RULE], sessions=[CheckedSession("a b.db", 1, 1, 1, "", [*many, rest, one, *some])]
+    )
     lines = list(text_format.format_lines(report))
     assert lines[1:5] == [
         f"  error   {OTHER.id} {OTHER.title}  2 times",
@@ -417,8 +495,15 @@ def test_all_lists_each_finding(tmp_path: Path) -> None:
 
 def test_groups_that_follow_from_each_other_are_printed_once(tmp_path: Path) -> None:
     """The first of them has no cause."""
-    findings = [found(1, RULE.id, follows=f"{OTHER.id} #2"), found(2, OTHER.id, follows=f"{RULE.id} #1")]
-    lines = list(text_format.format_lines(CheckReport([RULE], sessions=[CheckedSession("r", 1, 1, 1, "", findings)])))
+    findings = [
+        found(1, RULE.id, follows=f"{OTHER.id} #2"),
+        found(2, OTHER.id, follows=f"{RULE.id} #1"),
+    ]
+    lines = list(
+        text_format.format_lines(
+            CheckReport([RULE], sessions=[CheckedSession("r", 1, 1, 1, "", findings)])
+        )
+    )
     assert len([line for line in lines if "words" in line]) == 2
 
 
@@ -426,7 +511,9 @@ def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> No
     """The rule names the field and the sender."""
     record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.make_chunks())
     lines = check(tmp_path, path).out.splitlines()
-    (rule,) = (index for index, line in enumerate(lines) if "A2A-GRPC-007 " in line and "ran" not in line)
+    (rule,) = (
+        index for index, line in enumerate(lines) if "A2A-GRPC-007 " in line and "ran" not in line
+    )
     assert "  must act: agent" in lines[rule]
     assert "field id is not valid UTF-8" in lines[rule + 1]
     below = next(line for line in lines[rule + 1 :] if "UNDECODABLE" in line)
@@ -437,7 +524,9 @@ def test_a_missing_event_is_named_by_another_stream(tmp_path: Path) -> None:
     """With the place where it is."""
     events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
     whole = stream(FIRST, SECOND, EventPause(0.5), *events)
-    gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
+    gap = over(
+        "grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True
+    )
     record(path := tmp_path / "r.db", run_together(whole, gap, after=45 * MS).make_chunks())
     out = check(tmp_path, path, "--select", "GEN-001").out
     assert "must act: something between\n" in out

@@ -1,4 +1,5 @@
-"""The GitHub action, the GitLab job and the pre-commit hooks of the manual parse, and call existing commands."""
+"""The GitHub action, the GitLab job and the pre-commit hooks of the manual parse, and call existing
+commands."""
 
 from __future__ import annotations
 
@@ -32,8 +33,12 @@ def action() -> dict[str, Any]:
 
 
 def blocks() -> list[dict[str, Any]]:
-    """The YAML blocks of the manual: the workflow, the GitLab job, the configuration of pre-commit."""
-    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", MANUAL.read_text(), re.DOTALL)]
+    """The YAML blocks of the manual: the workflow, the GitLab job, the configuration of
+    pre-commit."""
+    return [
+        yaml.safe_load(block)
+        for block in re.findall(r"```yaml\n(.*?)```", MANUAL.read_text(), re.DOTALL)
+    ]
 
 
 def steps(name: str) -> dict[str, Any]:
@@ -41,20 +46,33 @@ def steps(name: str) -> dict[str, Any]:
 
 
 def called(folder: Path, script: str, code: int = 0, **environ: str) -> tuple[list[list[str]], int]:
-    """How a script calls `a2a-inspect`, which exits with this code, and the script's own exit code."""
+    """How a script calls `a2a-inspect`, which exits with this code, and the script's own exit
+    code."""
     shim, calls = folder / "bin" / "a2a-inspect", folder / "calls"
     shim.parent.mkdir(exist_ok=True)
     shim.write_text(SHIM)
     shim.chmod(0o755)
     calls.write_text("")
-    env = {"PATH": f"{shim.parent}:{os.environ['PATH']}", "CALLS": str(calls), "CODE": str(code), **environ}
-    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, env=env, check=False)
-    return [each.split("\n") for each in calls.read_text().removesuffix("\n\n").split("\n\n") if each], done.returncode
+    env = {
+        "PATH": f"{shim.parent}:{os.environ['PATH']}",
+        "CALLS": str(calls),
+        "CODE": str(code),
+        **environ,
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, env=env, check=False
+    )
+    return [
+        each.split("\n") for each in calls.read_text().removesuffix("\n\n").split("\n\n") if each
+    ], done.returncode
 
 
 def inputs(folder: Path, **given: str) -> dict[str, str]:
-    """The environment of the step `Check` as the action makes it of its inputs and their defaults."""
-    known = {name: str(each.get("default", "")) for name, each in action()["inputs"].items()} | given
+    """The environment of the step `Check` as the action makes it of its inputs and their
+    defaults."""
+    known = {
+        name: str(each.get("default", "")) for name, each in action()["inputs"].items()
+    } | given
     made = {}
     for name, value in steps("Check")["env"].items():
         value = re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: known[found[1]], value)
@@ -65,21 +83,44 @@ def inputs(folder: Path, **given: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("given", "code"),
-    [({}, 1), ({"fail-on": "never", "allow-incomplete": "true", "redact": "pii", "suppressions": "s.toml"}, 0)],
+    [
+        ({}, 1),
+        (
+            {
+                "fail-on": "never",
+                "allow-incomplete": "true",
+                "redact": "pii",
+                "suppressions": "s.toml",
+            },
+            0,
+        ),
+    ],
     ids=["defaults", "all"],
 )
-def test_the_action_calls_existing_commands(given: dict[str, str], code: int, tmp_path: Path) -> None:
-    """The calls of its shell step, made: all files are there, and the exit code is that of `check`."""
+def test_the_action_calls_existing_commands(
+    given: dict[str, str], code: int, tmp_path: Path
+) -> None:
+    """The calls of its shell step, made: all files are there, and the exit code is that of
+    `check`."""
     (tmp_path / "s.toml").write_text("")
     (tmp_path / "state").mkdir()
-    recording = shutil.copy(LOSSY, tmp_path / 'of $(touch pwned) `touch pwned` "; touch pwned.a2a.jsonl')
-    given = {**given, "recording": str(recording)} | ({"suppressions": str(tmp_path / "s.toml")} if given else {})
+    recording = shutil.copy(
+        LOSSY, tmp_path / 'of $(touch pwned) `touch pwned` "; touch pwned.a2a.jsonl'
+    )
+    given = {**given, "recording": str(recording)} | (
+        {"suppressions": str(tmp_path / "s.toml")} if given else {}
+    )
     calls, exited = called(tmp_path, steps("Check")["run"], code, **inputs(tmp_path, **given))
     assert exited == 0
     assert [each[0] for each in calls] == ["check", "check", "export", "export"]
     assert [run_here(tmp_path / "state", *each).code for each in calls] == [code, code, 0, 0]
     out = tmp_path / "a2a-check"
-    assert sorted(path.name for path in out.iterdir()) == ["a2a.a2a.jsonl", "a2a.html", "a2a.junit.xml", "a2a.sarif"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "a2a.a2a.jsonl",
+        "a2a.html",
+        "a2a.junit.xml",
+        "a2a.sarif",
+    ]
     assert json.loads((out / "a2a.sarif").read_text())["version"] == "2.1.0"
     assert (tmp_path / "output").read_text() == f"exit-code={code}\n"
     assert not (tmp_path / "pwned").exists()
@@ -87,11 +128,13 @@ def test_the_action_calls_existing_commands(given: dict[str, str], code: int, tm
 
 @pytest.mark.parametrize("given", ["", "some/where"])
 def test_the_action_installs_its_own_version(given: str, tmp_path: Path) -> None:
-    """The program of the version of the action, or the requested one, into an environment that the check uses."""
+    """The program of the version of the action, or the requested one, into an environment that the
+    check uses."""
     python, venv = tmp_path / "bin" / "python3", tmp_path / "a2a-check-venv"
     python.parent.mkdir()
     python.write_text(
-        '#!/bin/sh\n[ "$2" = venv ] && mkdir -p "$3/bin" && exec cp "$0" "$3/bin"\nprintf %s "$5" > asked\n'
+        '#!/bin/sh\n[ "$2" = venv ] && mkdir -p "$3/bin" && exec cp "$0" "$3/bin"\n'
+        'printf %s "$5" > asked\n'
     )
     python.chmod(0o755)
     environ = {"PACKAGE": given, "GITHUB_ACTION_PATH": str(ACTION.parent), "VENV": str(venv)}
@@ -103,8 +146,14 @@ def test_the_action_installs_its_own_version(given: str, tmp_path: Path) -> None
 
 
 def test_an_incomplete_capture_is_kept_and_fails(tmp_path: Path) -> None:
-    """Code 3 goes through to the job; so does a name that looks like an option, and no word of it is run."""
-    given = {"recording": "--json", "redact": "pii", "fail-on": "$(touch pwned)", "suppressions": "; touch pwned"}
+    """Code 3 goes through to the job; so does a name that looks like an option, and no word of it
+    is run."""
+    given = {
+        "recording": "--json",
+        "redact": "pii",
+        "fail-on": "$(touch pwned)",
+        "suppressions": "; touch pwned",
+    }
     calls, exited = called(tmp_path, steps("Check")["run"], 3, **inputs(tmp_path, **given))
     assert exited == 0
     assert [each[-2:] for each in calls] == [["--", "--json"]] * 4
@@ -116,11 +165,16 @@ def test_an_incomplete_capture_is_kept_and_fails(tmp_path: Path) -> None:
 
 def test_an_uncheckable_recording_fails_with_2(tmp_path: Path) -> None:
     """No other command runs; the verdict is 2, also if the step returned none."""
-    calls, exited = called(tmp_path, steps("Check")["run"], 2, **inputs(tmp_path, recording="none.a2a.db"))
+    calls, exited = called(
+        tmp_path, steps("Check")["run"], 2, **inputs(tmp_path, recording="none.a2a.db")
+    )
     assert (len(calls), exited) == (1, 0)
     assert (tmp_path / "output").read_text() == "exit-code=2\n"
     verdict = steps("Verdict")["run"]
-    assert [called(tmp_path, verdict, 0, **env)[1] for env in ({"CODE": "2"}, {"CODE": ""})] == [2, 2]
+    assert [called(tmp_path, verdict, 0, **env)[1] for env in ({"CODE": "2"}, {"CODE": ""})] == [
+        2,
+        2,
+    ]
 
 
 def test_the_action_uses_declared_inputs_and_steps() -> None:
@@ -131,15 +185,21 @@ def test_the_action_uses_declared_inputs_and_steps() -> None:
     assert steps("Keep findings and recording")["if"] == "${{ always() }}"
     scripts = [step for step in declared["runs"]["steps"] if "run" in step]
     assert all(step.get("shell") == "bash" for step in scripts)
-    assert not any("${{" in step["run"] for step in scripts)  # inputs are for the environment, where nothing runs them
+    assert not any(
+        "${{" in step["run"] for step in scripts
+    )  # inputs are for the environment, where nothing runs them
     (workflow, *_) = blocks()
     use = workflow["jobs"]["a2a"]["steps"][-1]
     assert use["uses"].split("@")[0].endswith(str(ACTION.parent.relative_to(ROOT)))
     assert set(use["with"]) <= set(declared["inputs"])
-    assert set(re.findall(r"^\| `([\w-]+)` \|", MANUAL.read_text(), re.MULTILINE)) == set(declared["inputs"])
+    assert set(re.findall(r"^\| `([\w-]+)` \|", MANUAL.read_text(), re.MULTILINE)) == set(
+        declared["inputs"]
+    )
 
 
-def test_the_gitlab_job_calls_existing_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gitlab_job_calls_existing_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its script except the installation, with the verdict of `check` at the end."""
     (_, document, _) = blocks()
     job = document["a2a-check"]
@@ -161,10 +221,17 @@ def test_the_pre_commit_hooks_are_those_of_the_manual() -> None:
     assert all(re.search(each["files"], "cassettes/story.a2a.jsonl") for each in hooks)
 
 
-@pytest.mark.parametrize(("hook", "secret", "code"), [("cassette-fmt", False, 0), ("cassette-scan", True, 1)])
-def test_the_pre_commit_hooks_pass_and_refuse(tmp_path: Path, hook: str, secret: bool, code: int) -> None:
+@pytest.mark.parametrize(
+    ("hook", "secret", "code"), [("cassette-fmt", False, 0), ("cassette-scan", True, 1)]
+)
+def test_the_pre_commit_hooks_pass_and_refuse(
+    tmp_path: Path, hook: str, secret: bool, code: int
+) -> None:
     """On a sample, which has no secrets, and on a copy with one that `fmt` accepts."""
-    entry = {each["id"]: each["entry"] for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    entry = {
+        each["id"]: each["entry"]
+        for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    }
     words = entry[hook].split()[1:]
     cassette = tmp_path / "story.a2a.jsonl"
     shutil.copy(DEMO, cassette)

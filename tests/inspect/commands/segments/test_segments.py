@@ -19,7 +19,11 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.segments.evidence import is_message
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import (
+    open_recording_or_cassette,
+    read_cassette,
+    write_cassette,
+)
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
@@ -31,7 +35,9 @@ GOLDEN = Path(__file__).resolve().parents[3] / "data" / "segments"
 ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What could act on a terminal."""
 START, MS = 1_700_000_000_000_000_000, 1_000_000
-every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+every = pytest.mark.parametrize(
+    "sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl")
+)
 
 
 def segments(folder: Path, *words: object) -> Ran:
@@ -46,23 +52,36 @@ def objects(folder: Path, *words: object) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["demo", "dialect-0.2"])
 def test_two_samples_line_by_line(tmp_path: Path, name: str) -> None:
-    """Where a sample is recorded anew: `TZ=UTC a2a-inspect segments recordings/NAME.a2a.jsonl`, looked through."""
+    """Where a sample is recorded anew: `TZ=UTC a2a-inspect segments recordings/NAME.a2a.jsonl`,
+    looked through."""
     (sample,) = (path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")
     assert segments(tmp_path, sample).out == (GOLDEN / f"{name}.txt").read_text()
 
 
 @every
 def test_segments_of_samples_are_consistent(sample: Path) -> None:
-    """Each message of a client is in a turn, what an agent says follows it, everything is over in the end."""
+    """Each message of a client is in a turn, what an agent says follows it, everything is over in
+    the end."""
     with open_recording_or_cassette(sample) as recording:
         for session in recording.read_sessions():
             found = read_conversations(recording, session)
             asked = 0
             for row in recording.read_exchanges(session.id):
-                if row.exchange.operation in ("SendMessage", "SendStreamingMessage", "SendLiveMessage"):
-                    requests = (r.frame for r in recording.read_frames(row.key) if r.frame.kind is FrameKind.REQUEST)
+                if row.exchange.operation in (
+                    "SendMessage",
+                    "SendStreamingMessage",
+                    "SendLiveMessage",
+                ):
+                    requests = (
+                        r.frame
+                        for r in recording.read_frames(row.key)
+                        if r.frame.kind is FrameKind.REQUEST
+                    )
                     # A live stream that begins with a task id and no parts only reconnects.
-                    asked += sum(not (each.seq == 0 and each.task_id and not is_message(each)) for each in requests)
+                    asked += sum(
+                        not (each.seq == 0 and each.task_id and not is_message(each))
+                        for each in requests
+                    )
             assert sum(each.frames for each in found.segments if each.speaker == "client") == asked
             for each in found.segments:
                 assert each.reason
@@ -82,13 +101,15 @@ def test_a_cassette_keeps_segments(tmp_path: Path) -> None:
         assert [*one.read_segments()] == [*other.read_segments()] != []
 
 
-# --- made conversations ---------------------------------------------------------------------------------------------
+# --- made conversations
 
 
 class Made:
     """A recording of one stream."""
 
-    def __init__(self, operation: str = "SendStreamingMessage", binding: Binding = Binding.JSONRPC) -> None:
+    def __init__(
+        self, operation: str = "SendStreamingMessage", binding: Binding = Binding.JSONRPC
+    ) -> None:
         self._exchange = Exchange(1, 1, 1, binding, START, Dialect.V1_0, operation, streaming=True)
         self._frames: list[Frame] = []
 
@@ -99,7 +120,16 @@ class Made:
         when = START + at * MS
         fields |= {"seq": len(self._frames), "direction": direction, "began": when, "at": when}
         self._frames.append(
-            Frame(connection=1, exchange=1, start=0, end=0, payload=payload, size=len(payload), schema=schema, **fields)
+            Frame(
+                connection=1,
+                exchange=1,
+                start=0,
+                end=0,
+                payload=payload,
+                size=len(payload),
+                schema=schema,
+                **fields,
+            )
         )
         return self
 
@@ -131,14 +161,18 @@ def tool(kind: str, **data: Any) -> bytes:
         {
             "statusUpdate": {
                 "taskId": "t",
-                "status": {"state": "TASK_STATE_WORKING", "message": {"messageId": "x", "parts": [part]}},
+                "status": {
+                    "state": "TASK_STATE_WORKING",
+                    "message": {"messageId": "x", "parts": [part]},
+                },
             }
         }
     )
 
 
 def test_measures_of_a_streaming_tool(tmp_path: Path) -> None:
-    """Called at 100; answers at 300, 500, 900: latency 200, period 300, the longest wait 100 more than that."""
+    """Called at 100; answers at 300, 500, 900: latency 200, period 300, the longest wait 100 more
+    than that."""
     made = Made().say(0, "json", ask(), **_ASKED)
     status = {"event": EventKind.STATUS, "state": 2, "message_id": "x", **_ABOUT}
     made.say(100, "json", tool("function_call", args={"q": "x"}), **status)
@@ -151,14 +185,23 @@ def test_measures_of_a_streaming_tool(tmp_path: Path) -> None:
     expected |= {"latency_ns": 200 * MS, "period_ns": 300 * MS, "drift_ns": 100 * MS}
     assert {name: told[name] for name in expected} == expected
     (summary,) = (each for each in found if each["what"] == "summary")
-    assert summary["tool_latency"] == {"count": 1, "p50_ns": 200 * MS, "p95_ns": 200 * MS, "max_ns": 200 * MS}
+    assert summary["tool_latency"] == {
+        "count": 1,
+        "p50_ns": 200 * MS,
+        "p95_ns": 200 * MS,
+        "max_ns": 200 * MS,
+    }
 
 
 def test_a_turn_as_json(tmp_path: Path) -> None:
     """Asked at 10; 20 characters from 110 to 310: 100 a second."""
     made = Made().say(10, "json", ask(), **_ASKED)
     for at, append in ((110, False), (310, True)):
-        update = {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "ten signs."}]}, "append": append}
+        update = {
+            "taskId": "t",
+            "artifact": {"artifactId": "a", "parts": [{"text": "ten signs."}]},
+            "append": append,
+        }
         fields = {"event": EventKind.ARTIFACT, "artifact_id": "a", "append": append, **_ABOUT}
         made.say(at, "json", rpc({"artifactUpdate": update}), **fields)
     made.say(410, "json", rpc({}), event=EventKind.STATUS, state=3, **_ABOUT)
@@ -169,7 +212,10 @@ def test_a_turn_as_json(tmp_path: Path) -> None:
     assert turn["longest_gap_ns"] == 200 * MS
     assert turn["output_characters"] == 20
     assert turn["output_characters_per_second"] == 100
-    assert [each["text"] for each in found if each["what"] == "segment"] == ["go", "ten signs.ten signs."]
+    assert [each["text"] for each in found if each["what"] == "segment"] == [
+        "go",
+        "ten signs.ten signs.",
+    ]
 
 
 _SOUND = random.Random(1).randbytes(30_000)
@@ -177,14 +223,22 @@ _CHUNKS = [_SOUND[:9000], _SOUND[9000:9001], _SOUND[9001:]]
 
 
 def _json_chunk(data: bytes, append: bool) -> tuple[str, bytes]:
-    part = {"raw": base64.b64encode(data).decode(), "mediaType": "audio/wav", "filename": "../../voice.wav"}
+    part = {
+        "raw": base64.b64encode(data).decode(),
+        "mediaType": "audio/wav",
+        "filename": "../../voice.wav",
+    }
     update = {"taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}, "append": append}
     return "json", rpc({"artifactUpdate": update})
 
 
 def _proto_chunk(line: str, name: str) -> Any:
     def make(data: bytes, append: bool) -> tuple[str, bytes]:
-        part = {"raw": base64.b64encode(data).decode(), "mediaType": "audio/wav", "filename": "../../voice.wav"}
+        part = {
+            "raw": base64.b64encode(data).decode(),
+            "mediaType": "audio/wav",
+            "filename": "../../voice.wav",
+        }
         update = {"taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}, "append": append}
         event: dict[str, Any] = {"artifactUpdate": update}
         value = {"event": event} if name == "LiveResponse" else event
@@ -205,7 +259,8 @@ def _proto_chunk(line: str, name: str) -> Any:
     ids=["json", "grpc", "live-1975", "live-2153"],
 )
 def test_chunked_media_are_written_unchanged(tmp_path: Path, chunk: Any) -> None:
-    """One object of three chunks, with where each begins; large ones are blobs, and each frame is whole again."""
+    """One object of three chunks, with where each begins; large ones are blobs, and each frame is
+    whole again."""
     made = Made().say(0, "json", ask(), **_ASKED)
     payloads = []
     for number, data in enumerate(_CHUNKS):
@@ -216,14 +271,20 @@ def test_chunked_media_are_written_unchanged(tmp_path: Path, chunk: Any) -> None
     path = made.to(tmp_path / "media.db")
     found = objects(tmp_path, path, "--media", tmp_path / "out")
     (told,) = (each for each in found if each["what"] == "media")
-    assert (told["media_type"], told["filename"], told["size"]) == ("audio/wav", "../../voice.wav", 30_000)
+    assert (told["media_type"], told["filename"], told["size"]) == (
+        "audio/wav",
+        "../../voice.wav",
+        30_000,
+    )
     assert [each["offset"] for each in told["chunks"]] == [0, 9000, 9001]
     (written,) = (tmp_path / "out").iterdir()
     assert (written.name, written.stat().st_mode & 0o777) == (told["file"], 0o600)
     assert written.name.startswith(hashlib.sha256(_SOUND).hexdigest())
     assert written.read_bytes() == _SOUND
     parts = [each for line in found if line["what"] == "segment" for each in line["media"]]
-    assert [each["sha256"] for each in parts] == [hashlib.sha256(data).hexdigest() for data in _CHUNKS]
+    assert [each["sha256"] for each in parts] == [
+        hashlib.sha256(data).hexdigest() for data in _CHUNKS
+    ]
     assert {each["path"] for each in parts} == {"artifactUpdate.artifact.parts[0]"}
     with Recording(path) as recording:
         rows = [*recording.frames_after(0)][1:]
@@ -236,8 +297,16 @@ def test_payload_text_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     made = Made().say(0, "json", ask(evil), **_ASKED)
     part = {"raw": "QUJD", "mediaType": evil, "filename": evil}
     link = {"url": "http://x/" + evil, "mediaType": "a/b"}
-    artifact = {"artifactId": evil, "parts": [{"text": evil}, part, link, {"data": {"name": evil, "args": {}}}]}
-    fields = {"task_id": "t" + evil, "context_id": "c" + evil, "event": EventKind.ARTIFACT, "artifact_id": evil}
+    artifact = {
+        "artifactId": evil,
+        "parts": [{"text": evil}, part, link, {"data": {"name": evil, "args": {}}}],
+    }
+    fields = {
+        "task_id": "t" + evil,
+        "context_id": "c" + evil,
+        "event": EventKind.ARTIFACT,
+        "artifact_id": evil,
+    }
     made.say(10, "json", rpc({"artifactUpdate": {"taskId": "t", "artifact": artifact}}), **fields)
     done = segments(tmp_path, made.to(tmp_path / "evil.db"), "--media", tmp_path / "out")
     assert done.code == 0, done.err
@@ -249,7 +318,9 @@ def test_segments_are_selected_by_task_or_exchange(tmp_path: Path) -> None:
     sample = next(path for path in SAMPLES if path.name.startswith("demo"))
     everything = objects(tmp_path, sample)
     tasks = [each["task_id"] for each in everything if each["what"] == "turn"]
-    assert {each.get("task_id", tasks[0]) for each in objects(tmp_path, sample, tasks[0][:8])} == {tasks[0]}
+    assert {each.get("task_id", tasks[0]) for each in objects(tmp_path, sample, tasks[0][:8])} == {
+        tasks[0]
+    }
     chosen = [each for each in objects(tmp_path, sample, "4") if each["what"] == "turn"]
     assert len(chosen) == 2  # both turns of the task that exchange 4 belongs to
 

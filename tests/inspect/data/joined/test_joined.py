@@ -1,4 +1,5 @@
-"""Several recordings opened as one on the screen: shown, waited for, refused, removed at the end."""
+"""Several recordings opened as one on the screen: shown, waited for, refused, removed at the
+end."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from support_several import begin, call, pair
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_the_screen_shows_several_recordings_as_one(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_screen_shows_several_recordings_as_one(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     """The file of each call in a column; nothing is left when it is closed."""
     with joined_source(pair(tmp_path)) as source:
         folder = source.path.parent
@@ -31,7 +34,9 @@ async def test_the_screen_shows_several_recordings_as_one(tmp_path: Path, size: 
             await person.sees("first + second", "FILE", "5 exchanges", "ended")
             await person.until(lambda: person.exchanges.current_row is not None)
             shown = [
-                person.exchanges.row_segments(person.exchanges._pages.get_row(at), ())[0].text.strip()
+                person.exchanges.row_segments(person.exchanges._pages.get_row(at), ())[
+                    0
+                ].text.strip()
                 for at in range(5)
             ]
             assert shown == ["first", "second", "first", "second", "first"]
@@ -57,18 +62,24 @@ def test_an_unreadable_file_is_refused_before_the_screen(tmp_path: Path) -> None
     files = [pair(tmp_path)[0], tmp_path / "letter.txt"]
     with pytest.raises(UserError, match="is not a recording"), joined_source(files):
         pass
-    with pytest.raises(UserError, match="is not a folder"), joined_source([tmp_path / "no" / "a.a2a.db"] * 2):
+    with (
+        pytest.raises(UserError, match="is not a folder"),
+        joined_source([tmp_path / "no" / "a.a2a.db"] * 2),
+    ):
         pass
 
 
 def test_a_killed_screen_leaves_no_file(tmp_path: Path) -> None:
     """What fills the joined recording clears it away."""
     code = (
-        "import json, sys, time; from pathlib import Path; from a2a_inspect.data.joined.start import joined_source\n"
+        "import json, sys, time; from pathlib import Path; "
+        "from a2a_inspect.data.joined.start import joined_source\n"
         "with joined_source([Path(each) for each in sys.argv[1:]]) as source:\n"
         "    print(json.dumps(str(source.path.parent)), flush=True); time.sleep(600)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, *map(str, pair(tmp_path))], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, pair(tmp_path))], stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     folder = Path(json.loads(process.stdout.readline()))
     until(lambda: _filled(folder))
@@ -79,5 +90,7 @@ def test_a_killed_screen_leaves_no_file(tmp_path: Path) -> None:
 
 
 def _filled(folder: Path) -> bool:
-    with Recording(next(path for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))) as recording:
+    with Recording(
+        next(path for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))
+    ) as recording:
         return recording.count_rows().exchanges == 5

@@ -22,7 +22,8 @@ RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 
 @pytest.mark.parametrize("name", ["demo", "generations", "live-bidi", "concurrent-grpc", "stdio"])
 def test_counts_at_several_moments(name: str) -> None:
-    """Which exchanges had begun, which were over, how many frames had passed: never anything of later."""
+    """Which exchanges had begun, which were over, how many frames had passed: never anything of
+    later."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         known = AsOf(recording)
         rows = list(recording.read_exchanges())
@@ -30,13 +31,19 @@ def test_counts_at_several_moments(name: str) -> None:
         times = sorted(frame.at for of in frames.values() for frame in of)
         assert list(known.frame_times) == times
         for until in times[:: max(len(times) // 12, 1)]:
-            there = sorted((r for r in rows if r.exchange.started <= until), key=lambda r: (r.exchange.started, r.key))
+            there = sorted(
+                (r for r in rows if r.exchange.started <= until),
+                key=lambda r: (r.exchange.started, r.key),
+            )
             shown = known.read_exchanges(0, until)
             assert [row.key for row in shown] == [row.key for row in there][:PAGE]
             assert known.snapshot(until).exchanges == len(there)
             assert known.snapshot(until).frames == sum(at <= until for at in times)
             for row in shown:
-                now, whole = row.exchange, next(each.exchange for each in rows if each.key == row.key)
+                now, whole = (
+                    row.exchange,
+                    next(each.exchange for each in rows if each.key == row.key),
+                )
                 told = [frame for frame in frames[row.key] if frame.at <= until]
                 assert known.frame_count(row, until) == len(told)
                 if whole.closed and whole.closed <= until:
@@ -46,9 +53,15 @@ def test_counts_at_several_moments(name: str) -> None:
                 assert now.last_event <= until
                 assert not now.status or whole.response_started <= until
                 said = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
-                asked = [frame for frame in told if frame.direction is Direction.TO_AGENT and frame.kind in said]
+                asked = [
+                    frame
+                    for frame in told
+                    if frame.direction is Direction.TO_AGENT and frame.kind in said
+                ]
                 assert now.requests == len(asked)
-                assert bool(now.task_id) == (bool(whole.task_id) and any(frame.task_id for frame in told))
+                assert bool(now.task_id) == (
+                    bool(whole.task_id) and any(frame.task_id for frame in told)
+                )
                 assert set(now.states) <= set(whole.states)
 
 

@@ -39,7 +39,8 @@ def test_speeds_have_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "seconds"), [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)]
+    ("words", "seconds"),
+    [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)],
 )
 def test_typed_times_are_parsed(words: str, seconds: float) -> None:
     assert parse_replay_time(words, CLOCK) == DAY + seconds * S
@@ -64,7 +65,9 @@ def test_invalid_times_are_refused(words: str) -> None:
 
 
 @given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))
-def test_the_clock_line_names_frame_and_speed_and_fits_the_width(width: int, at: int, speed: float) -> None:
+def test_the_clock_line_names_frame_and_speed_and_fits_the_width(
+    width: int, at: int, speed: float
+) -> None:
     """It tells all, and where there is room it has a bar and fits."""
     clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jump_to(DAY + at)
     told = clock_line(clock, 0, (3, 34), width)
@@ -75,9 +78,14 @@ def test_the_clock_line_names_frame_and_speed_and_fits_the_width(width: int, at:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["turn", "fast", "slow", "wait", "jump"]), st.integers(0, 3 * S)), max_size=30)
+    st.lists(
+        st.tuples(st.sampled_from(["turn", "fast", "slow", "wait", "jump"]), st.integers(0, 3 * S)),
+        max_size=30,
+    )
 )
-def test_the_clock_stays_within_the_recording_and_never_decreases_by_itself(moves: list[tuple[str, int]]) -> None:
+def test_the_clock_stays_within_the_recording_and_never_decreases_by_itself(
+    moves: list[tuple[str, int]],
+) -> None:
     clock, world = CLOCK, 0
     for move, by in moves:
         before, world = clock.compute_position(world), world + by

@@ -42,7 +42,9 @@ def recorded(name: str, operation: str) -> CopiedCall:
     """The first call of a sample with this operation that ended well."""
     with open_recording_or_cassette(RECORDINGS / name) as recording:
         rows = (
-            row for row in recording.read_exchanges() if row.exchange.operation == operation and not row.exchange.error
+            row
+            for row in recording.read_exchanges()
+            if row.exchange.operation == operation and not row.exchange.error
         )
         call = load_call(recording, next(rows).key)
     assert call is not None
@@ -74,7 +76,8 @@ def test_odd_artifacts_have_no_names(odd: object) -> None:
 
 @pytest.mark.parametrize("name", [*SAMPLES, "frameworks/agno.a2a.jsonl"])
 def test_every_call_of_every_sample_has_every_form(name: str) -> None:
-    """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's bytes."""
+    """A form is refused with a reason, or is right by its own grammar and harmless; raw is the
+    request's bytes."""
     offered = set()
     with open_recording_or_cassette(RECORDINGS / name) as recording:
         for row in recording.read_exchanges():
@@ -130,7 +133,9 @@ def peer(request: pytest.FixtureRequest, name: str) -> Agent:
     return request.getfixturevalue("sdk1" if "1.x" in name else "sdk03")  # type: ignore[no-any-return]
 
 
-HTTP = [f"sdk-{line}-{binding}.a2a.jsonl" for line in ("1.x", "0.3") for binding in ("jsonrpc", "rest")]
+HTTP = [
+    f"sdk-{line}-{binding}.a2a.jsonl" for line in ("1.x", "0.3") for binding in ("jsonrpc", "rest")
+]
 GRPC = ["sdk-1.x-grpc.a2a.jsonl", "sdk-0.3-grpc.a2a.jsonl"]
 BOTH = ["SendMessage", "SendStreamingMessage"]
 
@@ -140,9 +145,14 @@ BOTH = ["SendMessage", "SendStreamingMessage"]
 @pytest.mark.parametrize("name", HTTP)
 def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> None:
     call = recorded(name, operation)
-    ran = subprocess.run(shlex.split(made("curl", at(call, peer))), capture_output=True, timeout=SECONDS, check=True)
+    ran = subprocess.run(
+        shlex.split(made("curl", at(call, peer))), capture_output=True, timeout=SECONDS, check=True
+    )
     said = ran.stdout.decode().replace("\r\n", "\n")
-    events = ["\n".join(line[5:] for line in each.split("\n") if line[:5] == "data:") for each in said.split("\n\n")]
+    events = [
+        "\n".join(line[5:] for line in each.split("\n") if line[:5] == "data:")
+        for each in said.split("\n\n")
+    ]
     answers = [json.loads(each) for each in (events if "data:" in said else [said]) if each]
     assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
     assert seen(call)[0]
@@ -152,7 +162,8 @@ def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> 
 @pytest.mark.parametrize("operation", BOTH)
 @pytest.mark.parametrize("name", GRPC)
 def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -> None:
-    """Descriptors, address, method, headers and message, as that program takes them, bring the same answer."""
+    """Descriptors, address, method, headers and message, as that program takes them, bring the same
+    answer."""
     call = recorded(name, operation)
     words = shlex.split(made("grpcurl", at(call, peer)))
     assert words[:2] == ["grpcurl", "-plaintext"]
@@ -170,7 +181,9 @@ def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -
     metadata = [tuple(options["-H"].split(": ", 1))] if "-H" in options else []
     with grpc.insecure_channel(words[-2]) as channel:
         kind = channel.unary_stream if asked.server_streaming else channel.unary_unary
-        got = kind(f"/{words[-1]}", type(message).SerializeToString, answer.FromString)(message, metadata=metadata)
+        got = kind(f"/{words[-1]}", type(message).SerializeToString, answer.FromString)(
+            message, metadata=metadata
+        )
         answers = [MessageToDict(each) for each in (got if asked.server_streaming else [got])]
     assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
 
@@ -180,24 +193,44 @@ def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -
     ("name", "operation"), [*zip(HTTP, [*BOTH, *BOTH], strict=True), *zip(GRPC, BOTH, strict=True)]
 )
 def test_python_runs_with_the_sdk(name: str, operation: str, peer: Agent, tmp_path: Path) -> None:
-    """The program ends well in an environment that has nothing but the SDK, and prints how the task ended."""
+    """The program ends well in an environment that has nothing but the SDK, and prints how the task
+    ended."""
     call = recorded(name, operation)
     (tmp_path / "call.py").write_text(made("python", at(call, peer)))
     line = [str(ENVIRONMENTS / peer.kind / "bin" / "python"), "call.py"]
-    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+    ran = subprocess.run(
+        line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert "completed" in ran.stdout.lower()
 
 
 def run_cases(folder: Path, call: CopiedCall, *words: str) -> str:
-    """The case of a call, and one that expects another end, run as the user of the plug-in runs them."""
+    """The case of a call, and one that expects another end, run as the user of the plug-in runs
+    them."""
     text = made("pytest", call)
-    changed = text.replace("'completed']", "'rejected']").replace("'TASK_STATE_COMPLETED']", "'TASK_STATE_REJECTED']")
+    changed = text.replace("'completed']", "'rejected']").replace(
+        "'TASK_STATE_COMPLETED']", "'TASK_STATE_REJECTED']"
+    )
     assert changed != text
     (folder / "test_good.py").write_text(text)
     (folder / "test_bad.py").write_text(changed)
-    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", "."]
-    ran = subprocess.run([*line, *words], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--rootdir",
+        ".",
+        ".",
+    ]
+    ran = subprocess.run(
+        [*line, *words], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     return ran.stdout
 
 
@@ -230,21 +263,33 @@ def test_the_pytest_case_of_a_grpc_call_passes(name: str, peer: Agent, tmp_path:
     """Besides the agent it needs grpcio and the SDK's messages alone."""
     (tmp_path / "case.py").write_text(made("pytest", recorded(name, "SendStreamingMessage")))
     code = (
-        f"import case, types; case.test_send_streaming_message(types.SimpleNamespace(grpc_target={peer.grpc_target!r}))"
+        "import case, types; case.test_send_streaming_message("
+        f"types.SimpleNamespace(grpc_target={peer.grpc_target!r}))"
     )
     line = [str(ENVIRONMENTS / peer.kind / "bin" / "python"), "-c", code]
-    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+    ran = subprocess.run(
+        line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert ran.returncode == 0, ran.stderr
 
 
 def by_hand(text: str, **more: object) -> CopiedCall:
     """A call of a text, over JSON-RPC."""
-    connection = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, peer="10.0.0.7:8000")
+    connection = Connection(
+        1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, peer="10.0.0.7:8000"
+    )
     headers = {"request_headers": ((b"Content-Type", b"application/json"),)}
-    return CopiedCall(1, exchange(2, **{**headers, **more}), connection, (request(2, text), status(2, 1, "Thinking")))
+    return CopiedCall(
+        1,
+        exchange(2, **{**headers, **more}),
+        connection,
+        (request(2, text), status(2, 1, "Thinking")),
+    )
 
 
-@pytest.mark.parametrize("text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"])
+@pytest.mark.parametrize(
+    "text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"]
+)
 def test_payloads_pass_a_shell_unchanged(text: str) -> None:
     """Bytes of the body come out of the shell's hands as JSON of the same value."""
     words = shlex.split(curl_command(by_hand(text)))
@@ -254,9 +299,12 @@ def test_payloads_pass_a_shell_unchanged(text: str) -> None:
 
 
 def test_headers_with_control_characters_are_not_offered() -> None:
-    """Control characters become symbols when the recording is read; such a header is not sent on."""
+    """Control characters become symbols when the recording is read; such a header is not sent
+    on."""
     with pytest.raises(NotOffered, match="unsafe in a shell"):
-        curl_command(by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e"))
+        curl_command(
+            by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e")
+        )
 
 
 @pytest.mark.parametrize(
@@ -272,11 +320,15 @@ def test_headers_with_control_characters_are_not_offered() -> None:
 def test_the_address_of_the_agent_is_named(upstream: str, peer: str, where: str) -> None:
     """As the user named it; another port of it is where its card led the call."""
     call = by_hand("hello")
-    assert msgspec.structs.replace(call, connection=Connection(1, "", "", upstream, 0, peer=peer)).url == where
+    assert (
+        msgspec.structs.replace(call, connection=Connection(1, "", "", upstream, 0, peer=peer)).url
+        == where
+    )
 
 
 def test_forms_that_are_not_offered_have_a_reason() -> None:
-    """Each with its reason: a live call has no end to expect, a stdio agent no address, a cut request no sense."""
+    """Each with its reason: a live call has no end to expect, a stdio agent no address, a cut
+    request no sense."""
     live = by_hand("hello", closed=0, how="")
     with pytest.raises(NotOffered, match="did not end"):
         made("pytest", live)
@@ -302,7 +354,10 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """What a file gets is exact; what is not there, or has no such form, is one error."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         show_as(recording, ("2.0",), "raw")
-        assert capfdbinary.readouterr().out == next(recording.read_frames(make_key(1, 2))).frame.payload + b"\n"
+        assert (
+            capfdbinary.readouterr().out
+            == next(recording.read_frames(make_key(1, 2))).frame.payload + b"\n"
+        )
         for words, form, wrong in (
             ((), "json", "no exchange given"),
             (("1:",), "json", "is not an exchange"),
@@ -313,7 +368,9 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
                 show_as(recording, words, form)
 
 
-@pytest.mark.parametrize("value", [{}, [], None, {"a": [1, {"b": "x" * 120, "c": [True, None, 1.5]}]}, "\x1b\u202e"])
+@pytest.mark.parametrize(
+    "value", [{}, [], None, {"a": [1, {"b": "x" * 120, "c": [True, None, 1.5]}]}, "\x1b\u202e"]
+)
 def test_literals_are_read_back(value: object) -> None:
     """And nothing in them acts on a terminal."""
     text = python_literal(value)

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.peers
 RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 LOSSY, THREE = RECORDINGS / "lossy.a2a.jsonl", RECORDINGS / "three-agents.a2a.jsonl"
 HOSTILE = (
-    "</script><script>document.title='owned'</script><img src=http://evil.example/i onerror=\"document.title='owned'\">"
-    "<link rel=stylesheet href=http://evil.example/s><iframe src=http://evil.example/f></iframe><!--"
+    "</script><script>document.title='owned'</script><img src=http://evil.example/i "
+    "onerror=\"document.title='owned'\">"
+    "<link rel=stylesheet href=http://evil.example/s><iframe "
+    "src=http://evil.example/f></iframe><!--"
 )
 
 
@@ -32,11 +34,13 @@ LANES_IN_SIGHT = """(() => {
 })()"""
 
 APART = """(() => {
-  const boxes = [...document.querySelectorAll("header > h1, header input, header button, header select")]
-    .map(each => each.getBoundingClientRect());
-  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const inside = "header > h1, header input, header button, header select";
+  const boxes = [...document.querySelectorAll(inside)].map(each => each.getBoundingClientRect());
+  const apart = (a, b) =>
+    a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
   return boxes.every((a, number) =>
-    a.left >= 0 && a.right <= innerWidth && a.height < 48 && boxes.slice(number + 1).every(b => apart(a, b)));
+    a.left >= 0 && a.right <= innerWidth && a.height < 48 &&
+    boxes.slice(number + 1).every(b => apart(a, b)));
 })()"""
 
 
@@ -50,7 +54,10 @@ class Reader:
         """Seconds until what was asked for is there."""
         began = time.monotonic()
         await self.page.go(f"{path.as_uri()}{place}")
-        await until_true(lambda: self.page.run("document.documentElement.dataset.ready === 'yes'"), "it did not open")
+        await until_true(
+            lambda: self.page.run("document.documentElement.dataset.ready === 'yes'"),
+            "it did not open",
+        )
         return time.monotonic() - began
 
     async def sees(self, *words: str, where: str = "main") -> None:
@@ -99,37 +106,56 @@ def hostile(path: Path) -> Path:
     """A peer that tries."""
     made = writer(path)
     call = exchange(1, operation=HOSTILE, request_headers=((b"X", HOSTILE.encode()),))
-    said = [request(1, HOSTILE), status(1, 1, HOSTILE), frame(1, 2, HOSTILE.encode(), schema="text")]
+    said = [
+        request(1, HOSTILE),
+        status(1, 1, HOSTILE),
+        frame(1, 2, HOSTILE.encode(), schema="text"),
+    ]
     made.write(said, changes=changes(call))
     made.finish(STARTED + 10_000 * MS)
     return path
 
 
 async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Path) -> None:
-    """To a finding and its rule, to a payload by a search, onto paper; then a peer that would have it otherwise."""
+    """To a finding and its rule, to a payload by a search, onto paper; then a peer that would have
+    it otherwise."""
     async with cut_off() as (browser, came):
         page = await browser.page()
         await page.resize(1400, 900)
         reader = Reader(page)
         await reader.opens(report(LOSSY, tmp_path))
-        await reader.sees("6 conversations, 9 exchanges, 38 frames, 4 tasks, 2 findings", "A2A-GEN-001 Generation gap")
+        await reader.sees(
+            "6 conversations, 9 exchanges, 38 frames, 4 tasks, 2 findings",
+            "A2A-GEN-001 Generation gap",
+        )
         await reader.sees("#8.4", "generation 4 is missing: 3 is followed by 5")
-        await reader.sees("first event: p50", "SendStreamingMessage", "455 ms", "1 exchange ended in an error")
-        await reader.sees("submitted > working > completed", "751 ms", "plan (3 chunks, 211 B, complete)")
+        await reader.sees(
+            "first event: p50", "SendStreamingMessage", "455 ms", "1 exchange ended in an error"
+        )
+        await reader.sees(
+            "submitted > working > completed", "751 ms", "plan (3 chunks, 211 B, complete)"
+        )
         await reader.sees("TASK_NOT_FOUND 404", "there is no such task")
         await reader.finds(13, "main .grid tbody tr")
         await page.run("document.getElementById('talks').focus()")
         await page.press(*"jjjjjj", "Enter")
         await reader.sees(
-            "generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at generation 6", "status completed"
+            "generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at generation 6",
+            "status completed",
         )
         await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")
         words = "A2A-GEN-001", "generation 4 is missing: 3 is followed by 5", "specification:"
         await reader.sees(*words, where=".detail")
-        chosen = "document.getElementById(document.getElementById('diagram').getAttribute('aria-activedescendant'))"
-        await until_true(lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"), "no row is chosen")
+        chosen = (
+            "document.getElementById("
+            "document.getElementById('diagram').getAttribute('aria-activedescendant'))"
+        )
+        await until_true(
+            lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"),
+            "no row is chosen",
+        )
         assert "A2A-GEN-001" in await page.run(f"{chosen}.getAttribute('aria-label')")
         await page.run("dispatchEvent(new Event('beforeprint'))")
         await reader.finds(12, ".printed .row")
@@ -141,7 +167,9 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
 
         await page.run("void (location.hash = '#8.3')")
         await reader.sees("frame #8.3", where=".detail")
-        await page.run("document.querySelectorAll('.task details').forEach(each => { each.open = true; })")
+        await page.run(
+            "document.querySelectorAll('.task details').forEach(each => { each.open = true; })"
+        )
         await reader.finds(2, '.task .facts a[href^="#1:"]')
         await page.run("void document.querySelector('.task .facts a[href$=\":9\"]').click()")
         await reader.sees("frame #9.0", where=".detail")
@@ -154,17 +182,26 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
         await page.resize(1400, 900)
 
         await reader.opens(report(THREE, tmp_path), "#t0")
-        await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
+        await reader.sees(
+            "task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent"
+        )
         await reader.finds(4, "#diagram .head .lane")
         await reader.finds(2, "#diagram .row.handoff")
         for width in (1280, 800):
             await page.resize(width, 900)
-            await until_true(lambda: page.run(LANES_IN_SIGHT), f"a lane's name is cut at a width of {width}")
+            await until_true(
+                lambda: page.run(LANES_IN_SIGHT), f"a lane's name is cut at a width of {width}"
+            )
 
         await reader.opens(report(hostile(tmp_path / "hostile.db"), tmp_path))
         await reader.sees("<iframe src=http://evil.example/f>", "Payload")
         assert await page.run("document.title") == "hostile.db - A2A report"
-        assert await reader.counts("img, iframe, object, embed, link:not([rel=icon]), script:not([type]) + script") == 0
+        assert (
+            await reader.counts(
+                "img, iframe, object, embed, link:not([rel=icon]), script:not([type]) + script"
+            )
+            == 0
+        )
 
         assert {each.partition(":")[0] for each in page.requests} <= {"file", "data"}
         assert not page.log
@@ -193,5 +230,7 @@ async def test_100_000_frames_open_in_three_seconds(per_exchange: int, tmp_path:
         await reader.sees("#1.0")
         print(f"{target.stat().st_size} bytes open in {took:.2f} s")
         assert took < 3
-        await page.run("void page.view.list.choose(1e9)")  # the protocol does not hold on to a promise of the page
+        await page.run(
+            "void page.view.list.choose(1e9)"
+        )  # the protocol does not hold on to a promise of the page
         await reader.sees(f"#1.{per_exchange - 1}")

@@ -12,11 +12,13 @@ from a2a_inspect.formats.report import page
 from support_report import Page
 
 ASKS = re.compile(
-    r"https?:|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts|\bimport\b|\bWorker\b|@import|url\("
+    r"https?:|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts|\bimport\b|"
+    r"\bWorker\b|@import|url\("
     r"|document\.cookie|localStorage|window\.open|\.src\b"
 )
 MAKES = re.compile(
-    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|DOMParser|srcdoc|createContextualFragment"
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|DOMParser|"
+    r"srcdoc|createContextualFragment"
 )
 SVG = "http://www.w3.org/2000/svg"
 """The one address in it: a name, nobody asks for it."""
@@ -31,9 +33,11 @@ def test_the_content_policy_allows_only_its_own_script_and_style() -> None:
     made = Page(written())
     (policy,) = (each["content"] for each in made.attributes("meta") if each.get("http-equiv"))
     said = dict(each.split(" ", 1) for each in (policy or "").split("; "))
+    digests = {
+        name: hashlib.sha256(made.texts[name].encode()).digest() for name in ("script", "style")
+    }
     hashes = {
-        name: f"'sha256-{base64.b64encode(hashlib.sha256(made.texts[name].encode()).digest()).decode()}'"
-        for name in ("script", "style")
+        name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()
     }
     assert said.pop("script-src") == hashes["script"]
     assert said.pop("style-src") == hashes["style"]
@@ -59,12 +63,20 @@ def test_the_page_requests_no_address_and_builds_no_markup() -> None:
     for _, attributes in made.elements:
         assert not {"src", "srcset", "style", "action"} & {name for name, _ in attributes}
         assert not [name for name, _ in attributes if name.startswith("on")]
-        assert all((value or "")[:1] == "#" or value == "data:," for name, value in attributes if name == "href")
+        assert all(
+            (value or "")[:1] == "#" or value == "data:,"
+            for name, value in attributes
+            if name == "href"
+        )
 
 
 def test_every_file_of_the_folder_is_in_the_page() -> None:
     """And so in the package."""
-    there = {each.name for each in resources.files(page).iterdir() if each.name.endswith((".js", ".css", ".html"))}
+    there = {
+        each.name
+        for each in resources.files(page).iterdir()
+        if each.name.endswith((".js", ".css", ".html"))
+    }
     assert there == {*page.SCRIPTS, *page.STYLES, "page.html"}
 
 
@@ -92,7 +104,9 @@ def test_landmarks_and_labels() -> None:
 def luminance(colour: str) -> float:
     """Relative luminance of `#rrggbb`, as WCAG 2 has it."""
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    linear = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
@@ -104,7 +118,10 @@ def contrast(one: str, other: str) -> float:
 def test_texts_have_enough_contrast() -> None:
     """Contrast of 4.5 and more (WCAG AA), light and dark."""
     style = page.join_files(page.STYLES)
-    pairs = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)}
+    pairs = {
+        name: both
+        for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)
+    }
     grounds = [pairs[name] for name in ("paper", "side", "chosen", "wash")]
     texts = [pairs[name] for name in ("text", "dim", "accent", "error", "warning", "info", "good")]
     low = [

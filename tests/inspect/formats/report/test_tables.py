@@ -11,19 +11,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_inspect.formats.report.tables import MAX_BLOCK, MAX_BLOCK_RECORDS, RecordTables, make_value_visible
+from a2a_inspect.formats.report.tables import (
+    MAX_BLOCK,
+    MAX_BLOCK_RECORDS,
+    RecordTables,
+    make_value_visible,
+)
 from support_hostile import EVIL
 from support_report import Page
 
-MARKUP = ["</script>", "<!--<script>", "]]>", "--!>", "&lt;&#60;", "<img src=x onerror=alert(1)>", "\u2028\u2029", EVIL]
+MARKUP = [
+    "</script>",
+    "<!--<script>",
+    "]]>",
+    "--!>",
+    "&lt;&#60;",
+    "<img src=x onerror=alert(1)>",
+    "\u2028\u2029",
+    EVIL,
+]
 hostile = st.lists(st.sampled_from(MARKUP) | st.text(max_size=8), max_size=4).map("".join)
-records = st.recursive(hostile | st.integers() | st.booleans() | st.none(), lambda inner: st.lists(inner, max_size=3))
+records = st.recursive(
+    hostile | st.integers() | st.booleans() | st.none(), lambda inner: st.lists(inner, max_size=3)
+)
 
 
 @settings(max_examples=15)
 @given(st.lists(records, max_size=5))
 def test_added_records_are_read_back_from_the_page(values: list[object]) -> None:
-    """Of every text what can be shown of it; the block is one element with letters in it, to any parser."""
+    """Of every text what can be shown of it; the block is one element with letters in it, to any
+    parser."""
     stream = io.BytesIO()
     tables = RecordTables(stream)
     assert [tables.add("row", value) for value in values] == list(range(len(values)))
@@ -46,7 +63,8 @@ def test_hiding_and_bidi_characters_are_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "count", "most"), [(1, 3 * MAX_BLOCK_RECORDS, MAX_BLOCK_RECORDS), (MAX_BLOCK // 4, 12, 4)]
+    ("size", "count", "most"),
+    [(1, 3 * MAX_BLOCK_RECORDS, MAX_BLOCK_RECORDS), (MAX_BLOCK // 4, 12, 4)],
 )
 def test_a_block_is_written_as_soon_as_it_is_full(size: int, count: int, most: int) -> None:
     """By number of records and by characters: no more than a block waits in memory."""

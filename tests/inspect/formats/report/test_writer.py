@@ -1,4 +1,5 @@
-"""Reports of recordings: every row is there once, in its place, and hostile content is only text."""
+"""Reports of recordings: every row is there once, in its place, and hostile content is only
+text."""
 
 from __future__ import annotations
 
@@ -37,13 +38,16 @@ WHAT, PLACE, EXCHANGE, MORE = 0, 6, 9, 10
 
 @every
 def test_every_row_is_in_the_report_once(cassette: Path) -> None:
-    """Each frame has a row with its payload, each finding its own, each conversation follows the one before."""
+    """Each frame has a row with its payload, each finding its own, each conversation follows the
+    one before."""
     report = reported(cassette)
     rows, details, findings = report.table("row"), report.table("detail"), report.table("finding")
     exchanges, talks = report.table("exchange"), report.table("talk")
     with open_recording_or_cassette(cassette) as recording:
         keys = {row.key: row for row in recording.read_exchanges()}
-        frames = sorted(f"#{each.exchange}.{each.seq}" for key in keys for each in _frames(recording, key))
+        frames = sorted(
+            f"#{each.exchange}.{each.seq}" for key in keys for each in _frames(recording, key)
+        )
         found = [row.finding for row in recording.read_findings()]
     assert sorted(row[PLACE] for row in rows if row[WHAT] == "frame") == frames
     assert [rows[each["row"]][MORE] for each in details] == list(range(len(details)))
@@ -55,14 +59,21 @@ def test_every_row_is_in_the_report_once(cassette: Path) -> None:
         if each["row"] >= 0 and rows[each["row"]][WHAT] == "finding":
             assert rows[each["row"]][MORE] == number
             assert each["summary"] in rows[each["row"]][5]
-    assert sorted(each["facts"]["id"] for each in exchanges) == sorted(row.exchange.id for row in keys.values())
+    assert sorted(each["facts"]["id"] for each in exchanges) == sorted(
+        row.exchange.id for row in keys.values()
+    )
     assert all(
-        exchanges[row[EXCHANGE]]["facts"]["id"] == int(row[PLACE][1:].split(".")[0]) for row in rows if row[PLACE]
+        exchanges[row[EXCHANGE]]["facts"]["id"] == int(row[PLACE][1:].split(".")[0])
+        for row in rows
+        if row[PLACE]
     )
     ends = [0]
     for talk in talks:
         assert talk["first"] == ends[-1]
-        assert all(row[3] < len(talk["lanes"]) for row in rows[talk["first"] : talk["first"] + talk["rows"]])
+        assert all(
+            row[3] < len(talk["lanes"])
+            for row in rows[talk["first"] : talk["first"] + talk["rows"]]
+        )
         ends.append(talk["first"] + talk["rows"])
     assert ends[-1] == len(rows)
     counts = {
@@ -74,12 +85,17 @@ def test_every_row_is_in_the_report_once(cassette: Path) -> None:
     assert {name: report.index["counts"][name] for name in counts} == counts
     assert {each["id"] for each in report.index["rules"]} == {each["rule"] for each in findings}
     assert sum(each["count"] for each in report.index["rules"]) == len(findings)
-    gravest = [["info", "warning", "error"].index(each["severity"]) for each in report.index["rules"]]
+    gravest = [
+        ["info", "warning", "error"].index(each["severity"]) for each in report.index["rules"]
+    ]
     assert gravest == sorted(gravest, reverse=True)
     for talk in talks:
         first, end = talk["findings"]
         assert sum(talk["grave"].values()) == end - first
-        assert all(talk["first"] <= each["row"] < talk["first"] + talk["rows"] for each in findings[first:end])
+        assert all(
+            talk["first"] <= each["row"] < talk["first"] + talk["rows"]
+            for each in findings[first:end]
+        )
 
 
 def _frames(recording: Recording, key: int) -> list[Frame]:
@@ -93,7 +109,8 @@ def test_reports_are_reproducible() -> None:
 
 
 def test_rows_show_gaps_and_findings() -> None:
-    """A gap in the generations in its place, with the rule that found it and the task's line of generations."""
+    """A gap in the generations in its place, with the rule that found it and the task's line of
+    generations."""
     report = reported(next(each for each in SAMPLES if each.name.startswith("lossy")))
     rows = report.table("row")
     marks = [row for row in rows if row[WHAT] in ("missed", "finding")]
@@ -106,7 +123,10 @@ def test_rows_show_gaps_and_findings() -> None:
     assert rule["why"]
     assert rule["section"]
     talks = report.table("talk")
-    assert [talk["begin"] for talk in talks[:2]] == ["GetAgentCard", '"Plan a day in Lisbon for me"']
+    assert [talk["begin"] for talk in talks[:2]] == [
+        "GetAgentCard",
+        '"Plan a day in Lisbon for me"',
+    ]
     failed = next(talk for talk in talks if talk["title"] == "#5 GetTask")
     assert failed["outcome"] == "error TASK_NOT_FOUND 404: there is no such task"
     assert report.index["counts"]["failed"] == 1
@@ -139,19 +159,28 @@ def test_latencies_equal_those_of_stats(cassette: Path) -> None:
     ]
     assert made == expected
     assert sum(each["failed"] for each in report.index["latencies"]) == sum(
-        count for each in totals.calls.values() for name, count in each.outcomes.items() if name not in ("ok", "live")
+        count
+        for each in totals.calls.values()
+        for name, count in each.outcomes.items()
+        if name not in ("ok", "live")
     )
 
 
 def rank_words(ranks: DurationRanks | None) -> list[str]:
-    return [text.format_duration(ns) for ns in msgspec.structs.astuple(ranks)] if ranks is not None else []
+    return (
+        [text.format_duration(ns) for ns in msgspec.structs.astuple(ranks)]
+        if ranks is not None
+        else []
+    )
 
 
 @every
 def test_each_task_has_a_line_that_names_its_first_exchange(cassette: Path) -> None:
     report = reported(cassette)
     rows, tasks = report.table("row"), report.table("task")
-    assert [each["id"] for each in tasks] == [task["id"] for talk in report.table("talk") for task in talk["tasks"]]
+    assert [each["id"] for each in tasks] == [
+        task["id"] for talk in report.table("talk") for task in talk["tasks"]
+    ]
     for each in tasks:
         assert rows[each["row"]][PLACE].split(".")[0] == "#" + each["place"].split(":")[1]
 
@@ -187,10 +216,15 @@ def test_a_task_without_an_end_is_measured_to_its_last_frame() -> None:
     """A task of many artifacts names the first four; one that was seen once has no duration."""
     working, once = TaskState.WORKING.value, TaskState.COMPLETED.value
     artifacts = tuple(ArtifactState(f"a{number}", chunks=1, size=1) for number in range(6))
-    task = Task("t", "agent:1", first=0, last=3000 * MS, states=((0, working),), artifacts=artifacts)
+    task = Task(
+        "t", "agent:1", first=0, last=3000 * MS, states=((0, working),), artifacts=artifacts
+    )
     made = task_summary(TaskRow(1, 1, task), -1)
     assert (made["outcome"], made["took"], made["place"]) == ("working", "3.0 s", "")
-    assert made["artifacts"] == [*(f"a{number} (1 chunk, 1 B, not complete)" for number in range(4)), "2 more"]
+    assert made["artifacts"] == [
+        *(f"a{number} (1 chunk, 1 B, not complete)" for number in range(4)),
+        "2 more",
+    ]
     ended = msgspec.structs.replace(task, states=((0, once),))
     assert task_summary(TaskRow(1, 1, ended), -1)["took"] == ""
     stateless = msgspec.structs.replace(task, states=())
@@ -198,7 +232,8 @@ def test_a_task_without_an_end_is_measured_to_its_last_frame() -> None:
 
 
 def test_a_filtered_report_has_only_matching_rows() -> None:
-    """Neither rows nor findings nor marks of exchanges that do not match; the words of the filter are told."""
+    """Neither rows nor findings nor marks of exchanges that do not match; the words of the filter
+    are told."""
     path = next(each for each in SAMPLES if each.name.startswith("lossy"))
     report = reported(path, "op:GetTask AND binding:jsonrpc")
     assert {row[PLACE].split(".")[0] for row in report.table("row") if row[PLACE]} == {"#9"}
@@ -209,11 +244,17 @@ def test_a_filtered_report_has_only_matching_rows() -> None:
 
 
 def test_markup_of_peers_is_text(tmp_path: Path) -> None:
-    """In payloads, header fields, ids, names and notes: the page has the elements of any other report."""
+    """In payloads, header fields, ids, names and notes: the page has the elements of any other
+    report."""
     plain, odd = reported(sample(tmp_path / "plain.db", 1)), _hostile(tmp_path / "odd.db")
     report = reported(odd)
     assert report.page.frame == plain.page.frame
-    texts = [*report.table("row"), *report.table("detail"), *report.table("exchange"), *report.table("talk")]
+    texts = [
+        *report.table("row"),
+        *report.table("detail"),
+        *report.table("exchange"),
+        *report.table("talk"),
+    ]
     texts += [*report.table("task"), *report.index["latencies"], *report.index["failures"]]
     assert MARKUP.split("\u2028")[0] in report.index["failures"][0]["code"]
     assert json.dumps(texts, ensure_ascii=False).count("<img src=x onerror=alert(1)>") > 5
@@ -226,7 +267,8 @@ def _hostile(path: Path) -> Path:
     fields = ((b"X-Odd", MARKUP.encode()), (MARKUP.encode(), b"x"))
     call = exchange(1, operation=MARKUP, error=MARKUP, request_headers=fields, task_id=MARKUP)
     made.write(
-        [request(1, MARKUP), status(1, 1, MARKUP), frame(1, 2, MARKUP.encode(), schema="text")], changes=changes(call)
+        [request(1, MARKUP), status(1, 1, MARKUP), frame(1, 2, MARKUP.encode(), schema="text")],
+        changes=changes(call),
     )
     made.finish(STARTED + 10_000 * MS)
     write_note(path, NotePlace(1, 1, 1), STARTED, text=MARKUP)
@@ -245,7 +287,10 @@ def test_a_large_payload_is_cut_with_a_note(tmp_path: Path) -> None:
     """Text that is not JSON: the page would grow with it."""
     path = tmp_path / "large.db"
     made = writer(path)
-    made.write([request(1), frame(1, 1, b'{"text":"' + b"x" * 2 * MAX_PAYLOAD + b'"}')], changes=changes(exchange(1)))
+    made.write(
+        [request(1), frame(1, 1, b'{"text":"' + b"x" * 2 * MAX_PAYLOAD + b'"}')],
+        changes=changes(exchange(1)),
+    )
     made.finish(STARTED + 10_000 * MS)
     small, large = reported(path).table("detail")
     assert "cut" not in small
@@ -264,8 +309,11 @@ def test_an_empty_recording(tmp_path: Path) -> None:
     assert set(report.index["counts"].values()) == {0}
 
 
-def test_the_command_redacts_and_filters(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    """`export html`: what the policy takes out is in no block; to standard output where no file is named."""
+def test_the_command_redacts_and_filters(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """`export html`: what the policy takes out is in no block; to standard output where no file is
+    named."""
     path = sample(tmp_path / "a.db")
     export_recording(ExportOptions(path, "err", RedactionOptions(("member:text",))), None, "html")
     report = Report(capsysbinary.readouterr().out)

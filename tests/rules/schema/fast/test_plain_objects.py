@@ -1,4 +1,5 @@
-"""The plain objects are objects of their forms: every member is one that the form has, with all that it requires."""
+"""The plain objects are objects of their forms: every member is one that the form has, with all
+that it requires."""
 
 from __future__ import annotations
 
@@ -25,5 +26,9 @@ def test_plain_objects_have_all_required_members(grammar: Grammar, plain: dict[s
 
 def test_every_plain_member_is_one_of_some_form() -> None:
     for name, text in PLAIN_MEMBERS.items():
-        known = {each for grammar, _ in FORMS.values() for each in getattr(grammar.shapes.get(name), "members", ())}
+        known = {
+            each
+            for grammar, _ in FORMS.values()
+            for each in getattr(grammar.shapes.get(name), "members", ())
+        }
         assert {camel_case(word.rstrip("!")) for word in text.split()} <= known, name

@@ -1,4 +1,5 @@
-"""The fast checks of protobuf accept common messages and refuse each change that a rule may flag."""
+"""The fast checks of protobuf accept common messages and refuse each change that a rule may
+flag."""
 
 from __future__ import annotations
 
@@ -16,15 +17,35 @@ Path = tuple[str | int, ...]
 LINES: dict[SchemaSet, str] = {"1.0": "lf.a2a.v1", "0.3": "a2a.v1"}
 
 
-def accepts(line: SchemaSet, name: str, value: dict[str, Any], event: EventKind = EventKind.NONE, **ids: str) -> bool:
+def accepts(
+    line: SchemaSet, name: str, value: dict[str, Any], event: EventKind = EventKind.NONE, **ids: str
+) -> bool:
     return accepts_bytes(line, name, from_dict(line, name, value).SerializeToString(), event, **ids)
 
 
-def accepts_bytes(line: SchemaSet, name: str, payload: bytes, event: EventKind = EventKind.NONE, **ids: str) -> bool:
-    schema, members = f"{LINES[line]}.{name}", {"task_id": "t1", "context_id": "c1", "message_id": "m1"} | ids
+def accepts_bytes(
+    line: SchemaSet, name: str, payload: bytes, event: EventKind = EventKind.NONE, **ids: str
+) -> bool:
+    schema, members = (
+        f"{LINES[line]}.{name}",
+        {"task_id": "t1", "context_id": "c1", "message_id": "m1"} | ids,
+    )
     direction, size = Direction.TO_CLIENT, len(payload)
     frame = Frame(
-        1, 1, 1, direction, FrameKind.EVENT, 1, 1, 0, size, payload, size, schema=schema, event=event, **members
+        1,
+        1,
+        1,
+        direction,
+        FrameKind.EVENT,
+        1,
+        1,
+        0,
+        size,
+        payload,
+        size,
+        schema=schema,
+        event=event,
+        **members,
     )  # type: ignore[arg-type]
     return bool(CHECKS[schema](frame))
 
@@ -42,7 +63,13 @@ def changed(value: dict[str, Any], path: Path, new: Any) -> dict[str, Any]:
 
 
 def said(role: str, parts: str = "parts", **more: Any) -> dict[str, Any]:
-    return {"messageId": "m1", "role": role, parts: [{"text": "x"}], "taskId": "t1", "contextId": "c1"} | more
+    return {
+        "messageId": "m1",
+        "role": role,
+        parts: [{"text": "x"}],
+        "taskId": "t1",
+        "contextId": "c1",
+    } | more
 
 
 def data_part(line: SchemaSet) -> dict[str, Any]:
@@ -58,7 +85,13 @@ def task_of(line: SchemaSet) -> dict[str, Any]:
     }
     artifact = {"artifactId": "a1", "name": "n", "parts": [{"text": "x"}, data_part(line)]}
     history = [said("ROLE_USER", parts), said("ROLE_AGENT", parts)]
-    return {"id": "t1", "contextId": "c1", "status": status, "artifacts": [artifact], "history": history}
+    return {
+        "id": "t1",
+        "contextId": "c1",
+        "status": status,
+        "artifacts": [artifact],
+        "history": history,
+    }
 
 
 def said_in(line: SchemaSet) -> str:
@@ -70,12 +103,22 @@ def status_of(line: SchemaSet) -> dict[str, Any]:
 
 
 def chunk_of(line: SchemaSet) -> dict[str, Any]:
-    return {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": task_of(line)["artifacts"][0]}}
+    return {
+        "artifactUpdate": {
+            "taskId": "t1",
+            "contextId": "c1",
+            "artifact": task_of(line)["artifacts"][0],
+        }
+    }
 
 
 def send_of(line: SchemaSet) -> dict[str, Any]:
     name, parts = ("message", "parts") if line == "1.0" else ("request", "content")
-    return {name: said("ROLE_USER", parts), "configuration": {"historyLength": 3}, "metadata": {"a": 1}}
+    return {
+        name: said("ROLE_USER", parts),
+        "configuration": {"historyLength": 3},
+        "metadata": {"a": 1},
+    }
 
 
 BOTH = pytest.mark.parametrize("line", list(LINES))
@@ -131,7 +174,9 @@ def test_a_task_with_one_wrong_member_is_refused(line: SchemaSet) -> None:
         value = changed(task_of(line), path, new)
         assert not accepts(line, "Task", value, EventKind.TASK), path
         assert not accepts(line, "StreamResponse", {"task": value}, EventKind.TASK), path
-    assert accepts(line, "Task", changed(task_of(line), ("status", inner), ...), EventKind.TASK, message_id="")
+    assert accepts(
+        line, "Task", changed(task_of(line), ("status", inner), ...), EventKind.TASK, message_id=""
+    )
     assert accepts(line, "Task", changed(task_of(line), ("history",), []), EventKind.TASK)
 
 
@@ -139,7 +184,9 @@ def test_a_task_with_one_wrong_member_is_refused(line: SchemaSet) -> None:
 @pytest.mark.parametrize("what", ["statusUpdate", "artifactUpdate"])
 def test_an_update_with_one_wrong_member_is_refused(line: SchemaSet, what: str) -> None:
     value, event = (
-        (status_of(line), EventKind.STATUS) if what == "statusUpdate" else (chunk_of(line), EventKind.ARTIFACT)
+        (status_of(line), EventKind.STATUS)
+        if what == "statusUpdate"
+        else (chunk_of(line), EventKind.ARTIFACT)
     )
     changes: list[tuple[Path, Any]] = [((what, "taskId"), ""), ((what, "contextId"), "")]
     if what == "statusUpdate":
@@ -167,7 +214,13 @@ def test_an_update_with_one_wrong_member_is_refused(line: SchemaSet, what: str) 
 @BOTH
 def test_a_reply_is_of_the_agent_and_names_its_context(line: SchemaSet) -> None:
     parts, reply = ("parts", "message") if line == "1.0" else ("content", "msg")
-    for change in ({"role": "ROLE_USER"}, {"contextId": ""}, {"messageId": ""}, {parts: []}, {"extensions": ["urn:x"]}):
+    for change in (
+        {"role": "ROLE_USER"},
+        {"contextId": ""},
+        {"messageId": ""},
+        {parts: []},
+        {"extensions": ["urn:x"]},
+    ):
         value = {reply: said("ROLE_AGENT", parts) | change}
         assert not accepts(line, "SendMessageResponse", value, EventKind.MESSAGE), change
     assert not accepts(line, "SendMessageResponse", {})
@@ -209,7 +262,9 @@ def test_a_request_with_one_unusual_member_is_refused(line: SchemaSet) -> None:
         ("0.3", "TaskSubscriptionRequest", "name"),
     ],
 )
-def test_a_request_that_names_a_task_has_nothing_else(line: SchemaSet, name: str, member: str) -> None:
+def test_a_request_that_names_a_task_has_nothing_else(
+    line: SchemaSet, name: str, member: str
+) -> None:
     assert accepts(line, name, {member: "t1"})
     assert not accepts(line, name, {})
     if name == "GetTaskRequest":
@@ -230,5 +285,7 @@ def test_unknown_and_repeated_fields_and_long_forms_are_refused(line: SchemaSet)
             assert not accepts_bytes(line, name, payload + more, event)
         size = payload[1]
         if size < 128 and len(payload) == size + 2:
-            assert not accepts_bytes(line, name, payload[:1] + bytes([size | 0x80, 0]) + payload[2:], event)
+            assert not accepts_bytes(
+                line, name, payload[:1] + bytes([size | 0x80, 0]) + payload[2:], event
+            )
         assert not accepts_bytes(line, name, payload[:-1], event)

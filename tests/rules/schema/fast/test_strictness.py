@@ -14,8 +14,19 @@ import pytest
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, StatusSummary, decode_artifacts, decode_status
-from a2a_proxy.rules.schema.fast.json_checks import JSON_0_3, JSON_1_0, PROTO_JSON_0_3, Check, check_empty
+from a2a_proxy.rules.facts.partial_decode import (
+    ArtifactSummary,
+    StatusSummary,
+    decode_artifacts,
+    decode_status,
+)
+from a2a_proxy.rules.schema.fast.json_checks import (
+    JSON_0_3,
+    JSON_1_0,
+    PROTO_JSON_0_3,
+    Check,
+    check_empty,
+)
 
 FREE = {"a": ["b", None]}
 UTC = "2026-01-01T00:00:00.000Z"
@@ -31,11 +42,25 @@ def of_task(status: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def with_chunk(part: dict[str, Any], **more: Any) -> dict[str, Any]:
-    artifact = {"artifactId": "a1", "parts": [part, part], "?name": "n", "?description": "d", "?metadata": FREE}
-    return {"taskId": "t1", "contextId": "c1", "artifact": artifact, "?append": True, "?lastChunk": False} | more
+    artifact = {
+        "artifactId": "a1",
+        "parts": [part, part],
+        "?name": "n",
+        "?description": "d",
+        "?metadata": FREE,
+    }
+    return {
+        "taskId": "t1",
+        "contextId": "c1",
+        "artifact": artifact,
+        "?append": True,
+        "?lastChunk": False,
+    } | more
 
 
-def whole_task(status: dict[str, Any], message: dict[str, Any], part: dict[str, Any], **more: Any) -> dict[str, Any]:
+def whole_task(
+    status: dict[str, Any], message: dict[str, Any], part: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     artifact = with_chunk(part)["artifact"]
     lists = {"?artifacts": [artifact], "?history": [message], "?metadata": FREE}
     return {"id": "t1", "contextId": "c1", "status": status} | lists | more
@@ -58,7 +83,11 @@ TASK_1_0 = whole_task(WORKING, QUESTION, DATA, **NUMBERED)
 ANSWER_1_0 = REPLY | {"contextId": "c1"}
 del ANSWER_1_0["?contextId"]
 LENGTHS = {"?acceptedOutputModes": ["text/plain"], "?historyLength": 0}
-SEND_1_0 = {"message": QUESTION, "?configuration": LENGTHS | {"?returnImmediately": True}, "?metadata": FREE}
+SEND_1_0 = {
+    "message": QUESTION,
+    "?configuration": LENGTHS | {"?returnImmediately": True},
+    "?metadata": FREE,
+}
 
 OLD_TEXT = {"kind": "text", "text": "x", "?metadata": FREE}
 OLD_DATA = {"kind": "data", "data": {"a": 1}, "?metadata": FREE}
@@ -104,8 +133,14 @@ CASES: dict[str, tuple[Check, dict[str, Any]]] = {
     "1.0-rpc-numbered": (JSON_1_0.check("event", enveloped=True), rpc(id=1, result=CHUNK_1_0)),
     "1.0-rpc-sent": (JSON_1_0.check("sent", enveloped=True), rpc(result={"message": ANSWER_1_0})),
     "1.0-rpc-task": (JSON_1_0.check("task", enveloped=True), rpc(result=TASK_1_0)),
-    "1.0-rpc-send": (JSON_1_0.check("send", enveloped=True), rpc(method="SendMessage", params=SEND_1_0)),
-    "1.0-rpc-id": (JSON_1_0.check("task id", enveloped=True), rpc(method="GetTask", params={"id": "t1"})),
+    "1.0-rpc-send": (
+        JSON_1_0.check("send", enveloped=True),
+        rpc(method="SendMessage", params=SEND_1_0),
+    ),
+    "1.0-rpc-id": (
+        JSON_1_0.check("task id", enveloped=True),
+        rpc(method="GetTask", params={"id": "t1"}),
+    ),
     "0.3-status": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_STATUS)),
     "0.3-chunk": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_CHUNK)),
     "0.3-task": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_TASK)),
@@ -113,8 +148,14 @@ CASES: dict[str, tuple[Check, dict[str, Any]]] = {
     "0.3-sent-task": (JSON_0_3.check("sent", enveloped=True), rpc(result=OLD_TASK)),
     "0.3-sent-message": (JSON_0_3.check("sent", enveloped=True), rpc(result=OLD_ANSWER)),
     "0.3-one-task": (JSON_0_3.check("task", enveloped=True), rpc(result=OLD_TASK)),
-    "0.3-send": (JSON_0_3.check("send", enveloped=True), rpc(method="message/send", params=OLD_SEND)),
-    "0.3-id": (JSON_0_3.check("task id", enveloped=True), rpc(method="tasks/get", params={"id": "t1"})),
+    "0.3-send": (
+        JSON_0_3.check("send", enveloped=True),
+        rpc(method="message/send", params=OLD_SEND),
+    ),
+    "0.3-id": (
+        JSON_0_3.check("task id", enveloped=True),
+        rpc(method="tasks/get", params={"id": "t1"}),
+    ),
     "0.3-rest-status": (PROTO_JSON_0_3.check("event"), PROTO_STATUS),
     "0.3-rest-chunk": (PROTO_JSON_0_3.check("event"), PROTO_CHUNK),
     "0.3-rest-task": (PROTO_JSON_0_3.check("event"), {"task": PROTO_TASK}),
@@ -132,7 +173,13 @@ def places(value: Any, here: Path = ()) -> Iterator[Path]:
     yield here
     if here and str(here[-1]).removeprefix("?") in ("metadata", "data"):
         return
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, item in pairs:
         yield from places(item, (*here, name))
 
@@ -164,7 +211,10 @@ def spell(template: Any, twice: Path | None = None) -> bytes:
             found += [member, member] if below == () else [member]
         return b"{" + b",".join(found) + b"}"
     if isinstance(template, list):
-        inner = [spell(item, twice[1:] if twice and twice[0] == at else None) for at, item in enumerate(template)]
+        inner = [
+            spell(item, twice[1:] if twice and twice[0] == at else None)
+            for at, item in enumerate(template)
+        ]
         return b"[" + b",".join(inner) + b"]"
     return msgspec.json.encode(template)
 
@@ -197,22 +247,33 @@ def test_each_optional_member_may_be_missing(check: Check, template: dict[str, A
 def frame_of(template: dict[str, Any], event: EventKind) -> Frame:
     payload = spell(template)
     kind, size = FrameKind.EVENT, len(payload)
-    return Frame(1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, size, payload, size, schema="json", event=event)
+    return Frame(
+        1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, size, payload, size, schema="json", event=event
+    )
 
 
 @EACH
-def test_the_summary_of_an_update_is_that_of_partial_decoding(check: Check, template: dict[str, Any]) -> None:
+def test_the_summary_of_an_update_is_that_of_partial_decoding(
+    check: Check, template: dict[str, Any]
+) -> None:
     for form in forms(template):
         found = check(spell(form))
         if isinstance(found, StatusSummary):
             expected = decode_status(frame_of(form, EventKind.STATUS))
-            assert [each for each in found.named_ids if each] == [each for each in expected.named_ids if each]
-            assert msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False) == expected
+            assert [each for each in found.named_ids if each] == [
+                each for each in expected.named_ids if each
+            ]
+            assert (
+                msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False)
+                == expected
+            )
         elif isinstance(found, ArtifactSummary):
             assert [found] == decode_artifacts(frame_of(form, EventKind.ARTIFACT))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith(("status", "chunk", "rpc-numbered"))])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name.endswith(("status", "chunk", "rpc-numbered"))]
+)
 def test_updates_with_texts_have_a_summary(name: str) -> None:
     check, template = CASES[name]
     bare = template
@@ -222,13 +283,17 @@ def test_updates_with_texts_have_a_summary(name: str) -> None:
 
 
 @EACH
-def test_a_missing_member_a_strange_one_and_a_wrong_type_are_refused(check: Check, template: dict[str, Any]) -> None:
+def test_a_missing_member_a_strange_one_and_a_wrong_type_are_refused(
+    check: Check, template: dict[str, Any]
+) -> None:
     for path in places(template):
         value = at(template, path)
         name = str(path[-1]) if path else ""
         if path and isinstance(path[-1], str) and not name.startswith("?"):
             assert not check(spell(changed(template, path, ...))), path
-        if name.removeprefix("?") != "metadata" and (name != "data" or "kind" in at(template, path[:-1])):
+        if name.removeprefix("?") != "metadata" and (
+            name != "data" or "kind" in at(template, path[:-1])
+        ):
             assert not check(spell(changed(template, path, None))), path
             assert not check(spell(changed(template, path, [1]))), path
         if isinstance(value, dict) and name.removeprefix("?") not in ("metadata", "data"):
@@ -246,7 +311,14 @@ WRONG: dict[str, list[Any]] = {
     "mediaType": ["text", "Text/plain", "text/plain\n"],
     "acceptedOutputModes": [["text"]],
     "historyLength": [-1, 2**31, 1.5],
-    "timestamp": ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-02-30T00:00:00.000Z", "2026-01-01T24:00:00Z"],
+    "timestamp": [
+        "",
+        "now",
+        "2026-01-01",
+        "2026-01-01T00:00:00",
+        "2026-02-30T00:00:00.000Z",
+        "2026-01-01T24:00:00Z",
+    ],
     "state": ["WORKING", "TASK_STATE_UNSPECIFIED", ""],
     "jsonrpc": ["1.0", "2"],
     "kind": ["other", ""],
@@ -261,9 +333,15 @@ def test_a_value_outside_its_range_is_refused(check: Check, template: dict[str, 
 
 
 @EACH
-def test_a_message_inside_a_task_names_the_same_task_and_context(check: Check, template: dict[str, Any]) -> None:
+def test_a_message_inside_a_task_names_the_same_task_and_context(
+    check: Check, template: dict[str, Any]
+) -> None:
     for path in places(template):
-        if path and path[-1] in ("?taskId", "?contextId") and ("?history" in path or "?message" in path):
+        if (
+            path
+            and path[-1] in ("?taskId", "?contextId")
+            and ("?history" in path or "?message" in path)
+        ):
             assert not check(spell(changed(template, path, "other"))), path
 
 
@@ -276,14 +354,19 @@ def test_a_message_has_the_role_of_its_sender(check: Check, template: dict[str, 
 
 
 def test_a_part_of_1_0_has_one_content() -> None:
-    for name, path in (("1.0-chunk", ("artifactUpdate", "artifact")), ("1.0-message", ("message",))):
+    for name, path in (
+        ("1.0-chunk", ("artifactUpdate", "artifact")),
+        ("1.0-message", ("message",)),
+    ):
         check, template = CASES[name]
         for part in ({}, {"text": "x", "data": 1}, {"filename": "f"}):
             for index in (0, 1):
                 assert not check(spell(changed(template, (*path, "parts", index), part)))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if "rpc" not in name and name.count("-") == 1])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if "rpc" not in name and name.count("-") == 1]
+)
 def test_an_event_of_1_0_has_one_member(name: str) -> None:
     check, template = CASES[name]
     if check is JSON_1_0.check("event"):
@@ -304,8 +387,12 @@ def test_an_event_of_1_0_has_one_member(name: str) -> None:
     ],
     ids=["1.0", "0.3"],
 )
-def test_an_update_with_data_beside_a_text_has_no_summary(check: Check, template: dict[str, Any]) -> None:
+def test_an_update_with_data_beside_a_text_has_no_summary(
+    check: Check, template: dict[str, Any]
+) -> None:
     """A summary of the text alone would take two different updates for equal."""
     update = template.get("artifactUpdate") or template["result"]
-    update["artifact"]["parts"][1] = {"data": {"a": 1}} | ({"kind": "data"} if "result" in template else {})
+    update["artifact"]["parts"][1] = {"data": {"a": 1}} | (
+        {"kind": "data"} if "result" in template else {}
+    )
     assert check(spell(template)) is True

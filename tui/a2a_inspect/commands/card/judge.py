@@ -1,4 +1,5 @@
-"""Judge a card with the rules: its request and response become the conversation that a recording would have."""
+"""Judge a card with the rules: its request and response become the conversation that a recording
+would have."""
 
 from __future__ import annotations
 
@@ -26,13 +27,15 @@ from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND
 _CARD_FLAGS = FrameFlag.CARD | FrameFlag.OTHER | FrameFlag.UNCLEAN
 _SECOND = 1_000_000_000
 _KEY_RULE = "A2A-CARD-013"
-_REWRITTEN_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"content-encoding", b"connection"})
+_REWRITTEN_FIELDS = frozenset(
+    {b"content-length", b"transfer-encoding", b"content-encoding", b"connection"}
+)
 """Fields that describe the body as sent; the body here is decoded."""
 
 
 def card_rules(*, fetched: bool, has_keys: bool = False) -> dict[str, Rule]:
-    """Return the rules that need nothing but a card; of a card that was `fetched`, also those about the response, and
-    if there are keys, the one about verified signatures."""
+    """Return the rules that need nothing but a card; of a card that was `fetched`, also those about
+    the response, and if there are keys, the one about verified signatures."""
     scopes = {EvidenceScope.FRAME, EvidenceScope.EXCHANGE} if fetched else {EvidenceScope.FRAME}
     return {
         ident: rule
@@ -42,7 +45,9 @@ def card_rules(*, fetched: bool, has_keys: bool = False) -> dict[str, Rule]:
 
 
 def _is_about_cards(rule: Rule) -> bool:
-    if Binding.CARD not in rule.bindings or (rule.operations and CARD_OPERATION.name not in rule.operations):
+    if Binding.CARD not in rule.bindings or (
+        rule.operations and CARD_OPERATION.name not in rule.operations
+    ):
         return False
     if HookPoint.ANSWER in rule.hook_points:
         return rule.trigger_flags is None or bool(rule.trigger_flags & _CARD_FLAGS)
@@ -51,28 +56,39 @@ def _is_about_cards(rule: Rule) -> bool:
 
 
 def judge_card(
-    source: CardSource, rules: dict[str, Rule], redactor: Redactor, now: int, verifier: CardVerifier | None = None
+    source: CardSource,
+    rules: dict[str, Rule],
+    redactor: Redactor,
+    now: int,
+    verifier: CardVerifier | None = None,
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings of the rules, without exchange and frame, which are not in any recording, and a line about
-    each signature of the card.
+    """Return the findings of the rules, without exchange and frame, which are not in any recording,
+    and a line about each signature of the card.
 
     `now` is the time of the conversation in ns. The redactor learns the secrets of the card.
     """
-    observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND), cards=verifier)
+    observer = Observer(
+        redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND), cards=verifier
+    )
     out: list[Observation] = []
     for chunk in _make_conversation(source.responses, now):
         observer.feed(chunk, out)
     found = [each for each in out if type(each) is Finding]
     calls = observer.pop_changes().exchanges
     lines = [f"card {each.describe()}" for call in calls for each in call.card_signatures]
-    return [msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found], lines
+    return [
+        msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found
+    ], lines
 
 
 def _make_conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:
-    """Yield each request with its response on one connection, in the form in which the relay writes them."""
+    """Yield each request with its response on one connection, in the form in which the relay writes
+    them."""
     up, down = Direction.TO_AGENT, Direction.TO_CLIENT
     client = f"{responses[-1].client}:0"
-    yield Chunk(1, ChunkKind.OPEN, up, now, msgspec.json.encode(ConnectionFacts(client, "", "agent")))
+    yield Chunk(
+        1, ChunkKind.OPEN, up, now, msgspec.json.encode(ConnectionFacts(client, "", "agent"))
+    )
     yield Chunk(1, ChunkKind.DIALED, up, now, msgspec.json.encode(DialFacts("agent", peer="agent")))
     for each in responses:
         # A card may have any path, but only at these a response without a card is judged as one.
@@ -88,5 +104,8 @@ def _make_conversation(responses: list[CardResponse], now: int) -> Iterator[Chun
 def _response_bytes(response: CardResponse) -> bytes:
     fields = [each for each in response.headers if each[0].lower() not in _REWRITTEN_FIELDS]
     head = [f"HTTP/1.1 {response.status} {response.reason}".encode("latin-1", "replace")]
-    head += [name + b": " + value for name, value in (*fields, (b"Content-Length", b"%d" % len(response.body)))]
+    head += [
+        name + b": " + value
+        for name, value in (*fields, (b"Content-Length", b"%d" % len(response.body)))
+    ]
     return b"\r\n".join(head) + b"\r\n\r\n" + response.body

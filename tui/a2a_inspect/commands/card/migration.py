@@ -41,7 +41,8 @@ class _OldMember(msgspec.Struct, frozen=True):
 
 
 def migration_findings(card: Json, now: int) -> list[Finding]:
-    """Return a finding for each member in an older form; a warning if a card for 1.0 clients lacks the 1.0 form.
+    """Return a finding for each member in an older form; a warning if a card for 1.0 clients lacks
+    the 1.0 form.
 
     `now` is the time of the findings in ns.
     """
@@ -77,7 +78,11 @@ def _summary_of(member: _OldMember, version: str, mixed: bool) -> str:
 def _old_members(card: Json) -> Iterator[_OldMember]:
     """Yield the members in the form of 0.3, in the order of this module."""
     interfaces = bool(indexed_objects(card.get("supportedInterfaces")))
-    yield from (_OldMember(name, form, interfaces) for name, form in _INTERFACE_MEMBERS.items() if name in card)
+    yield from (
+        _OldMember(name, form, interfaces)
+        for name, form in _INTERFACE_MEMBERS.items()
+        if name in card
+    )
     capabilities = object_member(card, "capabilities")
     old = card.get("supportsAuthenticatedExtendedCard")
     if old is not None:
@@ -91,7 +96,11 @@ def _old_members(card: Json) -> Iterator[_OldMember]:
     yield from _old_schemes(card)
     if card.get("security"):
         yield _OldMember("security", _REQUIREMENT_FORM, "securityRequirements" in card)
-    skills = [(index, skill) for index, skill in indexed_objects(card.get("skills")) if skill.get("security")]
+    skills = [
+        (index, skill)
+        for index, skill in indexed_objects(card.get("skills"))
+        if skill.get("security")
+    ]
     if skills:
         has_new = all("securityRequirements" in skill for _, skill in skills)
         path, form = f"skills[{skills[0][0]}].security", f"skills[].{_REQUIREMENT_FORM}"
@@ -106,6 +115,14 @@ def _old_schemes(card: Json) -> Iterator[_OldMember]:
             by_type.setdefault(kind, []).append((name, scheme))
     for kind, schemes in by_type.items():
         wrapper = SCHEME_WRAPPERS[kind]
-        form = f"securitySchemes.*.{wrapper}" + ("` with `location` for `in" if kind == "apiKey" else "")
+        form = f"securitySchemes.*.{wrapper}" + (
+            "` with `location` for `in" if kind == "apiKey" else ""
+        )
         has_new = all(wrapper in scheme for _, scheme in schemes)
-        yield _OldMember(f"securitySchemes.{schemes[0][0]}.type", form, has_new, count=len(schemes), noun="scheme")
+        yield _OldMember(
+            f"securitySchemes.{schemes[0][0]}.type",
+            form,
+            has_new,
+            count=len(schemes),
+            noun="scheme",
+        )

@@ -35,14 +35,18 @@ class CardOptions(ReportOptions, kw_only=True):
 
 
 def run_card(word: str, options: CardOptions, now: int) -> int:
-    """Check the card of a URL, a file or standard input (`-`) at `now` (ns), print the report and return the exit code.
+    """Check the card of a URL, a file or standard input (`-`) at `now` (ns), print the report and
+    return the exit code.
 
     Raises:
-        UserError: there is no card, the suppressions cannot be read, no rule is selected or a prefix is unknown, or the
+        UserError: there is no card, the suppressions cannot be read, no rule is selected or a
+        prefix is unknown, or the
             report would overwrite an input.
     """
     today = datetime.datetime.fromtimestamp(now // 1_000_000_000, datetime.UTC).date()
-    others = {ident: text for ident, text in CARD_FINDINGS.items() if ident != "PROBE" or options.probe}
+    others = {
+        ident: text for ident, text in CARD_FINDINGS.items() if ident != "PROBE" or options.probe
+    }
     rules = card_rules(fetched="://" in word, has_keys=options.card_keys is not None)
     output = ReportOutput(options, today, rules, others)
     output.refuse_overwriting([] if "://" in word else [Path(word)])
@@ -58,7 +62,11 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
     if options.probe:
         probe_notes, probe_findings = _probe_card(card, redactor, now)
         notes += probe_notes
-        findings += [CheckFinding(each, _PROBE_OPERATION) for each in probe_findings if each.rule in output.rule_ids]
+        findings += [
+            CheckFinding(each, _PROBE_OPERATION)
+            for each in probe_findings
+            if each.rule in output.rule_ids
+        ]
     contents = redactor.redact_text(_describe_card(card))
     output.report.sessions.append(_session_of(source, contents, notes, findings, now))
     return output.print_report()
@@ -69,7 +77,15 @@ def _session_of(
 ) -> CheckedSession:
     exchanges = len(source.responses) if source.fetched else 0
     return CheckedSession(
-        source.name, 1, exchanges, 2 * exchanges, "", found, started=now, contents=contents, notes=notes
+        source.name,
+        1,
+        exchanges,
+        2 * exchanges,
+        "",
+        found,
+        started=now,
+        contents=contents,
+        notes=notes,
     )
 
 
@@ -79,16 +95,28 @@ def _describe_card(card: Json) -> str:
     own: Any = card.get("version")
     name = to_one_line(facts.name, 60)
     head = " ".join(
-        filter(None, ("card", f'"{name}"' if name else "", to_one_line(own, 20) if isinstance(own, str) else ""))
+        filter(
+            None,
+            (
+                "card",
+                f'"{name}"' if name else "",
+                to_one_line(own, 20) if isinstance(own, str) else "",
+            ),
+        )
     )
-    versions = {each.version for each in facts.interfaces if each.version} or {facts.version or "1.0"}
+    versions = {each.version for each in facts.interfaces if each.version} or {
+        facts.version or "1.0"
+    }
     if is_v1(card) and "url" in card:
         versions |= {facts.version or "0.3"}
     return ", ".join(
         (
             head,
             f"A2A {to_one_line(' and '.join(sorted(versions)), 40)}",
-            format_count(len({(each.url, each.binding, each.version) for each in facts.interfaces}), "interface"),
+            format_count(
+                len({(each.url, each.binding, each.version) for each in facts.interfaces}),
+                "interface",
+            ),
             format_count(len(indexed_objects(card.get("skills"))), "skill"),
         )
     )

@@ -23,7 +23,8 @@ class CardSource(msgspec.Struct, frozen=True):
     name: str
     """The URL as it may be printed, the file, or `stdin`."""
     responses: list[CardResponse]
-    """The responses in order; the last one has the card. The head of a card that was not fetched is invented."""
+    """The responses in order; the last one has the card. The head of a card that was not fetched is
+    invented."""
     fetched: bool
     notes: list[str] = []
 
@@ -41,7 +42,9 @@ def read_source(word: str) -> CardSource:
         return CardSource(responses[-1].url, responses, True, _path_notes(responses))
     name = "stdin" if Path(word) == STDOUT else word
     body = _read_bytes(word, name).removeprefix(_BYTE_ORDER_MARK)
-    response = CardResponse(name, WELL_KNOWN_PATHS[0], 200, "OK", ((b"Content-Type", b"application/json"),), body)
+    response = CardResponse(
+        name, WELL_KNOWN_PATHS[0], 200, "OK", ((b"Content-Type", b"application/json"),), body
+    )
     if not response.is_object:
         raise UserError(f"{name} {describe_text(body)}", _HINT)
     return CardSource(name, [response], False)
@@ -62,7 +65,9 @@ def _read_bytes(word: str, name: str) -> bytes:
                 data = file.read(MAX_CARD_BYTES + 1)
     except OSError as wrong:
         hint = f"name a file, - for stdin, or a URL with its scheme: http://{word}"
-        raise UserError(f"cannot read {word}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+        raise UserError(
+            f"cannot read {word}: {(wrong.strerror or str(wrong)).lower()}", hint
+        ) from wrong
     if len(data) > MAX_CARD_BYTES:
         raise UserError(f"{name} has more than 1 MiB: this is not an agent card", _HINT)
     return data

@@ -11,7 +11,8 @@ from a2a_proxy.model.finding import Severity
 
 
 def format_lines(report: CheckReport) -> Iterator[str]:
-    """Yield a `finding` per finding, a `session` after each session's findings, and a `summary` at the end."""
+    """Yield a `finding` per finding, a `session` after each session's findings, and a `summary` at
+    the end."""
     for one in report.sessions:
         yield from (_finding_line(one, each) for each in one.findings)
         yield json.dumps(
@@ -33,7 +34,9 @@ def format_lines(report: CheckReport) -> Iterator[str]:
             "rules": [rule.id for rule in report.executed_rules],
             **{each.name.lower(): report.count_findings(each) for each in reversed(Severity)},
             "suppressed": report.suppressed_findings,
-            "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused_suppressions],
+            "unused_suppressions": [
+                {"rule": each.rule, "reason": each.reason} for each in report.unused_suppressions
+            ],
             "expired_suppressions": [
                 {"rule": each.rule, "reason": each.reason} for each in report.expired_suppressions
             ],
@@ -44,4 +47,6 @@ def format_lines(report: CheckReport) -> Iterator[str]:
 def _finding_line(session: CheckedSession, check_finding: CheckFinding) -> str:
     facts = finding_facts(check_finding.finding)
     more = {"operation": check_finding.operation, "suppressed": check_finding.suppressed or None}
-    return json.dumps({"event": "finding", "recording": session.path, "session": session.session, **facts, **more})
+    return json.dumps(
+        {"event": "finding", "recording": session.path, "session": session.session, **facts, **more}
+    )

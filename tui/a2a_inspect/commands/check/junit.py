@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding, CheckReport, evidence_facts
+from a2a_inspect.commands.check.report import (
+    CARD_FINDINGS,
+    CheckedSession,
+    CheckFinding,
+    CheckReport,
+    evidence_facts,
+)
 from a2a_proxy.present import text
 from a2a_proxy.present.junit import JunitCase, JunitSuite, junit_document
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -12,7 +18,9 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 def format_lines(report: CheckReport) -> Iterator[str]:
     """Return the lines of the document."""
-    return junit_document("a2a-inspect check", (_session_suite(one, report) for one in report.sessions))
+    return junit_document(
+        "a2a-inspect check", (_session_suite(one, report) for one in report.sessions)
+    )
 
 
 def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
@@ -49,15 +57,21 @@ def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
     return suite
 
 
-def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: CheckReport, *, skipped: bool) -> None:
+def _set_case_result(
+    case: JunitCase, findings: list[CheckFinding], report: CheckReport, *, skipped: bool
+) -> None:
     """Set the result of a case from its rule's findings, the most severe first."""
     counting = sorted(
-        (each for each in findings if not each.suppressed), key=lambda each: each.finding.severity, reverse=True
+        (each for each in findings if not each.suppressed),
+        key=lambda each: each.finding.severity,
+        reverse=True,
     )
     if counting and report.fail_on is not None and counting[0].finding.severity >= report.fail_on:
         worst = counting[0].finding
         message = ": ".join(filter(None, (_place_words(counting[0]), worst.summary)))
-        case.add_failure(worst.severity.name.lower(), message, [_finding_line(each) for each in counting])
+        case.add_failure(
+            worst.severity.name.lower(), message, [_finding_line(each) for each in counting]
+        )
     elif counting:
         case.add_output([_finding_line(each) for each in counting])
     elif findings:
@@ -73,7 +87,8 @@ def _suite_class_name(ident: str) -> str:
 
 
 def _finding_line(check_finding: CheckFinding) -> str:
-    """Return `error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
+    """Return `error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at
+    params)`."""
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
     parts = [rule.title] if rule is not None else []
@@ -83,4 +98,6 @@ def _finding_line(check_finding: CheckFinding) -> str:
 
 def _place_words(check_finding: CheckFinding) -> str:
     """Return `#1.3 SendMessage`."""
-    return " ".join(filter(None, (text.finding_location(check_finding.finding), check_finding.operation)))
+    return " ".join(
+        filter(None, (text.finding_location(check_finding.finding), check_finding.operation))
+    )

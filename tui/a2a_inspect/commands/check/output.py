@@ -1,4 +1,5 @@
-"""Options and output of a report: the choice of rules, suppressions, formats, the file, and the exit code."""
+"""Options and output of a report: the choice of rules, suppressions, formats, the file, and the
+exit code."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ class ReportOptions(msgspec.Struct, kw_only=True):
 
 
 def read_card_keys(path: Path | None) -> CardVerifier | None:
-    """Return the verifier of `--card-keys`, or None without the option; what the user should know about the file goes
-    to stderr.
+    """Return the verifier of `--card-keys`, or None without the option; what the user should know
+    about the file goes to stderr.
 
     Raises:
         UserError: the extra is not installed, or the file cannot be read or has no keys.
@@ -75,7 +76,8 @@ class ReportOutput:
         """Choose from `rules`, or from all rules, and read the suppressions.
 
         Raises:
-            UserError: the suppressions file cannot be read, no rule is selected or a prefix is unknown.
+            UserError: the suppressions file cannot be read, no rule is selected or a prefix is
+            unknown.
         """
         self._options = options
         rules = all_rules() if rules is None else rules
@@ -88,7 +90,9 @@ class ReportOutput:
             read_suppressions(options.suppressions, today) if options.suppressions else ([], [])
         )
         fail_on = None if options.fail_on == "never" else Severity[options.fail_on.upper()]
-        self.report = CheckReport([rule for ident, rule in rules.items() if ident in rule_ids], fail_on)
+        self.report = CheckReport(
+            [rule for ident, rule in rules.items() if ident in rule_ids], fail_on
+        )
         self.report.other_findings = other_findings
         self.report.lists_all = options.lists_all
         self.report.expired_suppressions = expired
@@ -97,11 +101,15 @@ class ReportOutput:
         """Raise UserError if the report would overwrite one of the inputs, or the suppressions."""
         if self._options.output is None:
             return
-        for read_too in (*inputs, *filter(None, (self._options.suppressions, self._options.card_keys))):
+        for read_too in (
+            *inputs,
+            *filter(None, (self._options.suppressions, self._options.card_keys)),
+        ):
             with contextlib.suppress(OSError):  # one of the two does not exist or is not accessible
                 if self._options.output.samefile(read_too):
                     raise UserError(
-                        f"{self._options.output} is an input of this check", "choose another file: --output FILE"
+                        f"{self._options.output} is an input of this check",
+                        "choose another file: --output FILE",
                     )
 
     def print_report(self) -> int:
@@ -119,7 +127,14 @@ def _apply_suppressions(report: CheckReport, entries: list[Suppression]) -> list
     used: set[int] = set()
     for one in report.sessions:
         for found in one.findings:
-            entry = next((n for n, each in enumerate(entries) if each.is_match(found.finding, found.operation)), None)
+            entry = next(
+                (
+                    n
+                    for n, each in enumerate(entries)
+                    if each.is_match(found.finding, found.operation)
+                ),
+                None,
+            )
             if entry is not None:
                 used.add(entry)
                 found.suppressed = entries[entry].reason
@@ -138,6 +153,8 @@ def _write_report(report: CheckReport, options: ReportOptions) -> None:
             file.writelines(f"{line}\n" for line in lines(report))
     except OSError as wrong:
         reason = (wrong.strerror or str(wrong)).lower()
-        raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
+        raise UserError(
+            f"cannot write {options.output}: {reason}", "choose another file: --output FILE"
+        ) from wrong
     for line in text_format.format_lines(report):
         print_line(line)

@@ -26,7 +26,10 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
 
-DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABLE", "HANDSHAKE", "RECORDER", "IMPORT")}
+DECODER_FINDINGS = {
+    ident: OTHER_FINDINGS[ident].title
+    for ident in ("UNDECODABLE", "HANDSHAKE", "RECORDER", "IMPORT")
+}
 """Findings that no rule reports. They can be selected like rules."""
 CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
@@ -41,7 +44,8 @@ class CheckFinding(msgspec.Struct):
     operation: str = ""
     """Operation of the finding's exchange; empty if the finding has no exchange."""
     missed: str = ""
-    """What the events missing by a gap were and how the gap was closed, as far as the recording shows."""
+    """What the events missing by a gap were and how the gap was closed, as far as the recording
+    shows."""
     suppressed: str = ""
     """Reason why the finding is ignored; empty if it counts."""
 
@@ -84,7 +88,9 @@ class CheckReport(msgspec.Struct):
 
     def counted_findings(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
         """Yield every finding that counts, in order."""
-        return ((one, each) for one in self.sessions for each in one.findings if not each.suppressed)
+        return (
+            (one, each) for one in self.sessions for each in one.findings if not each.suppressed
+        )
 
     def count_findings(self, severity: Severity) -> int:
         """Return the number of counted findings of one severity."""
@@ -94,13 +100,18 @@ class CheckReport(msgspec.Struct):
     @property
     def suppressed_findings(self) -> int:
         """Number of suppressed findings."""
-        suppressed = (each.finding for one in self.sessions for each in one.findings if each.suppressed)
+        suppressed = (
+            each.finding for one in self.sessions for each in one.findings if each.suppressed
+        )
         return sum(map(count_occurrences, suppressed))
 
     @property
     def most_severe_rule(self) -> str:
-        """Rule of the first of the most severe counted findings; empty if there are no such findings."""
-        found = [each.finding for _, each in self.counted_findings() if each.finding.rule in all_rules()]
+        """Rule of the first of the most severe counted findings; empty if there are no such
+        findings."""
+        found = [
+            each.finding for _, each in self.counted_findings() if each.finding.rule in all_rules()
+        ]
         return max(found, key=lambda each: each.severity).rule if found else ""
 
     @property
@@ -110,9 +121,12 @@ class CheckReport(msgspec.Struct):
 
 
 def select_rules(
-    select: Iterable[str], ignore: Iterable[str], other_findings: Collection[str] = DECODER_FINDINGS.keys()
+    select: Iterable[str],
+    ignore: Iterable[str],
+    other_findings: Collection[str] = DECODER_FINDINGS.keys(),
 ) -> set[str]:
-    """Return the ids that begin with a prefix in `select` (all if it is empty) and with no prefix in `ignore`.
+    """Return the ids that begin with a prefix in `select` (all if it is empty) and with no prefix
+    in `ignore`.
 
     They are ids of rules, and of `other_findings` that no rule reports.
 
@@ -125,7 +139,9 @@ def select_rules(
     return wanted - _match_rule_prefixes("--ignore", ignore, other_findings)
 
 
-def _match_rule_prefixes(option: str, words: Iterable[str], other_findings: Collection[str]) -> set[str]:
+def _match_rule_prefixes(
+    option: str, words: Iterable[str], other_findings: Collection[str]
+) -> set[str]:
     found: set[str] = set()
     for word in words:
         begun = {ident for ident in all_rules() if ident.startswith(expand_rule_id(word))}
@@ -144,8 +160,11 @@ def expand_rule_id(word: str) -> str:
 
 
 def evidence_facts(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
-    """Return the section that a finding cites and the evidence in words, except the `omitted` names."""
-    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding, omitted)
+    """Return the section that a finding cites and the evidence in words, except the `omitted`
+    names."""
+    return ([section] if (section := finding_section(finding)) else []) + evidence_words(
+        finding, omitted
+    )
 
 
 def check_recording(
@@ -155,10 +174,11 @@ def check_recording(
     keys: Collection[int] | None = None,
     verifier: CardVerifier | None = None,
 ) -> Iterator[CheckedSession]:
-    """Run the rules over every session of a recording; `rule_ids` as from `select_rules`. With `verifier` signatures of
-    cards are verified again.
+    """Run the rules over every session of a recording; `rule_ids` as from `select_rules`. With
+    `verifier` signatures of cards are verified again.
 
-    With `keys` (of exchanges) the rules still read everything, and findings about other exchanges are left out.
+    With `keys` (of exchanges) the rules still read everything, and findings about other exchanges
+    are left out.
     """
     asked = {ident: rule for ident, rule in all_rules().items() if ident in rule_ids}
     unwanted = DECODER_FINDINGS.keys() - rule_ids
@@ -173,10 +193,16 @@ def check_recording(
         found = [_make_finding(recording, session, each) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
-        notes = [f"card {place}: {make_visible(words)}" for words, place in cards.lines.items()] if cards else []
+        notes = (
+            [f"card {place}: {make_visible(words)}" for words, place in cards.lines.items()]
+            if cards
+            else []
+        )
         notes += [session.choice_text] if session.choice_text else []
         reason = session.missing_text if session.complete else unended_words(session)
-        yield CheckedSession(str(path), session.id, *size, reason, found, sorted(quiet), began, notes=notes)
+        yield CheckedSession(
+            str(path), session.id, *size, reason, found, sorted(quiet), began, notes=notes
+        )
 
 
 def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:
@@ -185,8 +211,9 @@ def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -
 
 
 def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
-    """Return what the events that a finding misses were, and how the gap was closed: `generation 4: artifact "plan" on
-    #7.3; healed by #9 GetTask at generation 6`. Empty if the finding misses nothing, or nothing is known.
+    """Return what the events that a finding misses were, and how the gap was closed: `generation 4:
+    artifact "plan" on #7.3; healed by #9 GetTask at generation 6`. Empty if the finding misses
+    nothing, or nothing is known.
     """
     missing = finding.evidence.get("missing")
     if not missing or not finding.task_id:
@@ -198,11 +225,17 @@ def _describe_missed(recording: Recording, session: int, finding: Finding) -> st
         words += _events_elsewhere(recording, session, each.task, finding.exchange, numbers)
         for gap in each.task.gaps:
             if gap.healed and (gap.exchange, gap.at) == (finding.exchange, finding.at):
-                words.append(generations.healed_label(gap, lambda number: operation_of(recording, session, number)))
+                words.append(
+                    generations.healed_label(
+                        gap, lambda number: operation_of(recording, session, number)
+                    )
+                )
     return f"generation {missing}: {'; '.join(words)}" if words else ""
 
 
-def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: int, numbers: range) -> Iterator[str]:
+def _events_elsewhere(
+    recording: Recording, session: int, task: Task, exchange: int, numbers: range
+) -> Iterator[str]:
     """Yield each missing event as another exchange of the task shows it."""
     wanted = set(numbers)
     for number in task.exchanges:
@@ -211,12 +244,23 @@ def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: 
         row = recording.read_exchange(make_key(session, number))
         for each in recording.read_frames(make_key(session, number)) if row is not None else ():
             frame = each.frame
-            if frame.generation in wanted and frame.task_id == task.task_id and frame.event in _UPDATES and row:
+            if (
+                frame.generation in wanted
+                and frame.task_id == task.task_id
+                and frame.event in _UPDATES
+                and row
+            ):
                 wanted.discard(frame.generation)
-                told = describe_frame(frame, frame.payload, row.exchange.operation, row.exchange.dialect)
+                told = describe_frame(
+                    frame, frame.payload, row.exchange.operation, row.exchange.dialect
+                )
                 yield f"{told} on #{number}.{frame.seq}"
 
 
 def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
-    row = recording.read_exchange(make_key(session.id, finding.exchange)) if finding.exchange else None
+    row = (
+        recording.read_exchange(make_key(session.id, finding.exchange))
+        if finding.exchange
+        else None
+    )
     return row.exchange.operation if row is not None else ""

@@ -24,21 +24,34 @@ def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: date
     """Check the recordings, print the report and return the exit code.
 
     Raises:
-        UserError: a recording or the suppressions file cannot be read, no rule is selected or a prefix is unknown, or
+        UserError: a recording or the suppressions file cannot be read, no rule is selected or a
+        prefix is unknown, or
             the report would overwrite an input.
     """
     recordings = [recording_choice.resolve_recording(path) for path in paths]
     output = ReportOutput(options, today)
-    output.refuse_overwriting(Path(f"{path}{end}") for path in recordings for end in ("", "-wal", "-shm"))
+    output.refuse_overwriting(
+        Path(f"{path}{end}") for path in recordings for end in ("", "-wal", "-shm")
+    )
     verifier = read_card_keys(options.card_keys)
     matching = not options.where
     for path in recordings:
         with recording_choice.open_recording(path) as recording:
-            keys = set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES)) if options.where else None
-            output.report.sessions += check_recording(recording, path, output.rule_ids, keys, verifier)
+            keys = (
+                set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES))
+                if options.where
+                else None
+            )
+            output.report.sessions += check_recording(
+                recording, path, output.rule_ids, keys, verifier
+            )
             matching = matching or bool(keys)
     if not matching:
         print_no_match(options.where)
     code = output.print_report()
     incomplete = any(one.incomplete_reason for one in output.report.sessions)
-    return recording_choice.EXIT_INCOMPLETE if not code and incomplete and not options.allow_incomplete else code
+    return (
+        recording_choice.EXIT_INCOMPLETE
+        if not code and incomplete and not options.allow_incomplete
+        else code
+    )

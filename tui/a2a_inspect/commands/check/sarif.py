@@ -22,13 +22,20 @@ from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_PROBLEM_SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
+_PROBLEM_SEVERITIES = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFO: "recommendation",
+}
 MAX_RESULTS = 25_000
 """Results of a run; code-scanning services reject a document with more."""
 _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
-"""A recording has no meaningful lines, and code-scanning services show only results that have a region."""
+"""A recording has no meaningful lines, and code-scanning services show only results that have a
+region."""
 
 
 def format_lines(report: CheckReport) -> Iterator[str]:
@@ -37,13 +44,18 @@ def format_lines(report: CheckReport) -> Iterator[str]:
     others = {**report.other_findings, BROKEN_RULE_ID: "A rule cannot judge something"}
     rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
-    included, omitted = _most_severe_findings([(one, each) for one in report.sessions for each in one.findings])
+    included, omitted = _most_severe_findings(
+        [(one, each) for one in report.sessions for each in one.findings]
+    )
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [
-            {"executionSuccessful": True, "toolExecutionNotifications": _make_notifications(report, omitted)}
+            {
+                "executionSuccessful": True,
+                "toolExecutionNotifications": _make_notifications(report, omitted),
+            }
         ],
         "results": [_result_object(one, each, positions) for one, each in included],
     }
@@ -54,13 +66,16 @@ def format_lines(report: CheckReport) -> Iterator[str]:
 def _most_severe_findings(
     findings: list[tuple[CheckedSession, CheckFinding]],
 ) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
-    """Return the findings that fit in one document, in their order, and the number of omitted findings.
+    """Return the findings that fit in one document, in their order, and the number of omitted
+    findings.
 
     Suppressed findings are omitted first, then the least severe, then the latest.
     """
     if len(findings) <= MAX_RESULTS:
         return findings, 0
-    by_weight = sorted(findings, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
+    by_weight = sorted(
+        findings, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity)
+    )
     included = {id(each) for each in by_weight[:MAX_RESULTS]}
     return [each for each in findings if id(each) in included], len(findings) - MAX_RESULTS
 
@@ -79,7 +94,8 @@ def _rule_descriptor(rule: Rule) -> dict[str, Any]:
         "help": {
             "text": f"{rule.description}\n\n{rule.rationale}\n\nSpecification: {rule.section}",
             "markdown": (
-                f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** {rule.section}\n"
+                f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** "
+                f"{rule.section}\n"
             ),
         },
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
@@ -93,9 +109,13 @@ def _rule_descriptor(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result_object(session: CheckedSession, check_finding: CheckFinding, positions: dict[str, int]) -> dict[str, Any]:
+def _result_object(
+    session: CheckedSession, check_finding: CheckFinding, positions: dict[str, int]
+) -> dict[str, Any]:
     finding = check_finding.finding
-    place = f"session {session.session}" + (f", exchange {finding.exchange}" if finding.exchange else "")
+    place = f"session {session.session}" + (
+        f", exchange {finding.exchange}" if finding.exchange else ""
+    )
     place += f".{finding.seq}" if finding.seq >= 0 else ""
     location = {
         "physicalLocation": {"artifactLocation": {"uri": _uri_of(session.path)}, "region": _REGION},
@@ -108,7 +128,10 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
         "message": {"text": "; ".join([finding.summary, *evidence_facts(finding)])},
         "locations": [location],
         # GitHub compares only the second one; without it every run would open its alerts again.
-        "partialFingerprints": {"ruleOperationPath/v1": same, "primaryLocationLineHash": f"{same}:1"},
+        "partialFingerprints": {
+            "ruleOperationPath/v1": same,
+            "primaryLocationLineHash": f"{same}:1",
+        },
         "properties": {
             "exchange": finding.exchange,
             "seq": finding.seq,
@@ -127,11 +150,14 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
 
 def _uri_of(path: str) -> str:
     """Return the URI of a file, or of a card's URL."""
-    return quote(path, safe=":/?[]%") if "://" in path else quote(os.fsencode(Path(path).as_posix()))
+    return (
+        quote(path, safe=":/?[]%") if "://" in path else quote(os.fsencode(Path(path).as_posix()))
+    )
 
 
 def make_fingerprint(check_finding: CheckFinding) -> str:
-    """Return an id that stays the same in other runs: a hash of the rule, the operation and the path in the payload."""
+    """Return an id that stays the same in other runs: a hash of the rule, the operation and the
+    path in the payload."""
     finding = check_finding.finding
     words = (finding.rule, check_finding.operation, finding.evidence.get("path", ""))
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
@@ -145,7 +171,12 @@ def _make_notifications(report: CheckReport, omitted: int) -> list[dict[str, Any
     ]
     if omitted:
         messages.append(
-            f"{omitted:,} findings, the least severe ones, are omitted: a run has at most {MAX_RESULTS:,} results"
+            f"{omitted:,} findings, the least severe ones, are omitted: a run has at most "
+            f"{MAX_RESULTS:,} results"
         )
     warnings = [{"level": "warning", "message": {"text": each}} for each in messages]
-    return warnings + [{"level": "note", "message": {"text": each}} for one in report.sessions for each in one.notes]
+    return warnings + [
+        {"level": "note", "message": {"text": each}}
+        for one in report.sessions
+        for each in one.notes
+    ]

@@ -20,7 +20,8 @@ from a2a_proxy.model.finding import Finding
 
 
 class Suppression(msgspec.Struct, forbid_unknown_fields=True):
-    """One entry; every field except `rule` and `reason` may be omitted and then matches everything."""
+    """One entry; every field except `rule` and `reason` may be omitted and then matches
+    everything."""
 
     rule: str
     """A rule id or the beginning of rule ids."""
@@ -46,17 +47,24 @@ class _SuppressionFile(msgspec.Struct, forbid_unknown_fields=True):
     suppress: list[Suppression] = []
 
 
-def read_suppressions(path: Path, today: datetime.date) -> tuple[list[Suppression], list[Suppression]]:
+def read_suppressions(
+    path: Path, today: datetime.date
+) -> tuple[list[Suppression], list[Suppression]]:
     """Return the entries that apply today, and the expired ones.
 
     Raises:
         UserError: the file cannot be read, or an entry has no rule or no reason.
     """
-    hint = 'an entry is: [[suppress]], rule = "A2A-...", reason = "..." and optionally operation, task, summary, until'
+    hint = (
+        'an entry is: [[suppress]], rule = "A2A-...", reason = "..." and optionally operation, '
+        "task, summary, until"
+    )
     try:
         entries = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _SuppressionFile).suppress
     except OSError as wrong:
-        raise UserError(f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+        raise UserError(
+            f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", hint
+        ) from wrong
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as wrong:
         raise UserError(f"{path} is not a suppressions file: {wrong}", hint) from wrong
     for each in entries:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, evidence_facts
+from a2a_inspect.commands.check.report import (
+    CheckedSession,
+    CheckFinding,
+    CheckReport,
+    evidence_facts,
+)
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.finding_totals import count_occurrences, is_total, rule_totals
@@ -39,8 +44,13 @@ def format_lines(report: CheckReport) -> Iterator[str]:
     names_rules = report.lists_all or len(report.executed_rules) < len(all_rules())
     which = f": {_rule_ranges(report)}" if names_rules else ""
     yield f"{text.format_count(len(report.executed_rules), 'rule')} ran{which}"
-    told = ", ".join(text.format_count(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
-    yield f"found: {told}" + (f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else "")
+    told = ", ".join(
+        text.format_count(report.count_findings(each), each.name.lower())
+        for each in reversed(Severity)
+    )
+    yield f"found: {told}" + (
+        f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else ""
+    )
     if has_more:
         paths = dict.fromkeys(one.path for one in report.sessions)
         yield f"list each finding: {shell_line('a2a-inspect', 'check', '--all', *paths)}"
@@ -49,38 +59,51 @@ def format_lines(report: CheckReport) -> Iterator[str]:
 
 
 def _idle_suppression_lines(report: CheckReport) -> Iterator[str]:
-    """Yield notes about the suppressions without effect, each with the reason; a bounded number of lines."""
+    """Yield notes about the suppressions without effect, each with the reason; a bounded number of
+    lines."""
     idle = [(each, f"expired on {each.until}") for each in report.expired_suppressions]
     idle += [(each, "matches no finding") for each in report.unused_suppressions]
     for each, why in idle[:_MAX_NOTES]:
-        yield f"note: the suppression of {make_visible(each.rule)} ({make_visible(each.reason)}) {why}"
+        yield (
+            f"note: the suppression of {make_visible(each.rule)} "
+            f"({make_visible(each.reason)}) {why}"
+        )
     if len(idle) > _MAX_NOTES:
         yield (
-            f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} expired or without "
-            "a matching finding"
+            f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} "
+            "expired or without a matching finding"
         )
 
 
 def _session_lines(session: CheckedSession) -> Iterator[str]:
-    name = make_visible(session.path) + (f" session {session.session}" if session.session > 1 else "")
-    counts = f"{text.format_count(session.exchanges, 'exchange')}, {text.format_count(session.frames, 'frame')}"
+    name = make_visible(session.path) + (
+        f" session {session.session}" if session.session > 1 else ""
+    )
+    counts = (
+        f"{text.format_count(session.exchanges, 'exchange')}, "
+        f"{text.format_count(session.frames, 'frame')}"
+    )
     yield f"{name}: {make_visible(session.contents) or counts}"
     yield from (f"  {make_visible(each)}" for each in session.notes)
     if session.incomplete_reason:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:
         yield (
-            f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: payloads were not recorded "
-            "(metadata only)"
+            f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: "
+            "payloads were not recorded (metadata only)"
         )
 
 
 def _group_by_rule(findings: list[CheckFinding]) -> list[_Group]:
-    """Return the findings of each rule and severity: the most severe first, of these the most frequent."""
+    """Return the findings of each rule and severity: the most severe first, of these the most
+    frequent."""
     groups: dict[tuple[str, Severity], _Group] = {}
     for each in findings:
         groups.setdefault((each.finding.rule, each.finding.severity), []).append(each)
-    return [groups[total.rule, total.severity] for total in rule_totals(each.finding for each in findings)]
+    return [
+        groups[total.rule, total.severity]
+        for total in rule_totals(each.finding for each in findings)
+    ]
 
 
 def _group_lines(groups: list[_Group]) -> Iterator[str]:
@@ -124,7 +147,9 @@ def _ancestry(index: int, parents: dict[int, int]) -> list[int]:
     return found
 
 
-def _group_tree(groups: list[_Group], followers: dict[int, list[int]], index: int, depth: int) -> Iterator[str]:
+def _group_tree(
+    groups: list[_Group], followers: dict[int, list[int]], index: int, depth: int
+) -> Iterator[str]:
     """Yield a group and, indented, those that follow from it."""
     yield from ("    " * depth + line for line in _rule_lines(groups[index]))
     for each in followers.get(index, ()):
@@ -134,16 +159,21 @@ def _group_tree(groups: list[_Group], followers: dict[int, list[int]], index: in
 def _rule_lines(group: _Group) -> Iterator[str]:
     """Yield the first finding of a group in full, and the number and places of the others."""
     finding = group[0].finding
-    sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
+    sure = (
+        "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
+    )
     name = f"{finding.rule} {finding_title(finding.rule)}".rstrip()
     place = " ".join(filter(None, (text.finding_place(finding), group[0].operation)))
     listed = [each.finding for each in group if not is_total(each.finding)]
     actors = {each.evidence.get("actor", "") for each in listed}
     actor = f"must act: {actors.pop()}" if len(actors) == 1 and "" not in actors else ""
     count = sum(count_occurrences(each.finding) for each in group) if len(group) > 1 else 0
-    head = "  ".join(filter(None, (name, text.format_count(count, "time") if count else place, actor)))
+    head = "  ".join(
+        filter(None, (name, text.format_count(count, "time") if count else place, actor))
+    )
     yield f"  {finding.severity.name.lower():8}{make_visible(head)}"
-    yield f"{_INDENT}{make_visible(f'{place}: ' if count and place else '')}{make_visible(finding.summary)}{sure}"
+    where = make_visible(f"{place}: ") if count and place else ""
+    yield f"{_INDENT}{where}{make_visible(finding.summary)}{sure}"
     if told := evidence_facts(finding, ("actor",) if actor else ()):
         yield f"{_INDENT}{make_visible('; '.join(told))}"
     if group[0].missed:
@@ -154,7 +184,9 @@ def _rule_lines(group: _Group) -> Iterator[str]:
 
 def _other_places(findings: list[Finding], count: int) -> str:
     """Return the first places of `count` findings: `#2.0, #3.0 and 305 more`."""
-    places = [text.finding_location(each) or text.finding_place(each) for each in findings[:_MAX_PLACES]]
+    places = [
+        text.finding_location(each) or text.finding_place(each) for each in findings[:_MAX_PLACES]
+    ]
     places = list(filter(None, places))
     rest = count - len(places)
     return " and ".join(filter(None, (", ".join(places), f"{rest} more" if rest else "")))
@@ -165,7 +197,9 @@ def _rule_ranges(report: CheckReport) -> str:
     families: dict[str, list[int]] = {}
     for rule in report.executed_rules:
         families.setdefault(rule.family, []).append(int(rule.id.rpartition("-")[2]))
-    return ", ".join(f"{family} {' '.join(_number_ranges(numbers))}" for family, numbers in families.items())
+    return ", ".join(
+        f"{family} {' '.join(_number_ranges(numbers))}" for family, numbers in families.items()
+    )
 
 
 def _number_ranges(numbers: list[int]) -> Iterator[str]:

@@ -1,1 +1,2 @@
-"""`a2a-inspect segments`: print conversations as turns, interruptions and hand-offs, with their latencies."""
+"""`a2a-inspect segments`: print conversations as turns, interruptions and hand-offs, with their
+latencies."""

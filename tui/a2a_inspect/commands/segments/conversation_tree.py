@@ -1,4 +1,5 @@
-"""One session's conversations as a tree of contexts, tasks and turns, with tool calls and hand-offs."""
+"""One session's conversations as a tree of contexts, tasks and turns, with tool calls and
+hand-offs."""
 
 from __future__ import annotations
 
@@ -74,13 +75,14 @@ class SessionConversations(msgspec.Struct):
     """Conversations in the order in which they began."""
     contents: dict[int, SegmentContent]
     carried_shares: dict[int, float]
-    """Hand-off -> share of the earlier content that is in the request to the new agent (manual/protocol.md
-    "Hand-offs").
+    """Hand-off -> share of the earlier content that is in the request to the new agent
+    (manual/protocol.md "Hand-offs").
     """
     names: AgentNames
 
     def conversations_by_context(self) -> Iterator[tuple[str, list[ConversationTree]]]:
-        """Yield the conversations that no other one handed over to, by context in order of first appearance."""
+        """Yield the conversations that no other one handed over to, by context in order of first
+        appearance."""
         children = {id(child) for talk in self.conversations for child in talk.children}
         groups: dict[str, list[ConversationTree]] = {}
         for talk in self.conversations:
@@ -89,7 +91,9 @@ class SessionConversations(msgspec.Struct):
         yield from groups.items()
 
 
-def build_session_conversations(conversations: Conversations, names: AgentNames) -> SessionConversations:
+def build_session_conversations(
+    conversations: Conversations, names: AgentNames
+) -> SessionConversations:
     """Build the tree from the segments, turns, hand-offs and tool calls."""
     talks: dict[tuple[str, str, int], ConversationTree] = {}
     by_exchange: dict[tuple[int, str], ConversationTree] = {}
@@ -97,7 +101,9 @@ def build_session_conversations(conversations: Conversations, names: AgentNames)
         first = turn.segments[0]
         name = (first.agent, first.task_id, 0 if first.task_id else first.exchange)
         if name not in talks:
-            talks[name] = ConversationTree(first.agent, first.task_id, first.context_id, [], [], [], [], [])
+            talks[name] = ConversationTree(
+                first.agent, first.task_id, first.context_id, [], [], [], [], []
+            )
         talks[name].turns.append(turn)
         talks[name].context_id = talks[name].context_id or turn.segments[-1].context_id
         by_exchange.setdefault((first.exchange, first.agent), talks[name])
@@ -110,7 +116,9 @@ def build_session_conversations(conversations: Conversations, names: AgentNames)
     for talk in talks.values():
         talk.tools = _collect_tool_calls(talk, conversations.contents)
     carried = {
-        each.id: share for each in conversations.handoffs if (share := _carried_share(each, conversations)) is not None
+        each.id: share
+        for each in conversations.handoffs
+        if (share := _carried_share(each, conversations)) is not None
     }
     return SessionConversations(list(talks.values()), conversations.contents, carried, names)
 
@@ -127,7 +135,12 @@ def _attach_handoff(
     child = conversations.get((handoff.to_agent, handoff.to_task, 0)) or by_exchange.get(
         (handoff.to_exchange, handoff.to_agent)
     )
-    if handoff.kind != "delegation" or child is None or child is parent or _is_ancestor(child, parent):
+    if (
+        handoff.kind != "delegation"
+        or child is None
+        or child is parent
+        or _is_ancestor(child, parent)
+    ):
         return
     if not any(each is child for each in parent.children):
         parent.children.append(child)
@@ -135,10 +148,14 @@ def _attach_handoff(
 
 def _is_ancestor(conversation: ConversationTree, descendant: ConversationTree) -> bool:
     """Return whether `descendant` is somewhere below `conversation`."""
-    return any(child is descendant or _is_ancestor(child, descendant) for child in conversation.children)
+    return any(
+        child is descendant or _is_ancestor(child, descendant) for child in conversation.children
+    )
 
 
-def _collect_tool_calls(conversation: ConversationTree, contents: dict[int, SegmentContent]) -> list[ToolCall]:
+def _collect_tool_calls(
+    conversation: ConversationTree, contents: dict[int, SegmentContent]
+) -> list[ToolCall]:
     calls: dict[tuple[str, str], int] = {}
     answers: dict[tuple[str, str], list[int]] = defaultdict(list)
     for turn in conversation.turns:
@@ -166,7 +183,8 @@ def _collect_tool_calls(conversation: ConversationTree, contents: dict[int, Segm
 
 
 def _carried_share(handoff: Handoff, conversations: Conversations) -> float | None:
-    """Return the share of earlier texts and blobs that is in the request to the new agent; None within one task."""
+    """Return the share of earlier texts and blobs that is in the request to the new agent; None
+    within one task."""
     if handoff.kind == "transfer":
         return None
     before: set[int] = set()

@@ -1,10 +1,15 @@
-"""Conversations as text: contexts, tasks, turns, the content of each speaker, interruptions and hand-offs."""
+"""Conversations as text: contexts, tasks, turns, the content of each speaker, interruptions and
+hand-offs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, ToolCall
+from a2a_inspect.commands.segments.conversation_tree import (
+    ConversationTree,
+    SessionConversations,
+    ToolCall,
+)
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.data.agent_names import AgentNames
@@ -20,20 +25,33 @@ _MAX_EXCERPT = 60
 _NO_CONTENT = SegmentContent()
 
 
-def conversation_lines(conversation: ConversationTree, gathered: SessionConversations, depth: int) -> Iterator[str]:
+def conversation_lines(
+    conversation: ConversationTree, gathered: SessionConversations, depth: int
+) -> Iterator[str]:
     """Yield the lines of a conversation, then those of the conversations it handed over to."""
     indent = "  " * depth
-    name = f"task {make_visible(conversation.task_id)}" if conversation.task_id else "without a task"
+    name = (
+        f"task {make_visible(conversation.task_id)}" if conversation.task_id else "without a task"
+    )
     yield f"{indent}{name}  agent {make_visible(gathered.names.find(conversation.agent))}"
     for turn in conversation.turns:
         yield f"{indent}  {_turn_line(turn)}"
         zero = turn.client.end if turn.client else turn.segments[0].start
         for segment in turn.segments:
-            yield f"{indent}    {_segment_line(segment, gathered.contents.get(segment.id, _NO_CONTENT), zero)}"
+            yield (
+                f"{indent}    "
+                f"{_segment_line(segment, gathered.contents.get(segment.id, _NO_CONTENT), zero)}"
+            )
             marks = [
-                (each.at, interruption_words(each)) for each in conversation.interruptions if each.segment == segment.id
+                (each.at, interruption_words(each))
+                for each in conversation.interruptions
+                if each.segment == segment.id
             ]
-            marks += [(h.at, _handoff_line(h, gathered)) for h in conversation.handoffs if h.segment == segment.id]
+            marks += [
+                (h.at, _handoff_line(h, gathered))
+                for h in conversation.handoffs
+                if h.segment == segment.id
+            ]
             for at, words in sorted(marks):
                 yield f"{indent}    {_format_offset(at, zero)}     {words}"
     for tool in conversation.tools:
@@ -54,7 +72,9 @@ def _turn_line(turn: Turn) -> str:
         _measure_words("person answered after", turn.human_wait),
     ]
     name = f"turn {turn.number}" if turn.number else "before any turn"
-    return f"{name}  {text.format_time(first.began)}  {', '.join(each for each in measures if each)}".rstrip(" ")
+    return (
+        f"{name}  {text.format_time(first.began)}  {', '.join(each for each in measures if each)}"
+    ).rstrip(" ")
 
 
 def _measure_words(name: str, value: int | None) -> str:
@@ -82,7 +102,11 @@ def _segment_line(segment: Segment, content: SegmentContent, zero: int) -> str:
         _generation_range(segment),
         _quote_excerpt(content.text),
         *(_media_words(each.what) for each in content.heard if isinstance(each.what, Media)),
-        *(_tool_event_words(each.what) for each in content.heard if isinstance(each.what, ToolEvent)),
+        *(
+            _tool_event_words(each.what)
+            for each in content.heard
+            if isinstance(each.what, ToolEvent)
+        ),
     ]
     return "  ".join(each for each in parts if each)
 
@@ -94,7 +118,10 @@ def _quote_excerpt(content: str) -> str:
 
 
 def _segment_place(segment: Segment) -> str:
-    first, last = f"#{segment.exchange}.{segment.seq}", f"#{segment.last_exchange}.{segment.last_seq}"
+    first, last = (
+        f"#{segment.exchange}.{segment.seq}",
+        f"#{segment.last_exchange}.{segment.last_seq}",
+    )
     return first if first == last else f"{first} to {last}"
 
 
@@ -107,18 +134,28 @@ def _generation_range(segment: Segment) -> str:
 
 def _media_words(media: Media) -> str:
     about = " ".join(make_visible(word) for word in (media.filename, media.media_type) if word)
-    where = make_visible(to_one_line(media.url, _MAX_EXCERPT)) if media.url else text.format_size(len(media.data))
+    where = (
+        make_visible(to_one_line(media.url, _MAX_EXCERPT))
+        if media.url
+        else text.format_size(len(media.data))
+    )
     return f"[{about} {where}]".replace("[ ", "[")
 
 
 def _tool_event_words(tool: ToolEvent) -> str:
-    return f"[{'answer of' if tool.response else 'calls'} {make_visible(to_one_line(tool.name, _MAX_EXCERPT))}]"
+    return (
+        f"[{'answer of' if tool.response else 'calls'} "
+        f"{make_visible(to_one_line(tool.name, _MAX_EXCERPT))}]"
+    )
 
 
 def interruption_words(interruption: Interruption) -> str:
     """Return one line about an interruption."""
     parts = [
-        f"interrupted by {_INTERRUPTION_WORDS[interruption.kind]} #{interruption.exchange}.{interruption.seq}",
+        (
+            f"interrupted by {_INTERRUPTION_WORDS[interruption.kind]} "
+            f"#{interruption.exchange}.{interruption.seq}"
+        ),
         interruption.outcome or "(open)",
         _measure_words("latency", interruption.latency),
         _measure_words("reaction", interruption.reaction_time),

@@ -1,4 +1,5 @@
-"""Turns, interruptions and hand-offs by the frame where they begin, for outputs that print frames."""
+"""Turns, interruptions and hand-offs by the frame where they begin, for outputs that print
+frames."""
 
 from __future__ import annotations
 
@@ -36,6 +37,12 @@ class SegmentMarks:
     def exchange_object(self, exchange: int) -> dict[str, object]:
         """Return the marks of an exchange as JSON with stable names."""
         return {
-            "interruptions": [interruption_object(each) for each in self._interruptions if each.exchange == exchange],
-            "handoffs": [handoff_object(each) for each in self._handoffs if each.exchange == exchange],
+            "interruptions": [
+                interruption_object(each)
+                for each in self._interruptions
+                if each.exchange == exchange
+            ],
+            "handoffs": [
+                handoff_object(each) for each in self._handoffs if each.exchange == exchange
+            ],
         }

@@ -1,4 +1,5 @@
-"""Media parts as files: each object once, named by its content; the chunks of an artifact form one object."""
+"""Media parts as files: each object once, named by its content; the chunks of an artifact form one
+object."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from a2a_proxy.present import text
 from a2a_proxy.private_files import open_private
 from a2a_proxy.protocol.segments.content import Media
 
-_EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm", "audio/pcm": ".pcm"}
+_EXTENSIONS = {
+    "audio/wav": ".wav",
+    "audio/wave": ".wav",
+    "audio/webm": ".webm",
+    "audio/pcm": ".pcm",
+}
 """Extensions of media types that agents use and that the system's list may lack."""
 
 
@@ -37,8 +43,11 @@ class MediaObject(msgspec.Struct):
         return hashlib.sha256(self.data).hexdigest() + extension
 
 
-def collect_media(conversation: ConversationTree, gathered: SessionConversations) -> list[MediaObject]:
-    """Return the media objects of a conversation in order, with the chunks of one artifact and media type joined."""
+def collect_media(
+    conversation: ConversationTree, gathered: SessionConversations
+) -> list[MediaObject]:
+    """Return the media objects of a conversation in order, with the chunks of one artifact and
+    media type joined."""
     found: list[MediaObject] = []
     open_now: dict[str, MediaObject] = {}
     for turn in conversation.turns:
@@ -52,7 +61,12 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
                 whole = open_now.get(chunk) if chunk else None
                 if whole is None or whole.media_type != media.media_type:
                     whole = MediaObject(
-                        conversation.task_id, media.artifact_id, media.media_type, media.filename, bytearray(), []
+                        conversation.task_id,
+                        media.artifact_id,
+                        media.media_type,
+                        media.filename,
+                        bytearray(),
+                        [],
                     )
                     found.append(whole)
                     if chunk:
@@ -63,7 +77,8 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
 
 
 def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, object]]:
-    """Write each object to a file of its own in `folder` and return the written files as JSON with stable names.
+    """Write each object to a file of its own in `folder` and return the written files as JSON with
+    stable names.
 
     Raises:
         UserError: a file cannot be written.
@@ -74,7 +89,9 @@ def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, obje
             with open(folder / each.name, "wb", opener=open_private) as file:
                 file.write(each.data)
     except OSError as wrong:
-        raise UserError(f"cannot write to {folder}: {wrong.strerror}", "name another folder") from wrong
+        raise UserError(
+            f"cannot write to {folder}: {wrong.strerror}", "name another folder"
+        ) from wrong
     return [
         {
             "file": each.name,

@@ -1,10 +1,15 @@
-"""Segments, turns, interruptions, hand-offs and tools as JSON with stable names: times in UTC, durations in ns."""
+"""Segments, turns, interruptions, hand-offs and tools as JSON with stable names: times in UTC,
+durations in ns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, ToolCall
+from a2a_inspect.commands.segments.conversation_tree import (
+    ConversationTree,
+    SessionConversations,
+    ToolCall,
+)
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.present import text
@@ -36,7 +41,11 @@ def conversation_objects(
     for broken in conversation.interruptions:
         yield {"what": "interruption", **about, **interruption_object(broken)}
     for handoff in conversation.handoffs:
-        yield {"what": "handoff", **about, **handoff_object(handoff, gathered.carried_shares.get(handoff.id))}
+        yield {
+            "what": "handoff",
+            **about,
+            **handoff_object(handoff, gathered.carried_shares.get(handoff.id)),
+        }
     for tool in conversation.tools:
         yield {"what": "tool", **about, **tool_object(tool)}
 
@@ -60,11 +69,19 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
         "longest_gap_ns": segment.gap,
         "first_frame": {"exchange": segment.exchange, "seq": segment.seq},
         "last_frame": {"exchange": segment.last_exchange, "seq": segment.last_seq},
-        "generations": [segment.generation_first, segment.generation_last] if segment.generation_first else None,
+        "generations": [segment.generation_first, segment.generation_last]
+        if segment.generation_first
+        else None,
         "text": content.text,
         "characters": content.characters,
-        "media": [media_object(each, each.what) for each in content.heard if isinstance(each.what, Media)],
-        "tools": [_tool_event_object(each, each.what) for each in content.heard if isinstance(each.what, ToolEvent)],
+        "media": [
+            media_object(each, each.what) for each in content.heard if isinstance(each.what, Media)
+        ],
+        "tools": [
+            _tool_event_object(each, each.what)
+            for each in content.heard
+            if isinstance(each.what, ToolEvent)
+        ],
     }
 
 
@@ -91,8 +108,11 @@ def _tool_event_object(event: SegmentEvent, tool: ToolEvent) -> JsonObject:
 
 
 def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
-    """Return a turn with its measures (manual/protocol.md "Measures"); null for events that did not happen."""
-    characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
+    """Return a turn with its measures (manual/protocol.md "Measures"); null for events that did not
+    happen."""
+    characters = sum(
+        contents[each.id].output_characters for each in turn.agents if each.id in contents
+    )
     return {
         "turn": turn.number,
         "began": text.format_utc(turn.segments[0].began),
@@ -104,7 +124,9 @@ def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
         "longest_gap_ns": turn.longest_gap,
         "idle_share": turn.idle_share,
         "output_characters": characters,
-        "output_characters_per_second": characters / turn.output_time * 1e9 if turn.output_time else None,
+        "output_characters_per_second": characters / turn.output_time * 1e9
+        if turn.output_time
+        else None,
         "human_wait_ns": turn.human_wait,
         "close_latency_ns": turn.close,
     }
@@ -129,7 +151,8 @@ def interruption_object(interruption: Interruption) -> JsonObject:
 
 
 def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject:
-    """Return a hand-off with its measures (manual/protocol.md "Hand-offs") and the carried-over share if computed."""
+    """Return a hand-off with its measures (manual/protocol.md "Hand-offs") and the carried-over
+    share if computed."""
     return {
         "number": handoff.id,
         "kind": handoff.kind,

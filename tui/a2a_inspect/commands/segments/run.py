@@ -17,7 +17,12 @@ from a2a_inspect.commands.segments.objects import conversation_objects, summary_
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_places
+from a2a_inspect.data.references import (
+    is_task_prefix,
+    no_such_place,
+    parse_reference,
+    resolve_places,
+)
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
@@ -31,14 +36,17 @@ class SegmentsOptions(msgspec.Struct, frozen=True):
     """Options of the segments command."""
 
     words: tuple[str, ...] = ()
-    """Exchange numbers (`2`, or `1:2` with its session) and beginnings of task ids; empty: everything."""
+    """Exchange numbers (`2`, or `1:2` with its session) and beginnings of task ids; empty:
+    everything."""
     as_json: bool = False
     media: Path | None = None
     """Folder to which media are written."""
 
     def is_selected(self, session: int, talk: ConversationTree) -> bool:
         """Return whether the conversation is selected."""
-        return not self.words or any(_is_conversation_named(word, session, talk) for word in self.words)
+        return not self.words or any(
+            _is_conversation_named(word, session, talk) for word in self.words
+        )
 
 
 def _is_conversation_named(word: str, session: int, conversation: ConversationTree) -> bool:
@@ -67,9 +75,14 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
         missing = {
             word
             for word in missing
-            if not any(_is_conversation_named(word, session.id, talk) for talk in session_talks.conversations)
+            if not any(
+                _is_conversation_named(word, session.id, talk)
+                for talk in session_talks.conversations
+            )
         }
-        selected = [talk for talk in session_talks.conversations if options.is_selected(session.id, talk)]
+        selected = [
+            talk for talk in session_talks.conversations if options.is_selected(session.id, talk)
+        ]
         if options.words and not selected:
             continue
         if options.as_json:
@@ -77,7 +90,9 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
         else:
             _print_lines(session, session_talks, selected)
         if options.media is not None:
-            _write_media_files(options.media, session.id, session_talks, selected, as_json=options.as_json)
+            _write_media_files(
+                options.media, session.id, session_talks, selected, as_json=options.as_json
+            )
     for word in options.words:
         if word in missing:
             raise _no_conversation(recording, word)
@@ -89,17 +104,23 @@ def _no_conversation(recording: Recording, word: str) -> UserError:
         return no_such_place(recording, word)
     name = make_visible(Path(recording.path).name)
     listing = shell_line("a2a-inspect", "ls", recording.path)
-    return UserError(f"{word} of {name} is not an exchange with messages", f"list exchanges and tasks: {listing}")
+    return UserError(
+        f"{word} of {name} is not an exchange with messages", f"list exchanges and tasks: {listing}"
+    )
 
 
-def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
+def _print_objects(
+    session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]
+) -> None:
     for talk in conversations:
         for each in conversation_objects(session.id, talk, gathered):
             print_json(each)
     print_json(summary_object(session.id, MeasureValues(conversations, gathered.contents)))
 
 
-def _print_lines(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
+def _print_lines(
+    session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]
+) -> None:
     print_line(session_line(session))
     if not conversations:
         print_line("  no messages")
@@ -124,7 +145,12 @@ def _is_selected_or_ancestor(conversation: ConversationTree, selected_ids: set[i
 
 
 def _write_media_files(
-    folder: Path, session: int, gathered: SessionConversations, conversations: list[ConversationTree], *, as_json: bool
+    folder: Path,
+    session: int,
+    gathered: SessionConversations,
+    conversations: list[ConversationTree],
+    *,
+    as_json: bool,
 ) -> None:
     objects = [each for talk in conversations for each in collect_media(talk, gathered)]
     for facts in write_media(folder, objects):

@@ -27,7 +27,9 @@ class MeasureSummary(msgspec.Struct, frozen=True):
 class MeasureValues:
     """The values of each measure."""
 
-    def __init__(self, talks: Iterable[ConversationTree], contents: dict[int, SegmentContent]) -> None:
+    def __init__(
+        self, talks: Iterable[ConversationTree], contents: dict[int, SegmentContent]
+    ) -> None:
         self._values: dict[str, list[int]] = {}
         for talk in talks:
             for turn in talk.turns:
@@ -37,7 +39,12 @@ class MeasureValues:
                 self._add_value("turn_duration", turn.duration)
                 for gap in (
                     *turn.gaps,
-                    *(g for each in turn.agents if each.id in contents for g in contents[each.id].gaps),
+                    *(
+                        g
+                        for each in turn.agents
+                        if each.id in contents
+                        for g in contents[each.id].gaps
+                    ),
                 ):
                     self._add_value("gap_between_events", gap)
                 self._add_value("human_wait", turn.human_wait)
@@ -62,7 +69,10 @@ class MeasureValues:
                 yield (
                     name,
                     MeasureSummary(
-                        len(values), compute_percentile(values, 0.5), compute_percentile(values, 0.95), values[-1]
+                        len(values),
+                        compute_percentile(values, 0.5),
+                        compute_percentile(values, 0.95),
+                        values[-1],
                     ),
                 )
 

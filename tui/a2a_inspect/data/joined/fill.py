@@ -26,7 +26,8 @@ POLL_INTERVAL = 0.1
 
 
 class JoinProcess:
-    """A joined recording and its sources; sources that do not exist yet are looked for at each step."""
+    """A joined recording and its sources; sources that do not exist yet are looked for at each
+    step."""
 
     def __init__(self, target: str, uuid: str, files: list[str]) -> None:
         self._target = target
@@ -49,7 +50,8 @@ class JoinProcess:
             self._finish_session()
 
     def _reopen_session(self) -> None:
-        """Mark the session as open again: a proxy records into a file whose sessions had all ended."""
+        """Mark the session as open again: a proxy records into a file whose sessions had all
+        ended."""
         with contextlib.closing(open_writable(self._target, create=False)) as db:
             db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
         self._joiner.writer = resume_writer(self._target, self._uuid)
@@ -64,12 +66,17 @@ class JoinProcess:
         for note in notes:
             if note not in self._copied_notes:
                 write_note(
-                    self._target, NotePlace(1, note.exchange, note.seq), note.at, text=note.text, bookmark=note.bookmark
+                    self._target,
+                    NotePlace(1, note.exchange, note.seq),
+                    note.at,
+                    text=note.text,
+                    bookmark=note.bookmark,
                 )
         self._copied_notes = [*notes]
 
     def _finish_session(self) -> None:
-        """Mark the session as ended once all sources have ended. Rows written later are still copied."""
+        """Mark the session as ended once all sources have ended. Rows written later are still
+        copied."""
         sessions = self._joiner.read_sessions()
         if self._missing_files or not all(row.how for row in sessions):
             return
@@ -77,12 +84,15 @@ class JoinProcess:
         lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
         last = max((row.ended for row in sessions), default=0)
         self._joiner.end_segments(last)
-        self._joiner.writer.finish(last, how=how, complete=_joined_completeness(sessions), lost=lost, edits=edits)
+        self._joiner.writer.finish(
+            last, how=how, complete=_joined_completeness(sessions), lost=lost, edits=edits
+        )
         self._is_finished = True
 
 
 def _joined_completeness(sessions: list[SessionRow]) -> str:
-    """Return `complete`, or the text of the first session that lacks something, else of one with a choice."""
+    """Return `complete`, or the text of the first session that lacks something, else of one with a
+    choice."""
     missing = [row.complete for row in sessions if row.missing_text]
     return next(iter(missing + [row.complete for row in sessions if row.choice_text]), COMPLETE)
 

@@ -41,9 +41,19 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
             writer = Writer(target, facts)
             writer.open()
             writer.close()
-            words = [sys.executable, "-m", "a2a_inspect.data.joined.fill", str(os.getpid()), str(target), facts.uuid]
-            # In a session of its own: when the terminal closes, the process cleans up before it ends.
-            process = subprocess.Popen([*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True)
+            words = [
+                sys.executable,
+                "-m",
+                "a2a_inspect.data.joined.fill",
+                str(os.getpid()),
+                str(target),
+                facts.uuid,
+            ]
+            # In a session of its own: when the terminal closes, the process cleans up before it
+            # ends.
+            process = subprocess.Popen(
+                [*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True
+            )
             try:
                 yield RecordingSource(target, files=tuple(names))
             finally:
@@ -54,7 +64,8 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
 
 
 def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
-    """Return the facts of the one session that represents all; checks that each existing file can be opened."""
+    """Return the facts of the one session that represents all; checks that each existing file can
+    be opened."""
     for path in paths:
         if not path.exists() and not path.absolute().parent.is_dir():
             raise missing_folder_error(path)

@@ -1,4 +1,5 @@
-"""A recording as it was at any moment. Holds the time of each frame and exchange, 8 bytes each; the rest is read."""
+"""A recording as it was at any moment. Holds the time of each frame and exchange, 8 bytes each; the
+rest is read."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ _EXCHANGE_STARTS = f"""SELECT e.id, s.started + e.started AS at
   WHERE {{of}} ORDER BY at, e.id"""
 _FRAME_TIMES = """SELECT s.started + f.at FROM frame f JOIN session s ON s.id = +f.session
   WHERE f.exchange > 0 AND {of}"""
-_FINDING_TIMES = "SELECT s.started + x.at FROM finding x JOIN session s ON s.id = +x.session WHERE {of}"
+_FINDING_TIMES = (
+    "SELECT s.started + x.at FROM finding x JOIN session s ON s.id = +x.session WHERE {of}"
+)
 _KEY_CONDITION = "{key} IN (SELECT value FROM json_each(?))"
 _KEY_COLUMNS = {
     _EXCHANGE_STARTS: "e.id",
@@ -36,12 +39,14 @@ _KEY_COLUMNS = {
 _PROGRESS = """SELECT s.direction, s.kind, s.state, count(*), min(f.seq), max(f.at), sum(f.span),
     sum(f.task <> 0), sum((f.task + f.context) <> 0)
   FROM frame f JOIN shape s ON s.id = f.shape
-  WHERE f.session = ? AND f.exchange = ? AND f.seq < ? GROUP BY s.direction, s.kind, s.state ORDER BY min(f.seq)"""
+  WHERE f.session = ? AND f.exchange = ? AND f.seq < ?
+  GROUP BY s.direction, s.kind, s.state ORDER BY min(f.seq)"""
 _MESSAGE_KINDS = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
 class AsOf:
-    """All exchanges, or those with these keys, by the time of their first byte. Used by the reader thread."""
+    """All exchanges, or those with these keys, by the time of their first byte. Used by the reader
+    thread."""
 
     def __init__(self, recording: Recording, keys: Sequence[int] | None = None) -> None:
         self._recording = recording
@@ -65,17 +70,23 @@ class AsOf:
 
     def snapshot(self, until: int) -> RecordingSnapshot:
         """Return a snapshot of the recording at `until`."""
-        sessions = tuple(_session_as_of(row, until) for row in self._sessions if row.facts.started <= until)
+        sessions = tuple(
+            _session_as_of(row, until) for row in self._sessions if row.facts.started <= until
+        )
         count = bisect_right(self._start_times, until)
         found = bisect_right(self._finding_times, until)
-        return RecordingSnapshot(sessions, (count,), self._last_exchange, bisect_right(self.frame_times, until), found)
+        return RecordingSnapshot(
+            sessions, (count,), self._last_exchange, bisect_right(self.frame_times, until), found
+        )
 
     def read_exchanges(self, page: int, until: int) -> list[ExchangeLine]:
         """Return one page of the exchanges that had begun."""
         count = bisect_right(self._start_times, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
         rows = (self._recording.read_exchange(each) for each in keys)
-        return exchange_lines(self._recording, [self.rewind_row(row, until) for row in rows if row is not None], until)
+        return exchange_lines(
+            self._recording, [self.rewind_row(row, until) for row in rows if row is not None], until
+        )
 
     def find_index(self, exchange: int) -> int:
         """Return the index of this exchange; 0 if it is not listed."""
@@ -88,12 +99,16 @@ class AsOf:
         """Return the exchange as it was at `until`."""
         if is_exchange_over(row.exchange, until):
             return row
-        return replace(row, exchange=exchange_as_of(row.exchange, until, self._find_progress(row, until)))
+        return replace(
+            row, exchange=exchange_as_of(row.exchange, until, self._find_progress(row, until))
+        )
 
     def rewind_stream(self, stream: ExchangeStream, until: int) -> ExchangeStream:
         """Return the exchange with its task and connection as they were at `until`."""
         frames = self.frame_count(stream.row, until)
-        return replace(stream, row=self.rewind_row(stream.row, until), frames=frames, generations="")
+        return replace(
+            stream, row=self.rewind_row(stream.row, until), frames=frames, generations=""
+        )
 
     def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Return the frames that had passed."""
@@ -102,10 +117,16 @@ class AsOf:
         return [replace(each, found=found.get(each.row.frame.seq)) for each in lines]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
-        """Return how many frames of an exchange had passed. Frames are numbered in order of time."""
+        """Return how many frames of an exchange had passed. Frames are numbered in order of
+        time."""
         db, of = self._recording.db, split_key(row.key)
-        last = db.execute("SELECT max(seq) FROM frame WHERE session = ? AND exchange = ?", of).fetchone()[0]
-        query = "SELECT at FROM frame WHERE session = ? AND exchange = ? AND seq >= ? ORDER BY seq LIMIT 1"
+        last = db.execute(
+            "SELECT max(seq) FROM frame WHERE session = ? AND exchange = ?", of
+        ).fetchone()[0]
+        query = (
+            "SELECT at FROM frame WHERE session = ? AND exchange = ? AND seq >= ? "
+            "ORDER BY seq LIMIT 1"
+        )
 
         def at(seq: int) -> int:
             return int(db.execute(query, (*of, seq)).fetchone()[0])
@@ -114,7 +135,8 @@ class AsOf:
         return bisect_right(places, until - self._started[row.session], key=at)
 
     def next_frame_time(self, position: int, by: int) -> int:
-        """Return the time of the next frame (`by` 1), or of the frame before the last passed one (-1).
+        """Return the time of the next frame (`by` 1), or of the frame before the last passed one
+        (-1).
 
         Returns `position` if the recording has no such frame.
         """
@@ -128,7 +150,17 @@ class AsOf:
         states: list[str] = []
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
-        for direction, kind, state, count, _, at, data, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
+        for (
+            direction,
+            kind,
+            state,
+            count,
+            _,
+            at,
+            data,
+            tasks,
+            contexts,
+        ) in self._recording.db.execute(_PROGRESS, query):
             messages = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:

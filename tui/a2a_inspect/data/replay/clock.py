@@ -56,7 +56,8 @@ class ReplayClock(msgspec.Struct, frozen=True):
 
 
 def parse_replay_time(text: str, clock: ReplayClock) -> int:
-    """Parse a typed position: `12:30:05` on the day of the recording, `+5s` from its beginning, `50%`, or a date.
+    """Parse a typed position: `12:30:05` on the day of the recording, `+5s` from its beginning,
+    `50%`, or a date.
 
     Raises:
         Wrong: the text has no such form.
@@ -74,7 +75,8 @@ def parse_replay_time(text: str, clock: ReplayClock) -> int:
 
 
 def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int) -> str:
-    """Return `▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`, with a bar in the remaining width."""
+    """Return `▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`, with a bar in the
+    remaining width."""
     at = clock.compute_position(now)
     length = max(clock.last - clock.first, 1)
     state = "playing" if clock.playing else "at the end" if clock.is_at_end(now) else "paused"

@@ -1,4 +1,5 @@
-"""One recorded call with all data of its other forms. Reading it from a recording is the only I/O here."""
+"""One recorded call with all data of its other forms. Reading it from a recording is the only I/O
+here."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ MAX_FRAMES = 2_000
 """Maximum number of frames; longer calls are not converted."""
 MAX_BYTES = 8 << 20
 """Maximum bytes of all payloads; larger calls are not converted."""
-_REQUEST_KINDS, _RESPONSE_KINDS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
+_REQUEST_KINDS, _RESPONSE_KINDS = (
+    (FrameKind.REQUEST,),
+    (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR),
+)
 _OMITTED_HEADERS = {
     "accept-encoding",
     "connection",
@@ -62,12 +66,20 @@ class CopiedCall(msgspec.Struct, frozen=True):
     @property
     def requests(self) -> list[Frame]:
         """Frames sent by the client."""
-        return [each for each in self.frames if each.kind in _REQUEST_KINDS and each.direction is Direction.TO_AGENT]
+        return [
+            each
+            for each in self.frames
+            if each.kind in _REQUEST_KINDS and each.direction is Direction.TO_AGENT
+        ]
 
     @property
     def responses(self) -> list[Frame]:
         """Frames sent by the agent."""
-        return [each for each in self.frames if each.kind in _RESPONSE_KINDS and each.direction is Direction.TO_CLIENT]
+        return [
+            each
+            for each in self.frames
+            if each.kind in _RESPONSE_KINDS and each.direction is Direction.TO_CLIENT
+        ]
 
     @property
     def is_tls(self) -> bool:
@@ -76,11 +88,14 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port of the agent, as the user named it, except for an interface of the agent on another port.
+        """Host and port of the agent, as the user named it, except for an interface of the agent on
+        another port.
 
         Raises NotOffered for an agent behind stdio.
         """
-        if self.exchange.binding is Binding.STDIO or not (self.connection.upstream or self.connection.peer):
+        if self.exchange.binding is Binding.STDIO or not (
+            self.connection.upstream or self.connection.peer
+        ):
             raise NotOffered("the agent has no address: it talks over stdin and stdout")
         authority = self.connection.upstream
         if "://" in authority:
@@ -100,8 +115,12 @@ class CopiedCall(msgspec.Struct, frozen=True):
         return f"{'https' if self.is_tls else 'http'}://{self.authority}"
 
     def list_headers(self) -> list[tuple[str, str]]:
-        """Return the request headers that belong to the call; secrets are replaced by their labels."""
-        pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.exchange.request_headers)
+        """Return the request headers that belong to the call; secrets are replaced by their
+        labels."""
+        pairs = (
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in self.exchange.request_headers
+        )
         return [
             (make_visible(name), make_visible(value))
             for name, value in pairs
@@ -110,10 +129,15 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
     def extra_headers(self) -> dict[str, str]:
         """Return the headers that an SDK or an HTTP library does not set by itself."""
-        return {name: value for name, value in self.list_headers() if name.lower() not in ("accept", "content-type")}
+        return {
+            name: value
+            for name, value in self.list_headers()
+            if name.lower() not in ("accept", "content-type")
+        }
 
     def request_value(self) -> Any:
-        """Return the first request as plain JSON values. Raises NotOffered if it was not recorded as sent."""
+        """Return the first request as plain JSON values. Raises NotOffered if it was not recorded
+        as sent."""
         frame = self.first_request()
         value = decode_payload(frame.payload, frame.schema)
         if value is None:
@@ -135,12 +159,20 @@ def load_call(recording: Recording, exchange_key: int) -> CopiedCall | None:
     if row is None:
         return None
     known = recording.read_connection(make_key(row.session, row.exchange.connection))
-    connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
+    connection = (
+        known.connection
+        if known is not None
+        else Connection(row.exchange.connection, "", "", "", 0)
+    )
     frames: list[Frame] = []
     rest = MAX_BYTES
     for frame_row in recording.read_frames(exchange_key, payloads=False):
         rest -= frame_row.frame.size
         if len(frames) >= MAX_FRAMES or rest < 0:
-            return CopiedCall(row.session, row.exchange, connection, tuple(frames), is_complete=False)
-        frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.read_payload(frame_row)))
+            return CopiedCall(
+                row.session, row.exchange, connection, tuple(frames), is_complete=False
+            )
+        frames.append(
+            msgspec.structs.replace(frame_row.frame, payload=recording.read_payload(frame_row))
+        )
     return CopiedCall(row.session, row.exchange, connection, tuple(frames))

@@ -27,7 +27,8 @@ class CopyForm(msgspec.Struct, frozen=True):
 
     name: str
     make: Callable[[CopiedCall, Frame | None], bytes]
-    """Function that creates the form of a call, or of one frame of it if the form differs by frame. Raises NotOffered.
+    """Function that creates the form of a call, or of one frame of it if the form differs by frame.
+    Raises NotOffered.
     """
 
 
@@ -37,14 +38,18 @@ def _json_form(call: CopiedCall, frame: Frame | None) -> bytes:
     if not call.is_complete:
         raise NotOffered("it is too long: use show --json")
     frames = [frame_object(each, call.exchange) for each in call.frames]
-    return json.dumps({"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2).encode()
+    return json.dumps(
+        {"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2
+    ).encode()
 
 
 def _raw_form(call: CopiedCall, frame: Frame | None) -> bytes:
     return (call.first_request() if frame is None else frame).payload
 
 
-def _whole_call_form(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
+def _whole_call_form(
+    make: Callable[[CopiedCall], str],
+) -> Callable[[CopiedCall, Frame | None], bytes]:
     def of(call: CopiedCall, _: Frame | None) -> bytes:
         if any(map(is_withheld, call.frames)):
             raise NotOffered("its payloads were not recorded")
@@ -66,7 +71,9 @@ def _ids_form(call: CopiedCall, frame: Frame | None) -> bytes:
         "rpc id": frame.rpc_id if frame is not None else "",
         "trace": exchange.trace_context[3:35],
     }
-    return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
+    return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode(
+        "utf-8", "replace"
+    )
 
 
 def make_forms(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:

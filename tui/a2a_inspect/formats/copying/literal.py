@@ -1,4 +1,5 @@
-"""JSON values as Python source: one line if they fit, else one member per line; unprintable characters are escaped."""
+"""JSON values as Python source: one line if they fit, else one member per line; unprintable
+characters are escaped."""
 
 from __future__ import annotations
 

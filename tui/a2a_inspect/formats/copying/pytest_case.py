@@ -1,8 +1,9 @@
-"""A call as a test that sends the same request and asserts status, errors, states and artifacts of the recorded answer.
+"""A call as a test that sends the same request and asserts status, errors, states and artifacts of
+the recorded answer.
 
-Values that change from run to run (ids, times, texts) are not asserted. The test uses the agent fixture of this
-package's pytest plug-in, which replays a cassette or records a live agent. Over gRPC it also needs the messages of the
-SDK.
+Values that change from run to run (ids, times, texts) are not asserted. The test uses the agent
+fixture of this package's pytest plug-in, which replays a cassette or records a live agent. Over
+gRPC it also needs the messages of the SDK.
 """
 
 from __future__ import annotations
@@ -40,20 +41,34 @@ def members(value: Any, name: str) -> Iterator[Any]:
 
 def states(answers: list[Any]) -> list[str]:
     """Return the states of the answers, without consecutive repetitions."""
-    reported = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
+    reported = [
+        each["state"]
+        for each in members(answers, "status")
+        if isinstance(each, dict) and "state" in each
+    ]
     return [state for at, state in enumerate(reported) if at == 0 or reported[at - 1] != state]
 
 
 def artifacts(answers: list[Any]) -> list[str]:
     """Return the names of artifacts, in order of first appearance."""
-    listed = [one for many in members(answers, "artifacts") if isinstance(many, list) for one in many]
-    names = [each.get("name") for each in [*members(answers, "artifact"), *listed] if isinstance(each, dict)]
+    listed = [
+        one for many in members(answers, "artifacts") if isinstance(many, list) for one in many
+    ]
+    names = [
+        each.get("name")
+        for each in [*members(answers, "artifact"), *listed]
+        if isinstance(each, dict)
+    ]
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def errors(answers: list[Any]) -> list[Any]:
     """Return the codes of errors."""
-    return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
+    return [
+        each["code"]
+        for each in members(answers, "error")
+        if isinstance(each, dict) and "code" in each
+    ]
 
 
 def pytest_module(call: CopiedCall) -> str:
@@ -70,14 +85,20 @@ def pytest_module(call: CopiedCall) -> str:
         raise NotOffered("a live stream is not a single call")
     make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
-    helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
+    helpers = "\n\n\n".join(
+        inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors)
+    )
     name = (
-        re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange)))
+        re.sub(
+            r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange))
+        )
         .strip("_")
         .lower()
     )
     head = f'"""{_docstring_text(call)}"""\n\n{imports}\n\n{constants}'
-    test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
+    test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(
+        f"    {line}" for line in checks
+    )
     return "\n\n\n".join((head, helpers, request, test)) + "\n"
 
 
@@ -126,6 +147,7 @@ def _http_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
         )
     )
     data = "json.dumps(REQUEST).encode()" if body else "None"
+    data_lines = r'line[5:] for line in each.split("\n") if line.startswith("data:")'
     request = f'''def ask(url: str) -> tuple[int, list[Any]]:
     """The HTTP status, and every answer as JSON."""
     request = urllib.request.Request(url + PATH, {data}, HEADERS, method={method!r})
@@ -137,7 +159,7 @@ def _http_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
         said = [response.read().decode()]
         if response.headers.get_content_type() == "text/event-stream":
             events = said[0].replace("\\r\\n", "\\n").split("\\n\\n")
-            said = ["\\n".join(line[5:] for line in each.split("\\n") if line.startswith("data:")) for each in events]
+            said = ["\\n".join({data_lines}) for each in events]
         return response.status, [json.loads(each) for each in said if each]'''
     status = f"assert status == {call.exchange.status}"
     return (
@@ -163,7 +185,11 @@ def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
     )
     answers = [decode_payload(each.payload, each.schema) for each in call.responses]
     kind = split_schema(frame.schema)[1].rpartition(".")[2]
-    metadata = [(name.lower(), value) for name, value in call.extra_headers().items() if name != "grpc-timeout"]
+    metadata = [
+        (name.lower(), value)
+        for name, value in call.extra_headers().items()
+        if name != "grpc-timeout"
+    ]
     constants = "\n".join(
         (
             f"METADATA = {python_literal(metadata)}",
@@ -190,7 +216,12 @@ def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             f"assert refused.value.code() is grpc.StatusCode.{name}",
         ]
         return imports, constants, request, checks
-    return imports, constants, request, ["answers = ask(a2a_agent.grpc_target)", *_assertion_lines(call, answers)]
+    return (
+        imports,
+        constants,
+        request,
+        ["answers = ask(a2a_agent.grpc_target)", *_assertion_lines(call, answers)],
+    )
 
 
 def _response_message_name(call: CopiedCall) -> str:

@@ -1,4 +1,5 @@
-"""A call as Python for the official SDK: a2a-sdk 1.x for the lines 1.0 and 1.1, a2a-sdk 0.3 for 0.3 and 0.2."""
+"""A call as Python for the official SDK: a2a-sdk 1.x for the lines 1.0 and 1.1, a2a-sdk 0.3 for 0.3
+and 0.2."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _V03_METHODS = {
     "CancelTask": ("cancel_task", "TaskIdParams", "task_id_params", "CancelTaskRequest"),
     "SubscribeToTask": ("resubscribe", "TaskIdParams", "task_id_params", "TaskSubscriptionRequest"),
 }
-"""Method of the 0.3 SDK's transports, type of its parameters, converter from protobuf, protobuf message."""
+"""Method of the 0.3 SDK's transports, type of its parameters, converter from protobuf, protobuf
+message."""
 _TRANSPORTS = {
     Binding.JSONRPC: ("jsonrpc", "JsonRpcTransport"),
     Binding.REST: ("rest", "RestTransport"),
@@ -68,9 +70,13 @@ def python_program(call: CopiedCall) -> str:
 
 
 def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
-    """Return imports, the request's literal, the expression that builds the request, the transport's arguments."""
+    """Return imports, the request's literal, the expression that builds the request, the
+    transport's arguments."""
     kind = OPERATION_BY_NAME[call.exchange.operation].request
-    imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
+    imports = [
+        "from google.protobuf.json_format import ParseDict",
+        f"from a2a.types.a2a_pb2 import {kind}",
+    ]
     if call.exchange.binding is Binding.GRPC:
         transport_arguments = "channel, None"
     else:
@@ -87,11 +93,20 @@ def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
 def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Return as `_v1_request`, for the 0.3 line."""
     _, model, convert, message = _V03_METHODS[call.exchange.operation]
-    transport_arguments = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
+    transport_arguments = (
+        "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
+    )
     value = _request_parameters(call)
     sends = model == "MessageSendParams"
-    if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
-        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", transport_arguments
+    if call.exchange.binding is Binding.JSONRPC or (
+        call.exchange.binding is Binding.REST and not sends
+    ):
+        return (
+            [f"from a2a.types import {model}"],
+            value,
+            f"{model}.model_validate(REQUEST)",
+            transport_arguments,
+        )
     imports = [
         "from google.protobuf.json_format import ParseDict",
         "from a2a.grpc import a2a_pb2",
@@ -115,7 +130,9 @@ def _program_text(
     grpc = call.exchange.binding is Binding.GRPC
     library = "grpc" if grpc else "httpx"
     transport_expression = (
-        _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+        _channel_expression(call)
+        if grpc
+        else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
     )
     headers = call.extra_headers()
     context = ""
@@ -131,7 +148,10 @@ def _program_text(
     )
     return "\n".join(
         [
-            f'"""{call.exchange.operation} as it was recorded ({call.place}). Needs a2a-sdk {sdk_version}."""',
+            (
+                f'"""{call.exchange.operation} as it was recorded ({call.place}). Needs a2a-sdk '
+                f'{sdk_version}."""'
+            ),
             "",
             "import asyncio",
             "",
@@ -163,7 +183,8 @@ def _channel_expression(call: CopiedCall) -> str:
 
 
 def _transport_url(call: CopiedCall, sdk_version: str) -> str:
-    """Return the URL of the transport's interface: for REST the part before the operation's path."""
+    """Return the URL of the transport's interface: for REST the part before the operation's
+    path."""
     if call.exchange.binding is Binding.GRPC:
         return call.authority
     if call.exchange.binding is Binding.JSONRPC:
@@ -190,7 +211,9 @@ def _request_parameters(call: CopiedCall) -> dict[str, Any]:
 
 def _rest_match(call: CopiedCall) -> RestMatch:
     """Return the match of the request line; raises NotOffered if it is not a REST operation."""
-    found = rest_path.match_request_line(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
+    found = rest_path.match_request_line(
+        call.exchange.method, call.exchange.target.encode("latin-1", "replace")
+    )
     if found is None:
         raise NotOffered("its path is not an A2A path")
     return found

@@ -1,4 +1,5 @@
-"""A call as a shell command: `curl` for HTTP, `grpcurl` for gRPC. ASCII only, so that it cannot control a terminal."""
+"""A call as a shell command: `curl` for HTTP, `grpcurl` for gRPC. ASCII only, so that it cannot
+control a terminal."""
 
 from __future__ import annotations
 
@@ -14,12 +15,19 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
 _PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
-_DESCRIPTOR_FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
+_DESCRIPTOR_FOLDERS = {
+    "0.3": "v0_3",
+    "1.0": "v1",
+    "rc": "rc",
+    "live-1975": "live1975",
+    "live-2153": "live2153",
+}
 """Protocol line -> folder of its descriptors."""
 
 
 def curl_command(call: CopiedCall) -> str:
-    """Return the command that sends the same request to the agent itself; `-N` prints stream events immediately."""
+    """Return the command that sends the same request to the agent itself; `-N` prints stream events
+    immediately."""
     if call.exchange.binding is Binding.GRPC:
         raise NotOffered("it was gRPC: copy it as grpcurl")
     words = ["curl", "-sS", *(["-N"] if call.exchange.streaming else [])]
@@ -74,7 +82,12 @@ def grpcurl_command(call: CopiedCall) -> str:
     if not is_protobuf(schema):
         raise NotOffered("its request is not a known message")
     folder = Path(a2a_proto.__file__).parent / _DESCRIPTOR_FOLDERS[split_schema(schema)[0]]
-    words = ["grpcurl", *([] if call.is_tls else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
+    words = [
+        "grpcurl",
+        *([] if call.is_tls else ["-plaintext"]),
+        "-protoset",
+        str(folder / "a2a.binpb"),
+    ]
     for name, value in call.list_headers():
         if name.lower() not in ("content-type", "grpc-timeout"):
             words += ["-H", _require_ascii(f"{name}: {value}")]
@@ -88,7 +101,8 @@ def grpcurl_command(call: CopiedCall) -> str:
 
 
 def _request_messages(call: CopiedCall) -> list[str]:
-    """Return each request as JSON in one line. A live stream has several; all of them must be available."""
+    """Return each request as JSON in one line. A live stream has several; all of them must be
+    available."""
     if not call.is_complete:
         raise NotOffered("it has too many messages")
     found = []

@@ -1,7 +1,8 @@
-"""Conversations, exchanges, frames, findings and tasks as plain JSON values for the page, already in readable form.
+"""Conversations, exchanges, frames, findings and tasks as plain JSON values for the page, already
+in readable form.
 
-The page does not format numbers: all displayed words are created here, as the other commands write them. Rows are lists
-because there are many; `page/data.js` names their members.
+The page does not format numbers: all displayed words are created here, as the other commands write
+them. Rows are lists because there are many; `page/data.js` names their members.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
 
     `exchange` and `detail` (its frame or finding) are record numbers, or -1.
     """
-    before = text.format_duration(row.since_before) if row.since_start and row.what is LaneRowKind.FRAME else ""
+    before = (
+        text.format_duration(row.since_before)
+        if row.since_start and row.what is LaneRowKind.FRAME
+        else ""
+    )
     words = (
         f"{text.format_duration(row.since_before)} of silence"
         if row.what is LaneRowKind.PAUSE
@@ -80,16 +85,27 @@ def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
     ]
 
 
-def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequence[str]) -> dict[str, object]:
+def detail_record(
+    row: int, frame: Frame, exchange: Exchange | None, notes: Sequence[str]
+) -> dict[str, object]:
     """Return a frame with its payload; `row` is the number of its row."""
     facts = frame_object(frame, exchange) if exchange is not None else {"seq": frame.seq}
-    value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
+    value = (
+        facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
+    )
     payload, form = _payload_text(value)
     if is_withheld(frame):
         payload = "payload not recorded"
-    record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
+    record: dict[str, object] = {
+        "row": row,
+        "facts": facts,
+        "form": form,
+        "payload": payload[:MAX_PAYLOAD],
+    }
     if len(payload) > MAX_PAYLOAD:
-        record["cut"] = f"the first {text.format_size(MAX_PAYLOAD)} of {text.format_size(len(payload))}"
+        record["cut"] = (
+            f"the first {text.format_size(MAX_PAYLOAD)} of {text.format_size(len(payload))}"
+        )
     return {**record, **({"notes": list(notes)} if notes else {})}
 
 
@@ -111,7 +127,11 @@ def _payload_text(value: object) -> tuple[str, str]:
 def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[str, object]:
     """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
-    facts = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
+    facts = {
+        name: value
+        for name, value in exchange_object(exchange).items()
+        if value not in (None, "", [])
+    }
     return {
         "place": format_place(NotePlace(row.session, exchange.id)),
         "title": text.exchange_title(exchange),
@@ -139,7 +159,9 @@ def finding_record(session: int, finding: Finding, row: int) -> dict[str, object
         "rule": finding.rule,
         "severity": finding.severity.name.lower(),
         "summary": finding.summary,
-        "place": format_place(NotePlace(session, finding.exchange, finding.seq)) if finding.exchange else f"{session}",
+        "place": format_place(NotePlace(session, finding.exchange, finding.seq))
+        if finding.exchange
+        else f"{session}",
         "connection": 0 if finding.exchange else finding.connection,
         "at": text.format_utc(finding.at),
         "evidence": evidence_words(finding),
@@ -170,17 +192,24 @@ def lane_record(lane: PartyLane) -> list[str]:
 
 
 def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, object]:
-    """Return the history of a task. Times are in ms since `start` (ns), negative before the first displayed frame."""
+    """Return the history of a task. Times are in ms since `start` (ns), negative before the first
+    displayed frame."""
     task = row.task
     return {
         "id": task.task_id,
         "agent": task.agent,
         "context": task.context_id,
-        "states": [[(at - start) / _MS, state_name(state), format_elapsed(at - start)] for at, state in task.states],
+        "states": [
+            [(at - start) / _MS, state_name(state), format_elapsed(at - start)]
+            for at, state in task.states
+        ],
         "end": (max(task.last, *(at for at, _ in task.states), task.first) - start) / _MS,
-        "generations": generations.generations_line(task, lambda number: operation_of(recording, row.session, number)),
+        "generations": generations.generations_line(
+            task, lambda number: operation_of(recording, row.session, number)
+        ),
         "missed": [
-            [(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)] for gap in task.missed
+            [(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)]
+            for gap in task.missed
         ],
         "artifacts": [_artifact_words(each) for each in task.artifacts],
         "messages": task.messages,
@@ -188,8 +217,8 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
 
 
 def task_summary(row: TaskRow, first_row: int) -> dict[str, object]:
-    """Return a task in one line: its states, duration, artifacts and outcome; `first_row` is the number of the first
-    row of its first exchange, or -1."""
+    """Return a task in one line: its states, duration, artifacts and outcome; `first_row` is the
+    number of the first row of its first exchange, or -1."""
     task = row.task
     artifacts = [_artifact_words(each) for each in task.artifacts[:_MAX_ARTIFACTS]]
     if more := len(task.artifacts) - len(artifacts):
@@ -214,7 +243,9 @@ def _is_terminal(state: int) -> bool:
 
 def _artifact_words(each: ArtifactState) -> str:
     end = "complete" if each.complete else "not complete"
-    words = f"{text.format_count(max(each.chunks, 1), 'chunk')}, {text.format_size(each.size)}, {end}"
+    words = (
+        f"{text.format_count(max(each.chunks, 1), 'chunk')}, {text.format_size(each.size)}, {end}"
+    )
     return f"{each.name or each.artifact_id} ({words})"
 
 

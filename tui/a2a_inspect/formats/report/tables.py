@@ -1,8 +1,8 @@
 """Tables of records inside an HTML page: compressed blocks of JSON that are written as they fill.
 
-A block is an element `<script type="text/plain" id="row-7">` whose text is base64 of gzip of a JSON array. Base64 has
-no characters with a meaning in HTML, so no text of a peer can become markup. Browsers do not run such an element and
-keep it as text until the page reads it.
+A block is an element `<script type="text/plain" id="row-7">` whose text is base64 of gzip of a JSON
+array. Base64 has no characters with a meaning in HTML, so no text of a peer can become markup.
+Browsers do not run such an element and keep it as text until the page reads it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _CONTROL_ESCAPE = re.compile(r"\\[^\"\\n]")
 
 
 class RecordTables:
-    """Append-only tables. Memory holds only the current block of each table and the end of each block."""
+    """Append-only tables. Memory holds only the current block of each table and the end of each
+    block."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -51,7 +52,8 @@ class RecordTables:
         return number
 
     def finish(self) -> dict[str, list[int]]:
-        """Write the remaining blocks and return, per table, the number of records before the end of each block."""
+        """Write the remaining blocks and return, per table, the number of records before the end of
+        each block."""
         for table in list(self._open_blocks):
             self._write_block(table)
         return self._block_ends
@@ -59,7 +61,9 @@ class RecordTables:
     def write_block(self, name: str, text: str) -> None:
         """Write one block."""
         packed = base64.b64encode(gzip.compress(text.encode(), _COMPRESSION_LEVEL, mtime=0))
-        self._stream.write(b'<script type="text/plain" id="%b">%b</script>\n' % (name.encode(), packed))
+        self._stream.write(
+            b'<script type="text/plain" id="%b">%b</script>\n' % (name.encode(), packed)
+        )
 
     def _write_block(self, table: str) -> None:
         records = self._open_blocks.pop(table, [])
@@ -85,7 +89,8 @@ def encode_visible(value: object) -> str:
 
 
 def make_value_visible(value: Any) -> Any:
-    """Return the value with each line of each string made visible, without control and bidirectional characters."""
+    """Return the value with each line of each string made visible, without control and
+    bidirectional characters."""
     if isinstance(value, str):
         return value if value.isprintable() else "\n".join(map(make_visible, value.split("\n")))
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""One conversation of the report: its exchanges, its rows with their frames, its findings, and its own record."""
+"""One conversation of the report: its exchanges, its rows with their frames, its findings, and its
+own record."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class ReportConversation:
         self._add_finding = add_finding
         self._exchange_numbers = sorted(conversation.exchanges)
         self._record_numbers = {
-            number: tables.count_records("exchange") + index for index, number in enumerate(self._exchange_numbers)
+            number: tables.count_records("exchange") + index
+            for index, number in enumerate(self._exchange_numbers)
         }
         self._first_rows: dict[int, int] = {}
         """Exchange -> number of its first row."""
@@ -77,7 +79,9 @@ class ReportConversation:
         operations = list(dict.fromkeys(self._write_exchanges()))
         talk, start = self._conversation, self._conversation.order.start
         for task in talk.tasks:
-            first_row = self._first_rows.get(task.task.exchanges[0], -1) if task.task.exchanges else -1
+            first_row = (
+                self._first_rows.get(task.task.exchanges[0], -1) if task.task.exchanges else -1
+            )
             self._tables.add("task", records.task_summary(task, first_row))
         self._tables.add(
             "talk",
@@ -112,7 +116,9 @@ class ReportConversation:
                 self._tables.add("exchange", None)
                 continue
             first = self._first_rows.get(number, -1)
-            self._tables.add("exchange", records.exchange_record(row, self._notes.line_at(number), first))
+            self._tables.add(
+                "exchange", records.exchange_record(row, self._notes.line_at(number), first)
+            )
             self._tallies.add_exchange(row, first)
             standing = text.outcome_label(row.exchange)
             self._outcome = self._outcome or " ".join(filter(None, (standing, row.exchange.error)))
@@ -124,11 +130,14 @@ class ReportConversation:
         for number in self._exchange_numbers:
             yield from (
                 row.finding
-                for row in self._recording.read_findings(exchange=make_key(self._conversation.session, number))
+                for row in self._recording.read_findings(
+                    exchange=make_key(self._conversation.session, number)
+                )
             )
 
     def _iterate_rows(self) -> Iterator[LaneRow]:
-        """Yield rows one by one, so that a row's block is decompressed once for its summary and its payload."""
+        """Yield rows one by one, so that a row's block is decompressed once for its summary and its
+        payload."""
         for index in range(len(self._conversation.order)):
             yield from self._conversation.read_rows(index, 1)
 
@@ -139,20 +148,24 @@ class ReportConversation:
         if row.what is LaneRowKind.FRAME:
             more = self._write_detail(row, number)
             self._first_words = self._first_words or self._frame_words(row)
-        elif row.what is LaneRowKind.FINDING and (waiting := self._unshown_findings.get((row.exchange, row.seq))):
+        elif row.what is LaneRowKind.FINDING and (
+            waiting := self._unshown_findings.get((row.exchange, row.seq))
+        ):
             more = waiting.popleft()
             self._finding_rows[more] = number
         self._tables.add("row", records.row_record(row, exchange, more))
         self._first_rows.setdefault(row.exchange, number)
 
     def _frame_words(self, row: LaneRow) -> str:
-        """Return the summary of a frame without its operation (see `lanes.read`), for the list of conversations."""
+        """Return the summary of a frame without its operation (see `lanes.read`), for the list of
+        conversations."""
         exchange: Exchange | None = self._conversation.read_exchange(row.exchange)
         title = f"  {make_visible(text.exchange_title(exchange))}" if exchange is not None else ""
         return flatten_line_ends(row.text.removesuffix(title).removeprefix("message user "))
 
     def _write_detail(self, row: LaneRow, number: int) -> int:
-        """Write the frame of a row and return its number; -1 if the frame has been deleted meanwhile."""
+        """Write the frame of a row and return its number; -1 if the frame has been deleted
+        meanwhile."""
         found = self._conversation.read_frame(row.frame)
         if found is None:
             return -1

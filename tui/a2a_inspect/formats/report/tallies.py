@@ -19,7 +19,8 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 MAX_KINDS = 200
-"""Kinds of calls, and of failures, that are distinguished; the calls of further kinds are only counted."""
+"""Kinds of calls, and of failures, that are distinguished; the calls of further kinds are only
+counted."""
 _MAX_PLACES = 5
 """Exchanges that are named for each kind of failure."""
 _MAX_CODE = 80
@@ -89,14 +90,18 @@ class CallTallies:
         if exchange.closed:
             tally.took.append(max(exchange.closed - origin, 0))
 
-    def _add_failure(self, call: CallKind, exchange: Exchange, outcome: str, place: list[object]) -> None:
+    def _add_failure(
+        self, call: CallKind, exchange: Exchange, outcome: str, place: list[object]
+    ) -> None:
         reason = exchange.error or text.end_reason(exchange)
         code, colon, message = reason.partition(": ")
         kind = _FailureKind(call, outcome, code[:_MAX_CODE])
         if kind not in self._failures and len(self._failures) >= MAX_KINDS:
             self._other_failures += 1
             return
-        tally = self._failures.setdefault(kind, _FailureTally(message[:_MAX_MESSAGE] if colon else ""))
+        tally = self._failures.setdefault(
+            kind, _FailureTally(message[:_MAX_MESSAGE] if colon else "")
+        )
         tally.count += 1
         if len(tally.places) < _MAX_PLACES:
             tally.places.append(place)
@@ -142,4 +147,8 @@ def _call_words(kind: CallKind) -> dict[str, object]:
 
 def _rank_words(ranks: DurationRanks | None) -> list[str]:
     """Return p50, p95, p99 and the maximum; empty without measured calls."""
-    return [] if ranks is None else [text.format_duration(ns) for ns in (ranks.p50, ranks.p95, ranks.p99, ranks.max)]
+    return (
+        []
+        if ranks is None
+        else [text.format_duration(ns) for ns in (ranks.p50, ranks.p95, ranks.p99, ranks.max)]
+    )

@@ -1,7 +1,8 @@
-"""Writer of the report. It works conversation by conversation, so that memory does not grow with the recording.
+"""Writer of the report. It works conversation by conversation, so that memory does not grow with
+the recording.
 
-Only a few integers for each exchange of a session (`SessionLinks`, `CallTallies`) and one for each block of a table
-(`RecordTables`) accumulate.
+Only a few integers for each exchange of a session (`SessionLinks`, `CallTallies`) and one for each
+block of a table (`RecordTables`) accumulate.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ class _ReportWriter:
                 "failed": self._failed_count,
             },
             "grave": self._severity_counts,
-            "rules": [self._rule_object(name) for name in sorted(self._rule_counts, key=self._severity_sort_key)],
+            "rules": [
+                self._rule_object(name)
+                for name in sorted(self._rule_counts, key=self._severity_sort_key)
+            ],
             "latencies": self._tallies.latency_records(),
             "failures": self._tallies.failure_records(),
             "omitted": self._tallies.omitted_counts(),
@@ -98,7 +102,9 @@ class _ReportWriter:
                 continue
             talk = LaneConversation(recording, row.key, only_keys=only, links=links)
             exchanges |= talk.exchanges
-            conversation = ReportConversation(recording, talk, notes, self._tables, self._tallies, self._add_finding)
+            conversation = ReportConversation(
+                recording, talk, notes, self._tables, self._tallies, self._add_finding
+            )
             conversation.write()
             self._failed_count += conversation.failed_exchanges
             self._task_count += len(talk.tasks)

@@ -1,4 +1,5 @@
-"""Rules about artifacts sent in chunks, as successive updates of one stream (A2A 1.0 section 4.2.2)."""
+"""Rules about artifacts sent in chunks, as successive updates of one stream (A2A 1.0 section
+4.2.2)."""
 
 from __future__ import annotations
 
@@ -12,16 +13,24 @@ from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, ArtifactSummary, add_parts, decode_artifacts
+from a2a_proxy.rules.facts.partial_decode import (
+    NO_PARTS,
+    ArtifactSummary,
+    add_parts,
+    decode_artifacts,
+)
 from a2a_proxy.rules.state.records import KnownArtifact
 
 
 def _artifact_stream(*events: Event) -> Script:
-    return rpc_stream("SendStreamingMessage", send(), snapshot(), *events, status("COMPLETED", second=1))
+    return rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), *events, status("COMPLETED", second=1)
+    )
 
 
 _MIN_REPEATED = 16
-"""Bytes of text from which a chunk that equals all earlier chunks is not taken for a coincidence."""
+"""Bytes of text from which a chunk that equals all earlier chunks is not taken for a
+coincidence."""
 _CHUNKED = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
 _COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
@@ -31,7 +40,9 @@ def _member_path(context: RuleContext, member: str) -> str:
 
 
 def _known_artifact(context: RuleContext) -> KnownArtifact | None:
-    return context.task.artifacts.get(context.frame.artifact_id) if context.task is not None else None
+    return (
+        context.task.artifacts.get(context.frame.artifact_id) if context.task is not None else None
+    )
 
 
 @rule(
@@ -46,22 +57,37 @@ def _known_artifact(context: RuleContext) -> KnownArtifact | None:
     clean=_COMPLETE_STREAM,
 )
 def unknown(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has `append: true`, but no earlier update or snapshot of the task contained this artifact.
-    Reported as information if another stream created the task, because its beginning may not have been recorded. Not
-    checked if an earlier event of the stream could not be read or does not name its artifact.
+    """An artifact update has `append: true`, but no earlier update or snapshot of the task
+    contained this artifact. Reported as information if another stream created the task, because its
+    beginning may not have been recorded. Not checked if an earlier event of the stream could not be
+    read or does not name its artifact.
 
-    The client has nothing to append to: it drops the chunk, or shows an artifact without its beginning. The agent must
-    send the first chunk without `append`, and a proxy in between must not drop that chunk. The client can call GetTask
-    for the complete artifact.
+    The client has nothing to append to: it drops the chunk, or shows an artifact without its
+    beginning. The agent must send the first chunk without `append`, and a proxy in between must not
+    drop that chunk. The client can call GetTask for the complete artifact.
     """
     context.needs_payload()
     frame, task = context.frame, context.task
-    if not frame.append or context.has_flag(FrameFlag.KNOWN_ARTIFACT) or task is None or context.record.unreadable_at:
+    if (
+        not frame.append
+        or context.has_flag(FrameFlag.KNOWN_ARTIFACT)
+        or task is None
+        or context.record.unreadable_at
+    ):
         return
     seen = task.created_by == context.record.id
-    told = f"`append` is true, but artifact {frame.artifact_id} of task {frame.task_id} has no earlier chunk"
+    told = (
+        f"`append` is true, but artifact {frame.artifact_id} of task {frame.task_id} has no "
+        f"earlier chunk"
+    )
     severity = None if seen else Severity.INFO
-    yield RuleFinding(summary=told, path=_member_path(context, "append"), value="true", severity=severity, is_sure=seen)
+    yield RuleFinding(
+        summary=told,
+        path=_member_path(context, "append"),
+        value="true",
+        severity=severity,
+        is_sure=seen,
+    )
 
 
 def _count_updates(count: int) -> str:
@@ -80,17 +106,20 @@ def _count_updates(count: int) -> str:
     clean=_COMPLETE_STREAM,
 )
 def after_last(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has `append: true` although an earlier update had already completed the artifact with
-    `lastChunk: true`, and the artifact was not replaced in between.
+    """An artifact update has `append: true` although an earlier update had already completed the
+    artifact with `lastChunk: true`, and the artifact was not replaced in between.
 
-    A client that treats the artifact as complete at its last chunk has already used it without this content. The agent
-    should set `lastChunk` only on the final chunk. The client should call GetTask for the complete artifact.
+    A client that treats the artifact as complete at its last chunk has already used it without this
+    content. The agent should set `lastChunk` only on the final chunk. The client should call
+    GetTask for the complete artifact.
     """
     found = _known_artifact(context)
     if context.frame.append and found is not None and found.is_complete:
         told = f"artifact {context.frame.artifact_id} is extended after its `lastChunk`"
         yield RuleFinding(
-            summary=f"{told}, after {_count_updates(found.chunks)}", path=_member_path(context, "append"), value="true"
+            summary=f"{told}, after {_count_updates(found.chunks)}",
+            path=_member_path(context, "append"),
+            value="true",
         )
 
 
@@ -106,11 +135,12 @@ def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
-    """The task ends on a stream, but an artifact that this stream sent in several chunks never had `lastChunk: true`.
-    Reported once for each artifact, for at most ten artifacts.
+    """The task ends on a stream, but an artifact that this stream sent in several chunks never had
+    `lastChunk: true`. Reported once for each artifact, for at most ten artifacts.
 
-    A client that waits for the last chunk before it shows or stores the artifact waits forever. The agent should set
-    `lastChunk` on the final chunk. The client should treat the end of the task as the end of its artifacts.
+    A client that waits for the last chunk before it shows or stores the artifact waits forever. The
+    agent should set `lastChunk` on the final chunk. The client should treat the end of the task as
+    the end of its artifacts.
     """
     task = context.task
     if task is None or context.stream_state_before == context.frame.state:
@@ -118,10 +148,16 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     open_ones = [
         (name, each)
         for name, each in task.artifacts.items()
-        if each.stream == context.record.id and each.appends and each.chunks > 1 and not each.is_complete
+        if each.stream == context.record.id
+        and each.appends
+        and each.chunks > 1
+        and not each.is_complete
     ]
     for name, each in open_ones[:10]:
-        told = f"task {task.task_id} ended, but artifact {name} had no `lastChunk` in {_count_updates(each.chunks)}"
+        told = (
+            f"task {task.task_id} ended, but artifact {name} had no `lastChunk` in "
+            f"{_count_updates(each.chunks)}"
+        )
         yield RuleFinding(summary=told, value=name)
 
 
@@ -137,18 +173,23 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def replaced(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update without `append` has the id of an artifact that this stream has already sent, so it replaces
-    that artifact. This is allowed. An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
+    """An artifact update without `append` has the id of an artifact that this stream has already
+    sent, so it replaces that artifact. This is allowed. An exact repetition of the bytes is
+    reported as A2A-STREAM-020 instead.
 
-    Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must set `append` on a
-    chunk that continues the artifact.
+    Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must
+    set `append` on a chunk that continues the artifact.
     """
     found = _known_artifact(context)
     if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
         before = _count_updates(found.chunks)
-        told = f"artifact {context.frame.artifact_id} replaces the content of {before} (no `append`)"
+        told = (
+            f"artifact {context.frame.artifact_id} replaces the content of {before} (no `append`)"
+        )
         yield RuleFinding(
-            summary=told, path=_member_path(context, "artifact.artifactId"), value=context.frame.artifact_id
+            summary=told,
+            path=_member_path(context, "artifact.artifactId"),
+            value=context.frame.artifact_id,
         )
 
 
@@ -170,11 +211,12 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def drifts(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has another name, another description, or another media type of its first part than the
-    earlier updates of this artifact. Omitted members count as unchanged.
+    """An artifact update has another name, another description, or another media type of its first
+    part than the earlier updates of this artifact. Omitted members count as unchanged.
 
-    The specification does not say which of them a client shows, and a changed media type makes the assembled content
-    invalid. The agent should describe an artifact the same way in every chunk, or use a new artifact id.
+    The specification does not say which of them a client shows, and a changed media type makes the
+    assembled content invalid. The agent should describe an artifact the same way in every chunk, or
+    use a new artifact id.
     """
     found, looks = _known_artifact(context), decode_artifacts(context.frame)
     if found is None or not looks:
@@ -192,7 +234,9 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
         changes.append("the description changed")
     if changes:
         path = _member_path(context, "artifact.name" if look.name != found.name else "artifact")
-        yield RuleFinding(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)
+        yield RuleFinding(
+            summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name
+        )
 
 
 @rule(
@@ -205,29 +249,45 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.APPEND,
     required_flags=FrameFlag.KNOWN_ARTIFACT,
     flagged=_artifact_stream(
-        chunk("It rains "), chunk("in Oslo", append=True), chunk("It rains in Oslo", append=True, lastChunk=True)
+        chunk("It rains "),
+        chunk("in Oslo", append=True),
+        chunk("It rains in Oslo", append=True, lastChunk=True),
     ),
     clean=_artifact_stream(*_CHUNKED),
 )
 def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """An update with `append: true` has as its text exactly the joined text of all earlier updates of the artifact, at
-    least two on this stream, with at least 16 bytes. The same text without `append` replaces the artifact
-    (A2A-ART-004).
+    """An update with `append: true` has as its text exactly the joined text of all earlier updates
+    of the artifact, at least two on this stream, with at least 16 bytes. The same text without
+    `append` replaces the artifact (A2A-ART-004).
 
-    The client appends it, and shows and stores the text twice. The agent must send only new text with `append: true`,
-    or leave `append` out of the update with the full text.
+    The client appends it, and shows and stores the text twice. The agent must send only new text
+    with `append: true`, or leave `append` out of the update with the full text.
     """
     found, frame = _known_artifact(context), context.frame
-    if found is None or found.stream != context.record.id or found.chunks < 2 or found.length < _MIN_REPEATED:
+    if (
+        found is None
+        or found.stream != context.record.id
+        or found.chunks < 2
+        or found.length < _MIN_REPEATED
+    ):
         return
     if len(frame.payload) < found.length or not frame.append or frame.redacted or frame.truncated:
         return
     gate_result = context.gate_result
     looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
-    if looks and add_parts(NO_PARTS, looks[0].pieces) == found.content and not context.has_flag(FrameFlag.REPEAT):
-        told = f"artifact {frame.artifact_id} had {found.length} bytes in {_count_updates(found.chunks)}"
+    if (
+        looks
+        and add_parts(NO_PARTS, looks[0].pieces) == found.content
+        and not context.has_flag(FrameFlag.REPEAT)
+    ):
+        told = (
+            f"artifact {frame.artifact_id} had {found.length} bytes in "
+            f"{_count_updates(found.chunks)}"
+        )
         yield RuleFinding(
-            summary=f"{told}; this one appends the same text again", path=_member_path(context, "append"), value="true"
+            summary=f"{told}; this one appends the same text again",
+            path=_member_path(context, "append"),
+            value="true",
         )
 
 
@@ -243,11 +303,11 @@ def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_artifact_stream(*_CHUNKED, chunk("Bergen: rain, too", id="a2", lastChunk=True)),
 )
 def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first update of an artifact has exactly the joined text of another artifact, which came in two or more
-    updates of this stream with at least 16 bytes.
+    """The first update of an artifact has exactly the joined text of another artifact, which came
+    in two or more updates of this stream with at least 16 bytes.
 
-    A client that shows all artifacts of the task shows the text twice, and stores it twice. The agent should send the
-    text once: the chunks, or the whole.
+    A client that shows all artifacts of the task shows the text twice, and stores it twice. The
+    agent should send the text once: the chunks, or the whole.
     """
     frame, task = context.frame, context.task
     if task is None or frame.append or frame.redacted or frame.truncated:
@@ -258,9 +318,18 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
     if content.length < _MIN_REPEATED:
         return
     for name, each in task.artifacts.items():
-        if each.content == content and each.chunks > 1 and each.is_fully_recorded and each.stream == context.record.id:
-            told = f"artifact {frame.artifact_id} repeats the text of artifact {name} ({content.length} bytes in "
+        if (
+            each.content == content
+            and each.chunks > 1
+            and each.is_fully_recorded
+            and each.stream == context.record.id
+        ):
+            told = (
+                f"artifact {frame.artifact_id} repeats the text of artifact {name} "
+                f"({content.length} bytes in "
+            )
             yield RuleFinding(
-                summary=f"{told}{_count_updates(each.chunks)})", path=_member_path(context, "artifact.parts")
+                summary=f"{told}{_count_updates(each.chunks)})",
+                path=_member_path(context, "artifact.parts"),
             )
             return

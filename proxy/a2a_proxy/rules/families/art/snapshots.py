@@ -1,4 +1,5 @@
-"""Rules that compare the artifacts of a Task with the streamed updates (A2A 1.0 sections 4.1.7, 4.2.2)."""
+"""Rules that compare the artifacts of a Task with the streamed updates (A2A 1.0 sections 4.1.7,
+4.2.2)."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _STREAMED_CALL = rpc_stream(
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
     """`artifacts` of a Task contains the same `artifactId` more than once.
 
-    Updates refer to an artifact by this id, so a client keeps only one of the two, and which one is undefined. The
-    agent must give each artifact of a task its own id.
+    Updates refer to an artifact by this id, so a client keeps only one of the two, and which one is
+    undefined. The agent must give each artifact of a task its own id.
     """
     frame = context.frame
     if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO_CHUNKS:
@@ -56,13 +57,16 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
         if readable and len({each.artifact_id for each in looks}) == len(looks):
             return
         yield from _find_duplicate_ids(
-            context.object.get("artifacts"), f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}"
+            context.object.get("artifacts"),
+            f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}",
         )
     elif frame.event is EventKind.TASKS:
         tasks = context.event.get("tasks")
         for index, each in enumerate(tasks if isinstance(tasks, list) else ()):
             if isinstance(each, dict):
-                yield from _find_duplicate_ids(each.get("artifacts"), f"{context.root}tasks[{index}].")
+                yield from _find_duplicate_ids(
+                    each.get("artifacts"), f"{context.root}tasks[{index}]."
+                )
 
 
 def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
@@ -73,7 +77,9 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
             first = seen.setdefault(name, index)
             if first != index:
                 told = f"artifacts {first} and {index} both have the id {name}"
-                yield RuleFinding(summary=told, path=f"{place}artifacts[{index}].artifactId", value=name)
+                yield RuleFinding(
+                    summary=told, path=f"{place}artifacts[{index}].artifactId", value=name
+                )
 
 
 @rule(
@@ -87,22 +93,29 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     required_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
     flagged=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a")])),
     clean=_STREAMED_CALL
-    + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
+    + rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])]),
+    ),
 )
 def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A finished Task, at the end of its stream or returned by a later GetTask, lacks an artifact that was streamed, or
-    has it with other content than the updates of one stream from its first update to the end of the task. Compared are
-    all text joined, the size of raw content, and the number of other parts. Or GetTask returns an artifact that no
-    event has carried, although the stream that created the task was recorded to its end.
+    """A finished Task, at the end of its stream or returned by a later GetTask, lacks an artifact
+    that was streamed, or has it with other content than the updates of one stream from its first
+    update to the end of the task. Compared are all text joined, the size of raw content, and the
+    number of other parts. Or GetTask returns an artifact that no event has carried, although the
+    stream that created the task was recorded to its end.
 
-    A chunk was lost, duplicated or reordered, so a client that followed the stream holds another result than one that
-    calls GetTask. The agent must send every chunk once and in order, and a proxy in front of it must forward them so.
-    The client should call GetTask and use that artifact.
+    A chunk was lost, duplicated or reordered, so a client that followed the stream holds another
+    result than one that calls GetTask. The agent must send every chunk once and in order, and a
+    proxy in front of it must forward them so. The client should call GetTask and use that artifact.
     """
     frame, known = context.frame, context.task
     if known is None or not known.terminal or frame.redacted or frame.truncated:
         return
-    if not context.record.terminal or (context.record.is_streaming and not context.has_flag(FrameFlag.LATER)):
+    if not context.record.terminal or (
+        context.record.is_streaming and not context.has_flag(FrameFlag.LATER)
+    ):
         return
     request_snapshot = context.record.request_snapshot
     if not context.record.is_streaming and (
@@ -123,25 +136,37 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         lost, follows = _missed_event(known, each.stream)
         crc = now is not None and now.length == each.content.length
-        streamed = f"the stream #{each.stream} carried {_describe_content(each.content, crc=crc)} of artifact {name}"
+        streamed = (
+            f"the stream #{each.stream} carried {_describe_content(each.content, crc=crc)} of "
+            f"artifact {name}"
+        )
         held = "lacks the artifact" if now is None else f"has {_describe_content(now, crc=crc)}"
         told = f"{streamed}, the Task in #{context.record.id} {held}{lost}"
         evidence = {"stream": str(each.stream)}
         yield RuleFinding(summary=told, path=place, value=name, follows=follows, evidence=evidence)
-    if known.is_fully_streamed and not context.record.is_streaming and len(known.artifacts) < MAX_ARTIFACTS:
+    if (
+        known.is_fully_streamed
+        and not context.record.is_streaming
+        and len(known.artifacts) < MAX_ARTIFACTS
+    ):
         for name in shown:
             if name and name not in known.artifacts:
                 lost, follows = _missed_event(known, known.created_by)
                 told = f"the stream #{known.created_by} carried no event of artifact {name}, "
                 told += f"the Task in #{context.record.id} has it{lost}"
                 evidence = {"stream": str(known.created_by)}
-                yield RuleFinding(summary=told, path=place, value=name, follows=follows, evidence=evidence)
+                yield RuleFinding(
+                    summary=told, path=place, value=name, follows=follows, evidence=evidence
+                )
 
 
 def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:
-    """Return the first gap of a stream in words and as a reference to its finding; empty texts if it has no gap."""
+    """Return the first gap of a stream in words and as a reference to its finding; empty texts if
+    it has no gap."""
     runs = task.numbers.missed_runs() if task.numbers is not None else ()
-    missed = next((each for each in runs if each.exchange == stream and not each.is_explained), None)
+    missed = next(
+        (each for each in runs if each.exchange == stream and not each.is_explained), None
+    )
     if missed is None:
         return "", ""
     events = "event" if missed.first == missed.last else "events"
@@ -149,12 +174,15 @@ def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:
 
 
 def _describe_content(content: PartsSummary, *, crc: bool) -> str:
-    """Return the length of the content; `crc` adds a checksum, which distinguishes contents of equal length."""
+    """Return the length of the content; `crc` adds a checksum, which distinguishes contents of
+    equal length."""
     told = f"{content.length} bytes of text"
     if crc:
         told += f" (CRC {content.digest:08x})"
     if content.other_parts:
-        told += f" and {content.other_parts} other parts with {content.byte_count} bytes of raw content"
+        told += (
+            f" and {content.other_parts} other parts with {content.byte_count} bytes of raw content"
+        )
     return told
 
 
@@ -175,11 +203,11 @@ def _task_with_range(start: str, end: str) -> dict[str, Any]:
     clean=rpc("GetTask", _TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),
 )
 def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact has a `startGeneration` greater than its `endGeneration`, or a range that does not contain the
-    generation of an update that carried the artifact.
+    """An artifact has a `startGeneration` greater than its `endGeneration`, or a range that does
+    not contain the generation of an update that carried the artifact.
 
-    The range states when the artifact was written, so a client that builds a timeline from it puts the artifact in the
-    wrong place. The agent must correct the range.
+    The range states when the artifact was written, so a client that builds a timeline from it puts
+    the artifact in the wrong place. The agent must correct the range.
     """
     frame = context.frame
     if not context.has_flag(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _may_have_range(frame):
@@ -195,23 +223,35 @@ def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _may_have_range(frame: Frame) -> bool:
-    """Whether the payload may contain a generation range; of the protobuf forms only one proposal has it."""
+    """Whether the payload may contain a generation range; of the protobuf forms only one proposal
+    has it."""
     if frame.schema == "json":
         return b"Generation" in frame.payload
     return frame.schema.endswith("@live-2153")
 
 
 def _check_range(context: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleFinding]:
-    start, end = _parse_int64(value.get("startGeneration")), _parse_int64(value.get("endGeneration"))
+    start, end = (
+        _parse_int64(value.get("startGeneration")),
+        _parse_int64(value.get("endGeneration")),
+    )
     if not start or not end:
         return
     name = str(value.get("artifactId"))[:60]
     if start > end:
-        told = f"artifact {name} has startGeneration {start}, which is greater than endGeneration {end}"
+        told = (
+            f"artifact {name} has startGeneration {start}, which is greater than endGeneration "
+            f"{end}"
+        )
         yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
         return
     found = context.task.artifacts.get(name) if context.task is not None else None
-    if found is None or not found.is_stream_over or not found.is_fully_recorded or not found.first_generation:
+    if (
+        found is None
+        or not found.is_stream_over
+        or not found.is_fully_recorded
+        or not found.first_generation
+    ):
         return
     if start > found.first_generation or end < found.last_generation:
         updates = f"{found.first_generation} to {found.last_generation}"

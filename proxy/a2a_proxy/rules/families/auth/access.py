@@ -1,4 +1,5 @@
-"""Rules about access: required credentials and refusals (A2A 1.0 sections 3.3.2, 7.4, 13.1, 13.3)."""
+"""Rules about access: required credentials and refusals (A2A 1.0 sections 3.3.2, 7.4, 13.1,
+13.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    CARD,
+    HTTP,
+    NETWORK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
@@ -42,18 +51,24 @@ _TASK_PARAMS = {"id": "t1"}
     clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
 def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent card has security requirements, the request carries no credentials of any kind, and the call succeeds.
-    Not reported if one of the requirements is empty or satisfied by a client certificate, which the recording does not
-    show. The extended card has its own rule.
+    """The agent card has security requirements, the request carries no credentials of any kind, and
+    the call succeeds. Not reported if one of the requirements is empty or satisfied by a client
+    certificate, which the recording does not show. The extended card has its own rule.
 
-    Either anyone can use the agent, or the card makes clients obtain credentials that the agent does not check. Who
-    must act: the agent, which must refuse such calls or correct its card.
+    Either anyone can use the agent, or the card makes clients obtain credentials that the agent
+    does not check. Who must act: the agent, which must refuse such calls or correct its card.
     """
     declared = context.declarations
-    if declared is None or not declared.required or context.operation == _EXTENDED or not context.is_success:
+    if (
+        declared is None
+        or not declared.required
+        or context.operation == _EXTENDED
+        or not context.is_success
+    ):
         return
     schemes = declared.schemes
-    # A client certificate is not visible here, and a scheme without a definition could require anything.
+    # A client certificate is not visible here, and a scheme without a definition could require
+    # anything.
     unseen = [
         name
         for names in declared.required
@@ -63,7 +78,9 @@ def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
     if not unseen and not find_credentials(context.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
         yield RuleFinding(
-            summary=f"`{context.operation}` succeeds without credentials, but the card requires {needed}", seq=-1
+            summary=f"`{context.operation}` succeeds without credentials, but the card requires "
+            f"{needed}",
+            seq=-1,
         )
 
 
@@ -88,8 +105,8 @@ def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
 def challenge(context: RuleContext) -> Iterator[RuleFinding]:
     """A response has the status 401 but no `WWW-Authenticate` header.
 
-    The client cannot find out which credentials to obtain, and gives up. The agent, or the gateway that sent the
-    response, must add the header.
+    The client cannot find out which credentials to obtain, and gives up. The agent, or the gateway
+    that sent the response, must add the header.
     """
     if context.exchange.status == 401 and not context.response_header("www-authenticate"):
         yield RuleFinding(summary="the 401 response has no `WWW-Authenticate` header", seq=-1)
@@ -109,12 +126,12 @@ def challenge(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc(_EXTENDED, None, card(), headers=_BEARER),
 )
 def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request without credentials of any kind receives the extended agent card, and the agent's card declares no
-    authentication by client certificate. Not checked on gRPC before 1.0, where `GetAgentCard` may return the public
-    card.
+    """A request without credentials of any kind receives the extended agent card, and the agent's
+    card declares no authentication by client certificate. Not checked on gRPC before 1.0, where
+    `GetAgentCard` may return the public card.
 
-    The extended card may list skills and addresses that are not public; the specification requires authentication for
-    it. The agent must refuse the call.
+    The extended card may list skills and addresses that are not public; the specification requires
+    authentication for it. The agent must refuse the call.
     """
     if context.binding is Binding.GRPC and not context.is_v1:
         return
@@ -154,10 +171,11 @@ def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def existence(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call for a task that was created with other credentials is refused with 403 or PERMISSION_DENIED. It should be
-    refused in the same way as a call for an unknown task.
+    """A call for a task that was created with other credentials is refused with 403 or
+    PERMISSION_DENIED. It should be refused in the same way as a call for an unknown task.
 
-    Any client can find out which tasks exist by trying ids. The agent should answer TaskNotFoundError.
+    Any client can find out which tasks exist by trying ids. The agent should answer
+    TaskNotFoundError.
     """
     if context.has_flag(FrameFlag.NEW_TASK):
         note_owner(context)
@@ -174,7 +192,10 @@ def existence(context: RuleContext) -> Iterator[RuleFinding]:
     asker = principal_digest(context.exchange)
     if owner and asker and asker != owner:
         said = _FORBIDDEN if context.binding is not Binding.GRPC else "PERMISSION_DENIED"
-        yield RuleFinding(summary=f"a task of another principal is refused with {said} instead of TaskNotFoundError")
+        yield RuleFinding(
+            summary=f"a task of another principal is refused with {said} instead "
+            f"of TaskNotFoundError"
+        )
 
 
 def _is_permission_denied(context: RuleContext) -> bool:
@@ -191,22 +212,32 @@ def _is_permission_denied(context: RuleContext) -> bool:
     scope=EvidenceScope.LIVE,
     bindings=NETWORK,
     required_flags=FrameFlag.CARD_KNOWN,
-    flagged=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers={"x-api-key": "k-1234567890"}),
+    flagged=_SECURED_CARD
+    + rpc("GetTask", _TASK_PARAMS, task(), headers={"x-api-key": "k-1234567890"}),
     clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card declares security schemes, and the request carries credentials, but none of them belongs to a declared
-    scheme: for example `x-api-key` if the card declares only OAuth 2. Cookies are ignored.
+    """The card declares security schemes, and the request carries credentials, but none of them
+    belongs to a declared scheme: for example `x-api-key` if the card declares only OAuth 2. Cookies
+    are ignored.
 
-    The client has instructions that the card does not contain, or discloses a secret to an agent that cannot use it.
-    The client must use a declared scheme, or the agent must add the scheme to its card.
+    The client has instructions that the card does not contain, or discloses a secret to an agent
+    that cannot use it. The client must use a declared scheme, or the agent must add the scheme to
+    its card.
     """
     declared = context.declarations
     if declared is None or not declared.schemes:
         return
-    found = [each for each in find_credentials(context.exchange, declared) if each.location != "cookie"]
+    found = [
+        each for each in find_credentials(context.exchange, declared) if each.location != "cookie"
+    ]
     schemes = declared.schemes.values()
     if found and not any(each.fits_scheme(scheme) for each in found for scheme in schemes):
         used = ", ".join(dict.fromkeys(map(str, found)))
-        has = ", ".join(f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items())
-        yield RuleFinding(summary=f"the request authenticates with {used}, but the card declares {has[:150]}", seq=-1)
+        has = ", ".join(
+            f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items()
+        )
+        yield RuleFinding(
+            summary=f"the request authenticates with {used}, but the card declares {has[:150]}",
+            seq=-1,
+        )

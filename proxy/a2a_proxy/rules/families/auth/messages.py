@@ -20,7 +20,9 @@ from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 def _login_script(text: str) -> Script:
     wanted = state("AUTH_REQUIRED", message=reply("log in first"))
     asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED", status=wanted))
-    return asks + rpc("SendMessage", send(text, id="m2", taskId="t1"), snapshot("COMPLETED", second=1))
+    return asks + rpc(
+        "SendMessage", send(text, id="m2", taskId="t1"), snapshot("COMPLETED", second=1)
+    )
 
 
 @rule(
@@ -37,14 +39,19 @@ def _login_script(text: str) -> Script:
     clean=_login_script("I have logged in"),
 )
 def in_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password, and the request
-    activates no extension that could allow credentials in messages. The recording contains a label in its place.
+    """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password,
+    and the request activates no extension that could allow credentials in messages. The recording
+    contains a label in its place.
 
-    Messages are stored in histories and forwarded to other agents and to models. The client should send credentials
-    outside the protocol, for example through the login that the agent requested.
+    Messages are stored in histories and forwarded to other agents and to models. The client should
+    send credentials outside the protocol, for example through the login that the agent requested.
     """
     request_snapshot, exchange = context.record.request_snapshot, context.exchange
-    if request_snapshot is None or request_snapshot.state != TaskState.AUTH_REQUIRED or exchange.extensions:
+    if (
+        request_snapshot is None
+        or request_snapshot.state != TaskState.AUTH_REQUIRED
+        or exchange.extensions
+    ):
         return
     body = context.body if isinstance(context.body, dict) else {}
     for path in secret_paths(object_member(body, "message").get("parts")):

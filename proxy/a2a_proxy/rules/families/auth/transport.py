@@ -38,15 +38,31 @@ _REMOTE_TLS = "https://agent.example.com"
     section="1.0 7.1, 13.4; 0.3 4.1",
     hook_points=HookPoint.HEADS,
     bindings=NETWORK | WEBHOOK | CARD,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER, upstream=_REMOTE_HOST, host="agent.example.com"),
-    clean=rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER, upstream=_REMOTE_TLS, host="agent.example.com"),
+    flagged=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task(),
+        headers=_BEARER,
+        upstream=_REMOTE_HOST,
+        host="agent.example.com",
+    ),
+    clean=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task(),
+        headers=_BEARER,
+        upstream=_REMOTE_TLS,
+        host="agent.example.com",
+    ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an http
-    upstream that is not on this machine. Reported as a warning if the upstream is in a private network.
+    """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the
+    URL, to an http upstream that is not on this machine. Reported as a warning if the upstream is
+    in a private network.
 
-    Anyone on the network path can read the credentials and use them. The operator of the agent must offer https; the
-    client should refuse to send credentials over http. Replace credentials that were sent this way.
+    Anyone on the network path can read the credentials and use them. The operator of the agent must
+    offer https; the client should refuse to send credentials over http. Replace credentials that
+    were sent this way.
     """
     far = plain_text_reach(context.record.upstream)
     if far is HostReach.LOOPBACK:
@@ -74,11 +90,12 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )
 def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
-    """The query of the request contains a key or token, or the authority contains user info. Reported as information if
-    the card declares that its API key belongs there.
+    """The query of the request contains a key or token, or the authority contains user info.
+    Reported as information if the card declares that its API key belongs there.
 
-    Servers and proxies write URLs to their logs, including the credentials. The client should send credentials in a
-    header field. The agent must change its card if the card requires them in the URL.
+    Servers and proxies write URLs to their logs, including the credentials. The client should send
+    credentials in a header field. The agent must change its card if the card requires them in the
+    URL.
     """
     exchange = context.exchange
     if "?" not in exchange.target and "@" not in exchange.authority:
@@ -88,7 +105,9 @@ def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
     for each in url_credentials(exchange, declared):
         wanted = any(each.fits_scheme(scheme) for scheme in schemes)
         yield RuleFinding(
-            summary=f"the URL contains a credential: {each}", seq=-1, severity=Severity.INFO if wanted else None
+            summary=f"the URL contains a credential: {each}",
+            seq=-1,
+            severity=Severity.INFO if wanted else None,
         )
 
 
@@ -123,20 +142,29 @@ _SET_CONFIG = "CreateTaskPushNotificationConfig"
     ),
 )
 def push_in_clear(context: RuleContext) -> Iterator[RuleFinding]:
-    """A push configuration with a token or credentials is sent to an http upstream that is not on this machine, or the
-    webhook URL itself is an http URL of another machine, so that the agent will send them there in plain text.
+    """A push configuration with a token or credentials is sent to an http upstream that is not on
+    this machine, or the webhook URL itself is an http URL of another machine, so that the agent
+    will send them there in plain text.
 
-    Anyone on the network path can use them to send the client forged notifications. The client should use an https
-    webhook, and the operator of the agent must offer https.
+    Anyone on the network path can use them to send the client forged notifications. The client
+    should use an https webhook, and the operator of the agent must offer https.
     """
     found = requested_config(context)
     if found is None or not secret_members(found):
         return
     told = " and ".join(secret_members(found))
     if plain_text_reach(context.record.upstream) is not HostReach.LOOPBACK:
-        yield RuleFinding(summary=f"{told} of a push configuration: sent to {context.record.upstream} in plain text")
-    url = found.get("url")
-    if isinstance(url, str) and url.lower().startswith("http://") and plain_text_reach(url) is not HostReach.LOOPBACK:
         yield RuleFinding(
-            summary=f"{told} of a push configuration: sent to the webhook http://{host_of(url)} in plain text"
+            summary=f"{told} of a push configuration: sent to {context.record.upstream} "
+            f"in plain text"
+        )
+    url = found.get("url")
+    if (
+        isinstance(url, str)
+        and url.lower().startswith("http://")
+        and plain_text_reach(url) is not HostReach.LOOPBACK
+    ):
+        yield RuleFinding(
+            summary=f"{told} of a push configuration: sent to the webhook http://{host_of(url)} in "
+            f"plain text"
         )

@@ -1,4 +1,5 @@
-"""Rules that compare the declared capabilities with the agent's behaviour (A2A 1.0 section 3.3.4)."""
+"""Rules that compare the declared capabilities with the agent's behaviour (A2A 1.0 section
+3.3.4)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ _MAX_CLIENTS = 256
 
 
 def refusal_name(context: RuleContext) -> str:
-    """Return the error's name; gRPC's UNIMPLEMENTED without a reason counts as an unknown method."""
+    """Return the error's name; gRPC's UNIMPLEMENTED without a reason counts as an unknown
+    method."""
     failure = context.failure
     bare = context.binding is Binding.GRPC and failure.code == _UNIMPLEMENTED and not failure.reason
     return NO_METHOD if bare else failure.name
@@ -85,13 +87,13 @@ _PLAYED_STREAM = (snapshot("WORKING"), status("COMPLETED", second=1))
     clean=_NO_STREAMING + rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
 def streaming(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card does not declare `streaming`, but a streaming call is answered with events. From 1.0 on, two variants
-    are reported as a warning: the call is refused as an unknown method instead of with UnsupportedOperationError, and a
-    client calls a streaming operation at all.
+    """The card does not declare `streaming`, but a streaming call is answered with events. From 1.0
+    on, two variants are reported as a warning: the call is refused as an unknown method instead of
+    with UnsupportedOperationError, and a client calls a streaming operation at all.
 
-    Clients that follow the card never stream from this agent, and clients that try cannot rely on it. The agent must
-    declare the capability or refuse the call. The client should call SendMessage and GetTask unless `streaming` is
-    declared.
+    Clients that follow the card never stream from this agent, and clients that try cannot rely on
+    it. The agent must declare the capability or refuse the call. The client should call SendMessage
+    and GetTask unless `streaming` is declared.
     """
     declared = context.declarations
     if declared is None or declared.streaming:
@@ -101,9 +103,18 @@ def streaming(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=told, seq=-1, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.FIRST):
         if context.is_success:
-            yield RuleFinding(summary=f"`{context.operation}` succeeds, but the card does not declare `streaming`")
-        elif context.is_v1 and context.has_flag(FrameFlag.ERROR) and refusal_name(context) == NO_METHOD:
-            told = f"`{context.operation}` is refused as an unknown method instead of with UnsupportedOperationError"
+            yield RuleFinding(
+                summary=f"`{context.operation}` succeeds, but the card does not declare `streaming`"
+            )
+        elif (
+            context.is_v1
+            and context.has_flag(FrameFlag.ERROR)
+            and refusal_name(context) == NO_METHOD
+        ):
+            told = (
+                f"`{context.operation}` is refused as an unknown method instead of with "
+                f"UnsupportedOperationError"
+            )
             yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -120,12 +131,13 @@ def streaming(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), *_PLAYED_STREAM),
 )
 def broken_promise(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card declares `streaming` or `pushNotifications`, but a call of that capability is refused as not supported
-    or not implemented, in a binding and version that the card declares. Not checked if the task may be finished, which
-    is another reason to refuse.
+    """The card declares `streaming` or `pushNotifications`, but a call of that capability is
+    refused as not supported or not implemented, in a binding and version that the card declares.
+    Not checked if the task may be finished, which is another reason to refuse.
 
-    Clients decide by the card how to follow a task, and here receive no updates. The agent must implement the
-    capability or declare it as false. The client can fall back to polling with GetTask.
+    Clients decide by the card how to follow a task, and here receive no updates. The agent must
+    implement the capability or declare it as false. The client can fall back to polling with
+    GetTask.
     """
     declared, operation = context.declarations, context.operation
     if declared is None or not declares_operation(declared, operation):
@@ -137,7 +149,8 @@ def broken_promise(context: RuleContext) -> Iterator[RuleFinding]:
     if declared.matching_interfaces(context.binding, context.exchange.dialect):
         flag = "streaming" if operation in STREAMING else "pushNotifications"
         yield RuleFinding(
-            summary=f"the card declares `{flag}`, but `{operation}` is refused: {name} {context.failure.text[:100]}"
+            summary=f"the card declares `{flag}`, but `{operation}` is refused: {name} "
+            f"{context.failure.text[:100]}"
         )
 
 
@@ -147,7 +160,9 @@ def _may_be_finished(context: RuleContext) -> bool:
     if context.operation == "SubscribeToTask" and not named:
         return True
     known = context.session.task_record(context.record.agent, named) if named else None
-    return bool(named) and (known is None or not known.state or known.state in TERMINAL or not known.streams)
+    return bool(named) and (
+        known is None or not known.state or known.state in TERMINAL or not known.streams
+    )
 
 
 _NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
@@ -162,32 +177,46 @@ _NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.FIRST,
     operations=(EXTENDED,),
-    flagged=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32007, NO_EXTENDED, "there is no extended card")),
-    clean=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32004, UNSUPPORTED, "there is no extended card")),
+    flagged=_NO_EXTENDED
+    + rpc(EXTENDED, error=rpc_error(-32007, NO_EXTENDED, "there is no extended card")),
+    clean=_NO_EXTENDED
+    + rpc(EXTENDED, error=rpc_error(-32004, UNSUPPORTED, "there is no extended card")),
 )
 def extended(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card does not declare `extendedAgentCard`, so the call must fail with UnsupportedOperationError; instead it
-    succeeds, or fails with ExtendedAgentCardNotConfiguredError or as an unknown method. Or the card declares it and no
-    extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError; instead it fails with
-    UnsupportedOperationError.
+    """The card does not declare `extendedAgentCard`, so the call must fail with
+    UnsupportedOperationError; instead it succeeds, or fails with
+    ExtendedAgentCardNotConfiguredError or as an unknown method. Or the card declares it and no
+    extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError;
+    instead it fails with UnsupportedOperationError.
 
-    The error tells clients whether it makes sense to try again once the agent is configured. The agent must declare
-    `extendedAgentCard` in its card if it serves the extended card; otherwise it must answer with the error that fits.
+    The error tells clients whether it makes sense to try again once the agent is configured. The
+    agent must declare `extendedAgentCard` in its card if it serves the extended card; otherwise it
+    must answer with the error that fits.
     """
     if context.is_success:
         public = context.agent.card
-        if public is not None and context.agent.card_at < context.record.started and not has_extended_card(public):
-            yield RuleFinding(summary="the extended card is served, but the card does not declare `extendedAgentCard`")
+        if (
+            public is not None
+            and context.agent.card_at < context.record.started
+            and not has_extended_card(public)
+        ):
+            yield RuleFinding(
+                summary="the extended card is served, but the card does not "
+                "declare `extendedAgentCard`"
+            )
         return
     declared = context.declarations
     if declared is None:
         return
     name = refusal_name(context) if context.has_flag(FrameFlag.ERROR) else ""
     if declared.extended and name == UNSUPPORTED:
-        yield RuleFinding(summary=f"the card declares `extendedAgentCard`, but the call is refused with {name}")
+        yield RuleFinding(
+            summary=f"the card declares `extendedAgentCard`, but the call is refused with {name}"
+        )
     elif not declared.extended and name in (NO_EXTENDED, NO_METHOD):
         yield RuleFinding(
-            summary=f"the card does not declare `extendedAgentCard`, so the error must be {UNSUPPORTED}, not {name}"
+            summary=f"the card does not declare `extendedAgentCard`, so the error must be "
+            f"{UNSUPPORTED}, not {name}"
         )
 
 
@@ -208,28 +237,38 @@ def _repeat_script(count: int, script: Script) -> Script:
     trigger_flags=FrameFlag.ERROR,
     operations=STREAMING | PUSH | {EXTENDED},
     flagged=_NO_STREAMING + _repeat_script(4, _REFUSED_STREAM),
-    clean=fetch_card() + rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("GetTask", {"id": "t1"}, task()),
+    clean=fetch_card()
+    + rpc("SendMessage", send(), snapshot("COMPLETED"))
+    + rpc("GetTask", {"id": "t1"}, task()),
     also_broken=("A2A-CAP-001",),
 )
 def stubborn(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls an operation for the fourth time although this agent refused it three times for lack of the
-    capability: as not supported while the card does not declare it, as push notifications that are not supported, or as
-    an unknown method. `User-Agent` and credentials distinguish the clients of one host.
+    """A client calls an operation for the fourth time although this agent refused it three times
+    for lack of the capability: as not supported while the card does not declare it, as push
+    notifications that are not supported, or as an unknown method. `User-Agent` and credentials
+    distinguish the clients of one host.
 
-    Every further call fails as well. The client should follow the card, or fall back to polling with GetTask.
+    Every further call fails as well. The client should follow the card, or fall back to polling
+    with GetTask.
     """
     name = refusal_name(context)
     if name not in _REFUSALS:
         return
     declared = context.declarations
-    if name == UNSUPPORTED and (declared is None or declares_operation(declared, context.operation)):
+    if name == UNSUPPORTED and (
+        declared is None or declares_operation(declared, context.operation)
+    ):
         return  # the state of the task may be the reason
     counts = context.session.client_notes(context.record.client).setdefault("refused", {})
     who = f"{context.request_header('user-agent')} {principal_digest(context.exchange)}"
-    key = f"{context.agent.name} {context.operation} {hashlib.sha256(who.encode()).hexdigest()[:16]}"
+    key = (
+        f"{context.agent.name} {context.operation} {hashlib.sha256(who.encode()).hexdigest()[:16]}"
+    )
     count = counts.pop(key, 0) + 1
     if len(counts) >= _MAX_CLIENTS:
         del counts[next(iter(counts))]
     counts[key] = count
     if count == _MAX_REFUSED_CALLS + 1:
-        yield RuleFinding(summary=f"this client's `{context.operation}` was refused {count} times: {name}")
+        yield RuleFinding(
+            summary=f"this client's `{context.operation}` was refused {count} times: {name}"
+        )

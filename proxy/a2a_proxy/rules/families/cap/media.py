@@ -1,4 +1,5 @@
-"""Rules about media types accepted by the agent and by the client (A2A 1.0 sections 3.1.1, 3.2.2)."""
+"""Rules about media types accepted by the agent and by the client (A2A 1.0 sections 3.1.1,
+3.2.2)."""
 
 from __future__ import annotations
 
@@ -14,24 +15,33 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure
-from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_items, string_member
+from a2a_proxy.rules.state.card_declarations import (
+    Json,
+    indexed_objects,
+    object_member,
+    string_items,
+    string_member,
+)
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _WRONG_TYPE_ERROR = "CONTENT_TYPE_NOT_SUPPORTED"
-_OTHER_REFUSALS = frozenset({"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"})
+_OTHER_REFUSALS = frozenset(
+    {"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"}
+)
 _MEDIA_PATTERN = re.compile(r"(?i)\b(media|content|mime)[ -]?types?\b")
 _REFUSED_STATES = frozenset({int(TaskState.REJECTED), int(TaskState.FAILED)})
 
 
 def _normalise_media_type(text: str) -> str:
-    """Return a media type in lower case without parameters; the old bare `text` becomes `text/*`."""
+    """Return a media type in lower case without parameters; the old bare `text` becomes
+    `text/*`."""
     kind = text.partition(";")[0].strip().lower()
     return "text/*" if kind == "text" else kind
 
 
 def _accepts_media(modes: list[str], media: str) -> bool:
-    """Whether a mode is this type or a pattern for it. A mode that is not a media type (an old habit) accepts
-    everything.
+    """Whether a mode is this type or a pattern for it. A mode that is not a media type (an old
+    habit) accepts everything.
     """
     top = media.partition("/")[0]
     return any(mode in (media, "*/*", f"{top}/*") or "/" not in mode for mode in modes)
@@ -45,7 +55,9 @@ def _part_media_types(parts: Any) -> Iterator[tuple[int, str]]:
             yield index, media
 
 
-_IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png", "mediaType": "image/png"}])}
+_IMAGE_MESSAGE: Json = {
+    "message": message(parts=[{"url": "https://example.com/cat.png", "mediaType": "image/png"}])
+}
 
 
 @rule(
@@ -59,18 +71,28 @@ _IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/c
     required_flags=FrameFlag.CARD_KNOWN,
     flagged=fetch_card() + rpc("SendMessage", _IMAGE_MESSAGE, snapshot("COMPLETED")),
     clean=fetch_card()
-    + rpc("SendMessage", _IMAGE_MESSAGE, error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported")),
+    + rpc(
+        "SendMessage",
+        _IMAGE_MESSAGE,
+        error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported"),
+    ),
 )
 def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """A part of a message has a media type that is not among the card's input modes, and the agent processes the
-    message (the task is neither rejected nor failed). Or the agent refuses it because of the media type, with an error
-    other than ContentTypeNotSupportedError.
+    """A part of a message has a media type that is not among the card's input modes, and the agent
+    processes the message (the task is neither rejected nor failed). Or the agent refuses it because
+    of the media type, with an error other than ContentTypeNotSupportedError.
 
-    Clients decide by these modes what to send: either the card hides an ability of the agent, or the client cannot see
-    why its call failed. The agent must declare the mode or refuse with ContentTypeNotSupportedError.
+    Clients decide by these modes what to send: either the card hides an ability of the agent, or
+    the client cannot see why its call failed. The agent must declare the mode or refuse with
+    ContentTypeNotSupportedError.
     """
     declared, request = context.declarations, context.request
-    if declared is None or not declared.input_modes or request is None or b"/" not in request.payload:
+    if (
+        declared is None
+        or not declared.input_modes
+        or request is None
+        or b"/" not in request.payload
+    ):
         return
     modes = [_normalise_media_type(mode) for mode in declared.input_modes]
     sent = _part_media_types(object_member(context.params, "message").get("parts"))
@@ -79,10 +101,14 @@ def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.is_success and context.frame.event and context.frame.state not in _REFUSED_STATES:
         has = ", ".join(modes)[:100]
-        yield RuleFinding(summary=f"a part of type {media} is accepted, but the card's input modes are {has}", seq=-1)
+        yield RuleFinding(
+            summary=f"a part of type {media} is accepted, but the card's input modes are {has}",
+            seq=-1,
+        )
     elif context.has_flag(FrameFlag.ERROR) and _is_media_refusal(context.failure):
         yield RuleFinding(
-            summary=f"a part of type {media} is refused with {context.failure.name} instead of {_WRONG_TYPE_ERROR}"
+            summary=f"a part of type {media} is refused with {context.failure.name} instead of "
+            f"{_WRONG_TYPE_ERROR}"
         )
 
 
@@ -110,11 +136,11 @@ def _image_artifact(media: str) -> Json:
     clean=rpc("SendMessage", _TEXT_ONLY, _image_artifact("text/plain")),
 )
 def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """A part of an artifact, or of the agent's message, has a media type that is not among the `acceptedOutputModes` of
-    the request.
+    """A part of an artifact, or of the agent's message, has a media type that is not among the
+    `acceptedOutputModes` of the request.
 
-    The client receives content that it cannot show or process. The agent should convert the content to an accepted type
-    or reject the task.
+    The client receives content that it cannot show or process. The agent should convert the content
+    to an accepted type or reject the task.
     """
     if b"/" not in context.frame.payload:
         return
@@ -124,8 +150,12 @@ def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
     for path, holder in _part_holders(context.event):
         for index, media in _part_media_types(holder.get("parts")):
             if not _accepts_media(accepted, media):
-                told = f"a part has type {media}, but the client accepts {', '.join(accepted)[:100]}"
-                yield RuleFinding(summary=told, path=f"{context.root}{path}parts[{index}].mediaType", value=media)
+                told = (
+                    f"a part has type {media}, but the client accepts {', '.join(accepted)[:100]}"
+                )
+                yield RuleFinding(
+                    summary=told, path=f"{context.root}{path}parts[{index}].mediaType", value=media
+                )
 
 
 def _accepted_output_modes(context: RuleContext) -> list[str]:
@@ -133,7 +163,9 @@ def _accepted_output_modes(context: RuleContext) -> list[str]:
     notes = context.record.writable_notes()
     found: list[str] | None = notes.get("accepted")
     if found is None:
-        modes = string_items(object_member(context.params, "configuration").get("acceptedOutputModes"))
+        modes = string_items(
+            object_member(context.params, "configuration").get("acceptedOutputModes")
+        )
         found = notes["accepted"] = [_normalise_media_type(mode) for mode in modes]
     return found
 

@@ -34,7 +34,9 @@ _MAX_CARDS = 16
 def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
     found = context.agent.card
     name, session = context.agent.name, context.session
-    here = (each for each in session.agents if each == name or each.startswith(f"{name}/"))  # without a card, by paths
+    here = (
+        each for each in session.agents if each == name or each.startswith(f"{name}/")
+    )  # without a card, by paths
     spoken = set(map(session.facts.get_dialect, here)) - {Dialect.UNKNOWN}
     if found is None:
         if not spoken & _OLD_DIALECTS:
@@ -45,7 +47,8 @@ def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
             )
     elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
         yield RuleFinding(
-            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path",
+            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) "
+            f"but at another path",
             seq=-1,
             is_final=True,
         )
@@ -72,12 +75,12 @@ _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     clean=fetch_card(),
 )
 def well_known(context: RuleContext) -> Iterator[RuleFinding]:
-    """`GET /.well-known/agent-card.json` is answered with 404, 405 or 410. Not reported if the agent serves a card
-    within three seconds that shows that it speaks 0.1 or 0.2, which use another path. The confidence is low if nothing
-    else is known about the agent.
+    """`GET /.well-known/agent-card.json` is answered with 404, 405 or 410. Not reported if the
+    agent serves a card within three seconds that shows that it speaks 0.1 or 0.2, which use another
+    path. The confidence is low if nothing else is known about the agent.
 
-    Clients try this path first, and most of them try no other, so they cannot find the agent. The agent must serve its
-    card there, and a proxy in between must forward that path.
+    Clients try this path first, and most of them try no other, so they cannot find the agent. The
+    agent must serve its card there, and a proxy in between must forward that path.
     """
     exchange = context.exchange
     if (
@@ -101,13 +104,18 @@ def well_known(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """The 200 response to a card request has a `Content-Type` other than JSON, or its body is not JSON.
+    """The 200 response to a card request has a `Content-Type` other than JSON, or its body is not
+    JSON.
 
-    Clients that check the content type refuse the card, and no client can use an HTML page. The agent, or the web
-    server that answers for this path, must send the card as `application/json`.
+    Clients that check the content type refuse the card, and no client can use an HTML page. The
+    agent, or the web server that answers for this path, must send the card as `application/json`.
     """
     exchange, media = context.exchange, context.media_type
-    if exchange.status != 200 or exchange.method != "GET" or context.frame.kind is FrameKind.COMMENT:
+    if (
+        exchange.status != 200
+        or exchange.method != "GET"
+        or context.frame.kind is FrameKind.COMMENT
+    ):
         return
     if media != "application/json" and not media.endswith("+json"):
         yield RuleFinding(summary=f'the card has the Content-Type "{media}"', value=media)
@@ -132,13 +140,15 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
 def caching(context: RuleContext) -> Iterator[RuleFinding]:
     """A card response lacks `ETag`, or `Cache-Control` with `max-age`.
 
-    Without them clients fetch the whole card for every call, or keep an outdated card indefinitely. The agent, or the
-    gateway that serves the card, should add them.
+    Without them clients fetch the whole card for every call, or keep an outdated card indefinitely.
+    The agent, or the gateway that serves the card, should add them.
     """
     if context.exchange.status != 200:
         return
     lacking = (
-        [] if any(map(_MAX_AGE.search, context.response_headers("cache-control"))) else ["`Cache-Control: max-age`"]
+        []
+        if any(map(_MAX_AGE.search, context.response_headers("cache-control")))
+        else ["`Cache-Control: max-age`"]
     )
     lacking += [] if context.response_header("etag") else ["`ETag`"]
     if lacking:
@@ -155,23 +165,32 @@ def caching(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=CARD,
     trigger_flags=FrameFlag.CARD,
     operations=("GetAgentCard",),
-    flagged=fetch_card() + fetch_card(card(description="Another text"), reply_headers={"ETag": '"2"'}),
-    clean=fetch_card() + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
+    flagged=fetch_card()
+    + fetch_card(card(description="Another text"), reply_headers={"ETag": '"2"'}),
+    clean=fetch_card()
+    + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
 )
 def same_version(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two requests for one URL with the same credentials returned different cards (ignoring signatures) with the same
-    `version` or the same `ETag`.
+    """Two requests for one URL with the same credentials returned different cards (ignoring
+    signatures) with the same `version` or the same `ETag`.
 
-    Clients that cache by version or entity tag keep using the old card. The agent must change the version and the
-    `ETag` together with the card.
+    Clients that cache by version or entity tag keep using the old card. The agent must change the
+    version and the `ETag` together with the card.
     """
     found = read_card(context)
     if not found or context.frame.redacted:  # a label may be in one card and not in the other
         return
     digest = hashlib.sha256(
-        msgspec.json.encode({key: value for key, value in found.items() if key != "signatures"}, order="deterministic")
+        msgspec.json.encode(
+            {key: value for key, value in found.items() if key != "signatures"},
+            order="deterministic",
+        )
     ).hexdigest()
-    now = {"digest": digest, "version": string_member(found, "version"), "etag": context.response_header("etag")}
+    now = {
+        "digest": digest,
+        "version": string_member(found, "version"),
+        "etag": context.response_header("etag"),
+    }
     cards = context.agent.notes.setdefault("cards", {})
     exchange = context.exchange
     key = f"{exchange.authority}{exchange.target} {principal_digest(exchange)}"
@@ -183,5 +202,7 @@ def same_version(context: RuleContext) -> Iterator[RuleFinding]:
         return
     for name, label in (("version", "version"), ("etag", "ETag")):
         if now[name] and now[name] == before[name]:
-            yield RuleFinding(summary=f"the card changed, but its {label} is still {now[name]}", value=now[name])
+            yield RuleFinding(
+                summary=f"the card changed, but its {label} is still {now[name]}", value=now[name]
+            )
             return

@@ -1,4 +1,5 @@
-"""Rules about the interfaces that a card declares and the client uses (A2A 1.0 sections 4.4.6, 5.8, 8.3.1)."""
+"""Rules about the interfaces that a card declares and the client uses (A2A 1.0 sections 4.4.6, 5.8,
+8.3.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, EvidenceScope,
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
-from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, is_address, plain_text_reach, scheme_of
+from a2a_proxy.rules.facts.hosts import (
+    HostReach,
+    host_of,
+    host_reach,
+    is_address,
+    plain_text_reach,
+    scheme_of,
+)
 from a2a_proxy.rules.families.card.reading import read_card
 from a2a_proxy.rules.state.card_declarations import (
     Json,
@@ -47,7 +55,12 @@ def _card_with_interfaces(*entries: Json) -> Json:
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
         _card_with_interfaces(
-            _JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"}
+            _JSONRPC,
+            {
+                "url": "wss://localhost:8000",
+                "protocolBinding": "WEBSOCKET",
+                "protocolVersion": "1.0",
+            },
         )
     ),
     clean=fetch_card(
@@ -62,11 +75,12 @@ def _card_with_interfaces(*entries: Json) -> Json:
     ),
 )
 def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
-    """`protocolBinding` is neither JSONRPC, GRPC or HTTP+JSON (in this spelling) nor an absolute URI. Reported as
-    information for `stdio`, which a draft proposes.
+    """`protocolBinding` is neither JSONRPC, GRPC or HTTP+JSON (in this spelling) nor an absolute
+    URI. Reported as information for `stdio`, which a draft proposes.
 
-    Clients ignore a misspelled core binding, and two agents may use the same short name for different bindings. Who
-    must act: the agent, which must correct the spelling or use a URI for its own binding.
+    Clients ignore a misspelled core binding, and two agents may use the same short name for
+    different bindings. Who must act: the agent, which must correct the spelling or use a URI for
+    its own binding.
     """
     for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         name = string_member(entry, "protocolBinding")
@@ -87,24 +101,32 @@ def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _card_with_interfaces(_JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+        _card_with_interfaces(
+            _JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+        ),
     ),
     clean=fetch_card(
-        _card_with_interfaces(_JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+        _card_with_interfaces(
+            _JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+        ),
     ),
 )
 def url_form(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or the URL of a gRPC interface is
-    neither host:port nor a URL.
+    """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or the URL of a
+    gRPC interface is neither host:port nor a URL.
 
-    Clients pass the URL unchanged to their transport, which fails to connect. The agent must correct its card.
+    Clients pass the URL unchanged to their transport, which fails to connect. The agent must
+    correct its card.
     """
     for offer in read_interfaces(read_card(context)):
         if offer.binding not in _CORE_BINDINGS or _is_fitting_url(offer):
             continue
-        wanted = "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
+        wanted = (
+            "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
+        )
         yield RuleFinding(
-            summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", expected {wanted}',
+            summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", '
+            f"expected {wanted}",
             path=context.root + offer.path,
             value=offer.url,
         )
@@ -112,7 +134,9 @@ def url_form(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _is_fitting_url(offer: OfferedInterface) -> bool:
     if offer.binding == "GRPC":
-        return bool(_HOST_AND_PORT.fullmatch(offer.url) or ("://" in offer.url and scheme_of(offer.url)))
+        return bool(
+            _HOST_AND_PORT.fullmatch(offer.url) or ("://" in offer.url and scheme_of(offer.url))
+        )
     return scheme_of(offer.url) in ("http", "https") and bool(host_of(offer.url))
 
 
@@ -125,21 +149,29 @@ def _is_fitting_url(offer: OfferedInterface) -> bool:
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
         _card_with_interfaces(
-            {"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            {
+                "url": "http://agent.example.com",
+                "protocolBinding": "JSONRPC",
+                "protocolVersion": "1.0",
+            }
         )
     ),
     clean=fetch_card(
         _card_with_interfaces(
-            {"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            {
+                "url": "https://agent.example.com",
+                "protocolBinding": "JSONRPC",
+                "protocolVersion": "1.0",
+            }
         )
     ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of an interface has the scheme http and a host that is not this machine. Reported as information if the
-    host is in a private network.
+    """The URL of an interface has the scheme http and a host that is not this machine. Reported as
+    information if the host is in a private network.
 
-    Anyone on the network path can read and change tasks and credentials. The operator of the agent should offer the
-    interface over https and correct the card.
+    Anyone on the network path can read and change tasks and credentials. The operator of the agent
+    should offer the interface over https and correct the card.
     """
     for offer in read_interfaces(read_card(context)):
         far = plain_text_reach(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
@@ -153,7 +185,11 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _old_card(**members: object) -> Json:
-    old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
+    old = {
+        "protocolVersion": "0.3.0",
+        "url": "http://localhost:8000/",
+        "preferredTransport": "JSONRPC",
+    }
     return card(supportedInterfaces=None, capabilities={"streaming": True}, **(old | members))
 
 
@@ -164,18 +200,26 @@ def _old_card(**members: object) -> Json:
     section="0.3 5.6.1, 5.6.4",
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
-    flagged=fetch_card(_old_card(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])),
-    clean=fetch_card(_old_card(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
+    flagged=fetch_card(
+        _old_card(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])
+    ),
+    clean=fetch_card(
+        _old_card(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])
+    ),
 )
 def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
-    """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports, or lacks `preferredTransport`.
-    Reported as a warning if `preferredTransport` is missing, or if the two transports are JSON-RPC and REST, which have
-    different paths below the URL.
+    """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports, or lacks
+    `preferredTransport`. Reported as a warning if `preferredTransport` is missing, or if the two
+    transports are JSON-RPC and REST, which have different paths below the URL.
 
     A client cannot know which transport to use at that URL. The agent must correct its card.
     """
     found = read_card(context)
-    if is_v1(found) or "supportedInterfaces" in found or not string_member(found, "protocolVersion"):
+    if (
+        is_v1(found)
+        or "supportedInterfaces" in found
+        or not string_member(found, "protocolVersion")
+    ):
         return
     if not string_member(found, "preferredTransport"):
         yield RuleFinding(
@@ -191,7 +235,9 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
                 summary=f'"{offer.url[:120]}" is declared both as {before} and as {offer.binding}',
                 path=context.root + offer.path,
                 value=offer.url,
-                severity=Severity.WARNING if {before, offer.binding} == {"JSONRPC", "HTTP+JSON"} else None,
+                severity=Severity.WARNING
+                if {before, offer.binding} == {"JSONRPC", "HTTP+JSON"}
+                else None,
             )
 
 
@@ -208,11 +254,12 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(_card_with_interfaces(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call succeeded with a binding, a protocol version or a path that no interface of the agent's card declares.
-    Paths are compared only if the card names the address that was called.
+    """A call succeeded with a binding, a protocol version or a path that no interface of the
+    agent's card declares. Paths are compared only if the card names the address that was called.
 
-    Either the client ignores the card, or the card omits an interface that other clients then cannot find. The agent
-    must declare the interface if clients may use it; otherwise the client must call a declared one.
+    Either the client ignores the card, or the card omits an interface that other clients then
+    cannot find. The agent must declare the interface if clients may use it; otherwise the client
+    must call a declared one.
     """
     declared = context.declarations
     if declared is None or not context.is_success:
@@ -224,10 +271,14 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     if found:
         yield from _check_path(context, found)
         return
-    has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces))
+    has = ", ".join(
+        dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces)
+    )
     line = f" {exchange.dialect}" if exchange.dialect else ""
     yield RuleFinding(
-        summary=f"{_BINDING_WORDS[context.binding]}{line} works, but the card declares {has or 'no interface'}", seq=-1
+        summary=f"{_BINDING_WORDS[context.binding]}{line} works, but the card declares "
+        f"{has or 'no interface'}",
+        seq=-1,
     )
 
 
@@ -249,11 +300,14 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
     else:
         path = context.rest_match
         called = path.prefix if path is not None else ""
-        fits = path is None or any(called == each or called.startswith(f"{each}/") for each in places)
+        fits = path is None or any(
+            called == each or called.startswith(f"{each}/") for each in places
+        )
     if not fits:
         has = ", ".join(sorted(each or "/" for each in places))
         yield RuleFinding(
-            summary=f"{_BINDING_WORDS[context.binding]} works at {called or '/'}, but the card declares it at {has}",
+            summary=f"{_BINDING_WORDS[context.binding]} works at {called or '/'}, but the card "
+            f"declares it at {has}",
             seq=-1,
         )
 
@@ -266,28 +320,39 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _card_with_interfaces(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}
+        _card_with_interfaces(_JSONRPC)
+        | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}
     ),
     clean=fetch_card(
         _card_with_interfaces(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
-        | {"url": "http://localhost:8000/", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
+        | {
+            "url": "http://localhost:8000/",
+            "preferredTransport": "JSONRPC",
+            "protocolVersion": "0.3.0",
+        }
     ),
 )
 def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
-    """A card for clients of both 0.3 and 1.0 declares an interface in the old members (`url`, `additionalInterfaces`)
-    that is missing in `supportedInterfaces`, or the two forms differ about the extended card.
+    """A card for clients of both 0.3 and 1.0 declares an interface in the old members (`url`,
+    `additionalInterfaces`) that is missing in `supportedInterfaces`, or the two forms differ about
+    the extended card.
 
-    Old and new clients of the same agent connect to different places. The agent must declare the same in both forms.
+    Old and new clients of the same agent connect to different places. The agent must declare the
+    same in both forms.
     """
     found = read_card(context)
     entries = indexed_objects(found.get("supportedInterfaces"))
     if not entries:
         return
-    new = {(string_member(each, "url").rstrip("/"), string_member(each, "protocolBinding")) for _, each in entries}
+    new = {
+        (string_member(each, "url").rstrip("/"), string_member(each, "protocolBinding"))
+        for _, each in entries
+    }
     for offer in read_old_interfaces(found):
         if (offer.url.rstrip("/"), offer.binding) not in new:
             yield RuleFinding(
-                summary=f'`{offer.path}` ({offer.binding}, "{offer.url[:120]}") is missing in `supportedInterfaces`',
+                summary=f'`{offer.path}` ({offer.binding}, "{offer.url[:120]}") is missing in '
+                f"`supportedInterfaces`",
                 path=context.root + offer.path,
                 value=offer.url,
             )
@@ -295,7 +360,8 @@ def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     if isinstance(old, bool) and old != has_capability(found, "extendedAgentCard"):
         said = object_member(found, "capabilities").get("extendedAgentCard")
         yield RuleFinding(
-            summary=f"`supportsAuthenticatedExtendedCard` is {old}, but `capabilities.extendedAgentCard` is {said}",
+            summary=f"`supportsAuthenticatedExtendedCard` is {old}, but "
+            f"`capabilities.extendedAgentCard` is {said}",
             path=f"{context.root}supportsAuthenticatedExtendedCard",
             value=str(old).lower(),
         )
@@ -318,11 +384,13 @@ _LIVE_CARD = {"streaming": True, "bidiStreaming": True}
 def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
     """The capability `bidiStreaming` is true, but no interface has the binding GRPC.
 
-    The draft defines live streams only for gRPC, so no client can use the declared capability. The agent must add a
-    gRPC interface or declare the capability as false.
+    The draft defines live streams only for gRPC, so no client can use the declared capability. The
+    agent must add a gRPC interface or declare the capability as false.
     """
     found = read_card(context)
-    if has_capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in read_interfaces(found)):
+    if has_capability(found, "bidiStreaming") and not any(
+        each.binding == "GRPC" for each in read_interfaces(found)
+    ):
         yield RuleFinding(
             summary="`bidiStreaming` is true, but the card has no GRPC interface",
             path=f"{context.root}capabilities.bidiStreaming",
@@ -331,7 +399,9 @@ def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _card_with_url(url: str) -> Json:
-    return _card_with_interfaces({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+    return _card_with_interfaces(
+        {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    )
 
 
 @rule(
@@ -343,27 +413,36 @@ def _card_with_url(url: str) -> Json:
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _card_with_url("http://localhost:8000/"), client="192.0.2.7", upstream="http://agent.example.com"
+        _card_with_url("http://localhost:8000/"),
+        client="192.0.2.7",
+        upstream="http://agent.example.com",
     ),
     clean=fetch_card(
-        _card_with_url("https://agent.example.com/"), client="192.0.2.7", upstream="http://agent.example.com"
+        _card_with_url("https://agent.example.com/"),
+        client="192.0.2.7",
+        upstream="http://agent.example.com",
     ),
 )
 def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of an interface names the agent's own machine (localhost, a loopback address, `0.0.0.0`, `[::]`), but the
-    client that received the card has another address than a loopback one; or it has the name of a host in a private
-    network (without a dot, or for example in `.local` or `.internal`), and the client has a public address. Reported as
-    information if the proxy reaches the agent under this host: then the proxy replaces the URL (`--rewrite-card`), and
+    """The URL of an interface names the agent's own machine (localhost, a loopback address,
+    `0.0.0.0`, `[::]`), but the client that received the card has another address than a loopback
+    one; or it has the name of a host in a private network (without a dot, or for example in
+    `.local` or `.internal`), and the client has a public address. Reported as information if the
+    proxy reaches the agent under this host: then the proxy replaces the URL (`--rewrite-card`), and
     only clients without the proxy are concerned. Reported once for each card that a client fetches.
 
-    The client connects to its own machine, or to nothing. The operator of the agent must configure the URL under which
-    clients reach it.
+    The client connects to its own machine, or to nothing. The operator of the agent must configure
+    the URL under which clients reach it.
     """
     client = context.record.client
     if not is_address(client) or host_reach(client) is HostReach.LOOPBACK:
         return
     upstream = host_of(context.record.upstream)
-    offers = [each for each in read_interfaces(read_card(context)) if _is_out_of_reach(host_of(each.url), client)]
+    offers = [
+        each
+        for each in read_interfaces(read_card(context))
+        if _is_out_of_reach(host_of(each.url), client)
+    ]
     kept = [each for each in offers if not _is_replaced(host_of(each.url), upstream)]
     if not offers:
         return
@@ -371,7 +450,8 @@ def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
     place = "machine" if host_reach(host_of(first.url)) is HostReach.LOOPBACK else "network"
     more = f" and {others} other URL{'s' if others > 1 else ''}" if others else ""
     yield RuleFinding(
-        summary=f'the card names the {first.binding} interface "{first.url[:120]}"{more}, which a client on another '
+        summary=f'the card names the {first.binding} interface "{first.url[:120]}"{more}, which a '
+        f"client on another "
         f"{place} cannot reach",
         path=context.root + first.path,
         value=first.url,

@@ -25,7 +25,15 @@ from a2a_proxy.rules.state.card_declarations import (
 )
 
 _MODE_MEMBERS = ("defaultInputModes", "defaultOutputModes")
-_CARD_MEMBERS_1_0 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_1_0 = (
+    "name",
+    "description",
+    "supportedInterfaces",
+    "version",
+    "capabilities",
+    *_MODE_MEMBERS,
+    "skills",
+)
 _CARD_MEMBERS_0_3 = (
     "protocolVersion",
     "name",
@@ -36,7 +44,15 @@ _CARD_MEMBERS_0_3 = (
     *_MODE_MEMBERS,
     "skills",
 )
-_CARD_MEMBERS_0_2 = ("name", "description", "url", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_0_2 = (
+    "name",
+    "description",
+    "url",
+    "version",
+    "capabilities",
+    *_MODE_MEMBERS,
+    "skills",
+)
 _CARD_MEMBERS_0_1 = ("name", "url", "version", "capabilities", "skills")
 _SKILL_MEMBERS = ("id", "name", "description", "tags")
 _SKILL_MEMBERS_0_1 = ("id", "name")
@@ -49,7 +65,11 @@ def _required_members(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...
         return "1.0", _CARD_MEMBERS_1_0, _SKILL_MEMBERS
     if "authentication" in found:
         return "0.1", _CARD_MEMBERS_0_1, _SKILL_MEMBERS_0_1
-    if "protocolVersion" in found or "preferredTransport" in found or "additionalInterfaces" in found:
+    if (
+        "protocolVersion" in found
+        or "preferredTransport" in found
+        or "additionalInterfaces" in found
+    ):
         return "0.3", _CARD_MEMBERS_0_3, _SKILL_MEMBERS
     return "0.2", _CARD_MEMBERS_0_2, _SKILL_MEMBERS
 
@@ -71,23 +91,32 @@ def _is_missing(holder: Json, name: str) -> bool:
     clean=fetch_card(),
 )
 def required(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent card, or a skill in it, lacks a member that its protocol version requires, or the member is empty.
+    """An agent card, or a skill in it, lacks a member that its protocol version requires, or the
+    member is empty.
 
-    Clients decode cards into typed objects and refuse an incomplete card as a whole, so they cannot reach the agent
-    although it works. The agent must add the member.
+    Clients decode cards into typed objects and refuse an incomplete card as a whole, so they cannot
+    reach the agent although it works. The agent must add the member.
     """
     found = context.value
-    if not isinstance(found, dict) or context.exchange.status != 200 or context.frame.kind is FrameKind.UNDECODABLE:
+    if (
+        not isinstance(found, dict)
+        or context.exchange.status != 200
+        or context.frame.kind is FrameKind.UNDECODABLE
+    ):
         return
     line, members, of_skill = _required_members(found)
     for name in members:
         if _is_missing(found, name):
-            yield RuleFinding(summary=f"the card (protocol version {line}) lacks `{name}`", path=name)
+            yield RuleFinding(
+                summary=f"the card (protocol version {line}) lacks `{name}`", path=name
+            )
     for index, skill in indexed_objects(found.get("skills")):
         for name in of_skill:
             if _is_missing(skill, name):
                 label = string_member(skill, "id") or string_member(skill, "name") or str(index)
-                yield RuleFinding(summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}")
+                yield RuleFinding(
+                    summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}"
+                )
 
 
 @rule(
@@ -103,11 +132,11 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(),
 )
 def interface(context: RuleContext) -> Iterator[RuleFinding]:
-    """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version does not have the form
-    Major.Minor. Reported as a warning if the version only has an extra patch number.
+    """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version does not
+    have the form Major.Minor. Reported as a warning if the version only has an extra patch number.
 
-    A client selects an interface by these three members: without one of them it cannot connect, or falls back to the
-    older protocol. The agent must correct its card.
+    A client selects an interface by these three members: without one of them it cannot connect, or
+    falls back to the older protocol. The agent must correct its card.
     """
     for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         path = f"supportedInterfaces[{index}]"
@@ -136,29 +165,40 @@ _API_KEY_SCHEME = {"key": {"apiKeySecurityScheme": {"location": "header", "name"
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        card(securitySchemes=_API_KEY_SCHEME, securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
+        card(
+            securitySchemes=_API_KEY_SCHEME,
+            securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}],
+        ),
     ),
     clean=fetch_card(
-        card(securitySchemes=_API_KEY_SCHEME, securityRequirements=[{"schemes": {"key": {"list": []}}}]),
+        card(
+            securitySchemes=_API_KEY_SCHEME,
+            securityRequirements=[{"schemes": {"key": {"list": []}}}],
+        ),
     ),
 )
 def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
-    """A security requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme
-    that `securitySchemes` does not define.
+    """A security requirement of the card or of a skill (`securityRequirements`, before 1.0
+    `security`) names a scheme that `securitySchemes` does not define.
 
-    A client cannot know which credentials to obtain, so it gives up or calls without any. The agent must define the
-    scheme or correct the name.
+    A client cannot know which credentials to obtain, so it gives up or calls without any. The agent
+    must define the scheme or correct the name.
     """
     found = read_card(context)
     known = object_member(found, "securitySchemes")
-    holders = [("", found), *((f"skills[{index}].", skill) for index, skill in indexed_objects(found.get("skills")))]
+    holders = [
+        ("", found),
+        *((f"skills[{index}].", skill) for index, skill in indexed_objects(found.get("skills"))),
+    ]
     for prefix, holder in holders:
         for path, names in read_requirements(holder):
             for name in names:
                 if name not in known:
                     has = ", ".join(sorted(known)) or "none"
                     yield RuleFinding(
-                        summary=f"`{prefix}{path}` requires `{name}`, but `securitySchemes` defines {has}",
+                        summary=f"`{prefix}{path}` requires `{name}`, but "
+                        f"`securitySchemes` defines "
+                        f"{has}",
                         path=f"{context.root}{prefix}{path}",
                         value=name,
                     )
@@ -175,11 +215,12 @@ def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(card(defaultInputModes=["text/plain", "image/*"])),
 )
 def skills_and_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two skills have the same `id`, or an input or output mode does not have the form type/subtype. A bare word such
-    as `text`, an old habit, is reported as information and is not checked in a 0.1 card.
+    """Two skills have the same `id`, or an input or output mode does not have the form
+    type/subtype. A bare word such as `text`, an old habit, is reported as information and is not
+    checked in a 0.1 card.
 
-    Clients select skills by id and compare modes with the media types of parts; neither works here. The agent must
-    correct its card.
+    Clients select skills by id and compare modes with the media types of parts; neither works here.
+    The agent must correct its card.
     """
     found = read_card(context)
     seen: set[str] = set()

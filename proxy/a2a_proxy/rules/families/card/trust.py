@@ -1,4 +1,5 @@
-"""Rules about secrets in a card, its signatures, and the extended card (A2A 1.0 sections 8.4.2, 13.4, 14.3)."""
+"""Rules about secrets in a card, its signatures, and the extended card (A2A 1.0 sections 8.4.2,
+13.4, 14.3)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ from a2a_proxy.rules.examples.objects import card, sign_card
 from a2a_proxy.rules.facts.hosts import scheme_of
 from a2a_proxy.rules.facts.secret_places import secret_paths
 from a2a_proxy.rules.families.card.reading import read_card
-from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_member
+from a2a_proxy.rules.state.card_declarations import (
+    Json,
+    indexed_objects,
+    object_member,
+    string_member,
+)
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _UNREADABLE = (ValueError, RecursionError)
@@ -43,29 +49,37 @@ def _signed_card(protected: str) -> Json:
     clean=fetch_card(_signed_card(_SIGNATURE_HEADER)),
 )
 def signature(context: RuleContext) -> Iterator[RuleFinding]:
-    """`protected` of a signature is not a base64url-encoded JSON object with `alg` and `kid`, or `signature` is not
-    base64url. Reported as a warning if `jku` is not an https URL.
+    """`protected` of a signature is not a base64url-encoded JSON object with `alg` and `kid`, or
+    `signature` is not base64url. Reported as a warning if `jku` is not an https URL.
 
-    Such a signature cannot be verified, so a client that requires one refuses the card. The agent must sign its card
-    again.
+    Such a signature cannot be verified, so a client that requires one refuses the card. The agent
+    must sign its card again.
     """
     for index, entry in indexed_objects(read_card(context).get("signatures")):
         path = f"{context.root}signatures[{index}]"
         signed = string_member(entry, "signature")
         if not _BASE64URL.fullmatch(signed):
-            yield RuleFinding(summary="`signature` is not base64url", path=f"{path}.signature", value=signed)
-        yield from _check_protected(path, string_member(entry, "protected"), object_member(entry, "header"))
+            yield RuleFinding(
+                summary="`signature` is not base64url", path=f"{path}.signature", value=signed
+            )
+        yield from _check_protected(
+            path, string_member(entry, "protected"), object_member(entry, "header")
+        )
 
 
 def _check_protected(path: str, text: str, unprotected: Json) -> Iterator[RuleFinding]:
     place = f"{path}.protected"
     header = _decode_base64_json(text)
     if header is None:
-        yield RuleFinding(summary="`protected` is not a JSON object in base64url", path=place, value=text)
+        yield RuleFinding(
+            summary="`protected` is not a JSON object in base64url", path=place, value=text
+        )
         return
     for name in ("alg", "kid"):
         if not string_member(header, name):
-            yield RuleFinding(summary=f"the protected header lacks `{name}`", path=place, value=text)
+            yield RuleFinding(
+                summary=f"the protected header lacks `{name}`", path=place, value=text
+            )
     source = header.get("jku", unprotected.get("jku"))
     if source is not None and (not isinstance(source, str) or scheme_of(source) != "https"):
         yield RuleFinding(
@@ -98,12 +112,13 @@ def _decode_base64_json(text: str) -> Json | None:
     clean=fetch_card(sign_card(card())),
 )
 def unverified(context: RuleContext) -> Iterator[RuleFinding]:
-    """With the keys of `--card-keys`, no signature of the card verifies, in none of the forms that the specification
-    and the SDKs sign ([signatures](signatures.md)). Reported as information that names the form if one verifies, but
-    not in the form of the specification.
+    """With the keys of `--card-keys`, no signature of the card verifies, in none of the forms that
+    the specification and the SDKs sign ([signatures](signatures.md)). Reported as information that
+    names the form if one verifies, but not in the form of the specification.
 
-    Either the card was altered after it was signed, or another key signed it; clients that require the signature refuse
-    the card. The agent must sign the card that it serves. Signatures for which the file has no key are not judged.
+    Either the card was altered after it was signed, or another key signed it; clients that require
+    the signature refuse the card. The agent must sign the card that it serves. Signatures for which
+    the file has no key are not judged.
     """
     signatures = context.exchange.card_signatures
     verified = [each for each in signatures if each.verdict is SignatureVerdict.VERIFIED]
@@ -133,12 +148,12 @@ _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scop
     clean=fetch_card(card(documentationUrl="https://docs.example.com")),
 )
 def secret(context: RuleContext) -> Iterator[RuleFinding]:
-    """A text in the card looks like a credential: it has the form of a token or key, is the value of a member with such
-    a name, is a password in a URL, or is a credential that was used in this session. The recording contains a label in
-    its place.
+    """A text in the card looks like a credential: it has the form of a token or key, is the value
+    of a member with such a name, is a password in a URL, or is a credential that was used in this
+    session. The recording contains a label in its place.
 
-    Cards are public, cached and copied, so anyone can use the secret. The operator of the agent must remove the secret
-    from the card and replace it.
+    Cards are public, cached and copied, so anyone can use the secret. The operator of the agent
+    must remove the secret from the card and replace it.
     """
     for path in secret_paths(read_card(context), _NO_SECRETS):
         yield RuleFinding(summary=f"`{path}` looks like a secret", is_sure=False)
@@ -163,14 +178,17 @@ _FULL_CARD = card(skills=[*card()["skills"], _EXTRA_SKILL], **_BEARER)
     bindings=NETWORK,
     trigger_flags=FrameFlag.CARD,
     operations=("GetExtendedAgentCard",),
-    flagged=fetch_card(_FULL_CARD) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_AUTHORIZATION),
-    clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL_CARD, headers=_AUTHORIZATION),
+    flagged=fetch_card(_FULL_CARD)
+    + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_AUTHORIZATION),
+    clean=fetch_card(card(**_BEARER))
+    + rpc("GetExtendedAgentCard", None, _FULL_CARD, headers=_AUTHORIZATION),
 )
 def poorer(context: RuleContext) -> Iterator[RuleFinding]:
     """The extended card lacks a skill or a capability that the public card has.
 
-    A client that replaces the public card with the extended one, as it should, can do less after authenticating than
-    before. The agent must repeat everything of the public card in its extended card.
+    A client that replaces the public card with the extended one, as it should, can do less after
+    authenticating than before. The agent must repeat everything of the public card in its extended
+    card.
     """
     public, extended = context.agent.card, read_card(context)
     if public is None or not extended or context.agent.card_at >= context.record.started:
@@ -179,7 +197,8 @@ def poorer(context: RuleContext) -> Iterator[RuleFinding]:
     if skills:
         told = ", ".join(sorted(skills))[:200]
         yield RuleFinding(
-            summary=f"the extended card lacks skills of the public card: {told}", path=f"{context.root}skills"
+            summary=f"the extended card lacks skills of the public card: {told}",
+            path=f"{context.root}skills",
         )
     flags = _set_capabilities(public) - _set_capabilities(extended)
     if flags:

@@ -10,7 +10,15 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.conditions import HTTP, NETWORK, REST, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    HTTP,
+    NETWORK,
+    REST,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
@@ -21,7 +29,8 @@ _NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
 _BARE_BODY = rest_error(404, "NOT_FOUND", "", "no task t9", details=[])
 _LEAKING_BODY = 'Traceback: File "/app/agent.py", line 7'
 _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
-"""HTTP statuses of A2A errors; 401, 403, 429 and 5xx may also come from a proxy or gateway in between."""
+"""HTTP statuses of A2A errors; 401, 403, 429 and 5xx may also come from a proxy or gateway in
+between."""
 
 
 @rule(
@@ -37,12 +46,12 @@ _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """An A2A error has no ErrorInfo among its details. Checked on REST if the error has the form of google.rpc.Status.
-    On JSON-RPC it is a warning, because the ErrorInfo is only recommended there since 1.0.1, and it is reported only if
-    the code is that of an A2A error.
+    """An A2A error has no ErrorInfo among its details. Checked on REST if the error has the form of
+    google.rpc.Status. On JSON-RPC it is a warning, because the ErrorInfo is only recommended there
+    since 1.0.1, and it is reported only if the code is that of an A2A error.
 
-    The ErrorInfo is the only part of an error that is the same on every binding and intended for programs. The agent
-    must add an ErrorInfo with the reason and the domain of the error.
+    The ErrorInfo is the only part of an error that is the same on every binding and intended for
+    programs. The agent must add an ErrorInfo with the reason and the domain of the error.
     """
     failure = context.failure
     if failure.info is not None or not isinstance(failure.body, dict):
@@ -54,7 +63,8 @@ def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=summary, path="error.data", severity=Severity.WARNING)
     elif context.exchange.status in _A2A_STATUSES and "code" in failure.body:
         yield RuleFinding(
-            summary=f"the HTTP {context.exchange.status} error has no ErrorInfo in `details`", path="error.details"
+            summary=f"the HTTP {context.exchange.status} error has no ErrorInfo in `details`",
+            path="error.details",
         )
 
 
@@ -70,35 +80,50 @@ def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
 )
 def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
-    """An ErrorInfo with the A2A domain has a reason that is not in UPPER_SNAKE_CASE or is unknown to A2A and its SDKs,
-    or metadata values that are not strings. Or an A2A reason is sent with another domain.
+    """An ErrorInfo with the A2A domain has a reason that is not in UPPER_SNAKE_CASE or is unknown
+    to A2A and its SDKs, or metadata values that are not strings. Or an A2A reason is sent with
+    another domain.
 
-    Clients compare reason and domain literally, so another spelling is another error to them. The agent must send the
-    reason and the domain of the specification.
+    Clients compare reason and domain literally, so another spelling is another error to them. The
+    agent must send the reason and the domain of the specification.
     """
     info = context.failure.info
     if info is None:
         return
     reason, domain, metadata = info.get("reason"), info.get("domain"), info.get("metadata")
-    path = "error.data" if context.is_enveloped else "error.details" if context.binding is Binding.REST else ""
+    path = (
+        "error.data"
+        if context.is_enveloped
+        else "error.details"
+        if context.binding is Binding.REST
+        else ""
+    )
     if domain != ERROR_DOMAIN:
         if isinstance(reason, str) and reason in ERROR_BY_REASON:
             yield RuleFinding(
-                summary=f"reason {reason} has the domain {_short_json(domain)}, expected {ERROR_DOMAIN}", path=path
+                summary=f"reason {reason} has the domain {_short_json(domain)}, "
+                f"expected {ERROR_DOMAIN}",
+                path=path,
             )
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
         yield RuleFinding(
-            summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_short_json(reason)
+            summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE",
+            path=path,
+            value=_short_json(reason),
         )
     elif reason not in ERROR_BY_REASON:
         summary = f"reason {reason} is not an A2A error"
-        yield RuleFinding(summary=summary, path=path, value=_short_json(reason), severity=Severity.WARNING)
+        yield RuleFinding(
+            summary=summary, path=path, value=_short_json(reason), severity=Severity.WARNING
+        )
     if isinstance(metadata, dict):
         for name, value in metadata.items():
             if not isinstance(value, str):
                 yield RuleFinding(
-                    summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_short_json(value)
+                    summary=f"metadata `{name}` of an ErrorInfo is not a string",
+                    path=path,
+                    value=_short_json(value),
                 )
 
 
@@ -116,22 +141,27 @@ def _short_json(value: object) -> str:
     dialects=Dialects.V1,
     bindings=REST,
     trigger_flags=FrameFlag.ERROR,
-    flagged=rest("GET", "/tasks/t9", None, rest_error(400, "NOT_FOUND", "TASK_NOT_FOUND"), status=404),
+    flagged=rest(
+        "GET", "/tasks/t9", None, rest_error(400, "NOT_FOUND", "TASK_NOT_FOUND"), status=404
+    ),
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a REST error has an `error.code` that differs from the HTTP status, an `error.status` that is not the
-    name of a gRPC status, or details without a string `@type`.
+    """The body of a REST error has an `error.code` that differs from the HTTP status, an
+    `error.status` that is not the name of a gRPC status, or details without a string `@type`.
 
-    Libraries for this format read the code, select the type of a detail by `@type`, and drop details without it. The
-    agent must send the HTTP status as `code`, the name of a gRPC status as `status`, and an `@type` in each detail.
+    Libraries for this format read the code, select the type of a detail by `@type`, and drop
+    details without it. The agent must send the HTTP status as `code`, the name of a gRPC status as
+    `status`, and an `@type` in each detail.
     """
     body = context.failure.body
     if not isinstance(body, dict) or body is context.value or context.exchange.status < 400:
         return
     code, status, details = body.get("code"), body.get("status"), body.get("details")
     if "code" in body and code != context.exchange.status:
-        told = f"`error.code` is {_short_json(code)}, but the HTTP status is {context.exchange.status}"
+        told = (
+            f"`error.code` is {_short_json(code)}, but the HTTP status is {context.exchange.status}"
+        )
         yield RuleFinding(summary=told, path="error.code", value=_short_json(code))
     if "status" in body and status not in GRPC_STATUS_NAMES:
         told = f"`error.status` is {_short_json(status)}, which is not a gRPC status"
@@ -140,7 +170,8 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
         for number, each in enumerate(details):
             if not isinstance(each, dict) or not isinstance(each.get("@type"), str):
                 yield RuleFinding(
-                    summary=f"detail {number} of the error has no `@type`", path=f"error.details[{number}]"
+                    summary=f"detail {number} of the error has no `@type`",
+                    path=f"error.details[{number}]",
                 )
 
 
@@ -156,17 +187,19 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     flagged=http(
         "GET",
         "/tasks/t9",
-        answer='{"type":"https://a2a-protocol.org/errors/task-not-found","title":"Task not found","status":404}',
+        answer='{"type":"https://a2a-protocol.org/errors/task-not-found","title":"Task not found",'
+        '"status":404}',
         status=404,
         media="application/problem+json",
     ),
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST error of a 1.0 exchange is sent as `application/problem+json`, the format of the release candidate.
+    """A REST error of a 1.0 exchange is sent as `application/problem+json`, the format of the
+    release candidate.
 
-    A 1.0 client reads `error.details`, which this format does not have, and treats every such error as unknown. The
-    agent must send google.rpc.Status as `application/json`.
+    A 1.0 client reads `error.details`, which this format does not have, and treats every such error
+    as unknown. The agent must send google.rpc.Status as `application/json`.
     """
     if (
         context.exchange.status >= 400
@@ -179,7 +212,8 @@ def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 _LEAK_PATTERNS = re.compile(
-    r"Traceback \(most recent|Traceback:|File \"[^\"]+\", line \d+|\bat [\w$.]+\([\w.]+:\d+(:\d+)?\)"
+    r"Traceback \(most recent|Traceback:|File \"[^\"]+\", line \d+|\bat "
+    r"[\w$.]+\([\w.]+:\d+(:\d+)?\)"
     r"|(?:^|[\s'\"(])(?:/(?:home|usr|app|var|opt|root|srv)/[\w./-]+\.\w+|[A-Z]:\\[\w\\ .-]+\.\w+)"
     r"|\b(?:SELECT .+ FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b",
     re.MULTILINE,
@@ -198,12 +232,14 @@ _LEAK_PATTERNS = re.compile(
 def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     """The message of an error contains a stack trace, the path of a source file, or SQL.
 
-    It shows strangers how the agent is built, and contains nothing that a client could act on. The agent should log
-    such details and send a general message.
+    It shows strangers how the agent is built, and contains nothing that a client could act on. The
+    agent should log such details and send a general message.
     """
     found = _LEAK_PATTERNS.search(context.failure.text)
     if found is not None:
-        yield RuleFinding(summary="the error message reveals internals of the agent", value=found.group().strip())
+        yield RuleFinding(
+            summary="the error message reveals internals of the agent", value=found.group().strip()
+        )
 
 
 @rule(
@@ -217,7 +253,10 @@ def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     required_flags=FrameFlag.ODD_END,
     flagged=http(
-        "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
+        "GET",
+        "/tasks/t1",
+        answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}',
+        status=503,
     ),
     clean=http(
         "GET",
@@ -228,18 +267,20 @@ def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def no_retry_hint(context: RuleContext) -> Iterator[RuleFinding]:
-    """An HTTP 429 or 503 response has no `Retry-After`, or a gRPC error RESOURCE_EXHAUSTED or UNAVAILABLE has no
-    RetryInfo.
+    """An HTTP 429 or 503 response has no `Retry-After`, or a gRPC error RESOURCE_EXHAUSTED or
+    UNAVAILABLE has no RetryInfo.
 
-    Without it many clients retry immediately, which prolongs the overload. The agent, or the gateway that sent the
-    response, should add the header. Clients should wait before each retry, longer each time.
+    Without it many clients retry immediately, which prolongs the overload. The agent, or the
+    gateway that sent the response, should add the header. Clients should wait before each retry,
+    longer each time.
     """
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:
         name = {8: "RESOURCE_EXHAUSTED", 14: "UNAVAILABLE"}.get(exchange.grpc_status)
         fields = exchange.trailers or exchange.response_headers
         if name and not any(
-            key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms") for key, _ in fields
+            key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms")
+            for key, _ in fields
         ):
             yield RuleFinding(summary=f"the {name} error has no RetryInfo")
     elif exchange.status in (429, 503) and not context.response_header("retry-after"):

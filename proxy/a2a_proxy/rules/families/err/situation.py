@@ -1,5 +1,5 @@
-"""Rules about the error required in a situation, and its consistency across bindings (A2A 1.0 sections 3.1, 3.3.2,
-5.1).
+"""Rules about the error required in a situation, and its consistency across bindings (A2A 1.0
+sections 3.1, 3.3.2, 5.1).
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ _GENERIC_ERRORS = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_
 
 
 def _error_name(context: RuleContext) -> str:
-    """Return the A2A error that the failure stands for, the same for all bindings; empty if undetermined."""
+    """Return the A2A error that the failure stands for, the same for all bindings; empty if
+    undetermined."""
     failure = context.failure
     if failure.name:
         return failure.name
     if context.binding is Binding.GRPC:
-        return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(failure.code, "")
+        return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(
+            failure.code, ""
+        )
     if context.binding is Binding.REST and isinstance(
         context.value, dict
     ):  # not an HTML page of a server in front of the agent
@@ -37,7 +40,8 @@ def _error_name(context: RuleContext) -> str:
 
 
 def _is_unknown_task(context: RuleContext) -> bool:
-    """Whether the call names a task that this agent, recorded from its first task on, never mentioned."""
+    """Whether the call names a task that this agent, recorded from its first task on, never
+    mentioned."""
     request_snapshot = context.record.request_snapshot
     if (
         request_snapshot is None
@@ -59,21 +63,28 @@ def _is_unknown_task(context: RuleContext) -> bool:
     trigger_flags=FrameFlag.ERROR,
     operations=(*_TASK_ID_OPERATIONS, "SendMessage", "SendStreamingMessage"),
     flagged=rpc("SendMessage", send(), {"task": task()})
-    + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2),
+    + rpc(
+        "SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2
+    ),
     clean=rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
     also_broken=("A2A-STATE-005",),
 )
 def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message to a finished task is refused with an error other than UnsupportedOperationError. Reported as a warning
-    for invalid params and invalid request, which some SDKs use. Or a call for a task that never appeared in this
-    recording fails with an internal error instead of TaskNotFoundError; reported as a warning, because something else
-    may have failed.
+    """A message to a finished task is refused with an error other than UnsupportedOperationError.
+    Reported as a warning for invalid params and invalid request, which some SDKs use. Or a call for
+    a task that never appeared in this recording fails with an internal error instead of
+    TaskNotFoundError; reported as a warning, because something else may have failed.
 
-    Clients expect that a task can be finished or unknown, and handle that; an internal error makes them retry or give
-    up. The agent must send the specified error.
+    Clients expect that a task can be finished or unknown, and handle that; an internal error makes
+    them retry or give up. The agent must send the specified error.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
-    if request_snapshot is None or not kind or context.record.events or not context.has_flag(FrameFlag.FIRST):
+    if (
+        request_snapshot is None
+        or not kind
+        or context.record.events
+        or not context.has_flag(FrameFlag.FIRST)
+    ):
         return
     if context.operation in ("SendMessage", "SendStreamingMessage"):
         if request_snapshot.terminal and kind not in (
@@ -82,11 +93,18 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
             "VERSION_NOT_SUPPORTED",
         ):
             lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or context.failure.code == 3
-            summary = f"a message to a finished task was refused with {kind}, expected UNSUPPORTED_OPERATION"
+            summary = (
+                f"a message to a finished task was refused with {kind}, expected "
+                f"UNSUPPORTED_OPERATION"
+            )
             if kind in _GENERIC_ERRORS or lenient:
-                yield RuleFinding(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
+                yield RuleFinding(
+                    summary=summary, value=kind, severity=Severity.WARNING if lenient else None
+                )
     elif _is_unknown_task(context) and kind == "INTERNAL_ERROR":
-        summary = f"{context.operation} of an unknown task failed with {kind}, expected TASK_NOT_FOUND"
+        summary = (
+            f"{context.operation} of an unknown task failed with {kind}, expected TASK_NOT_FOUND"
+        )
         yield RuleFinding(summary=summary, severity=Severity.WARNING, is_sure=False)
 
 
@@ -101,15 +119,18 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.ERROR,
     operations=_TASK_ID_OPERATIONS,
     flagged=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
-    + grpc("GetTask", {"id": "t9"}, status=9, text="no", details=[error_info("UNSUPPORTED_OPERATION")]),
+    + grpc(
+        "GetTask", {"id": "t9"}, status=9, text="no", details=[error_info("UNSUPPORTED_OPERATION")]
+    ),
     clean=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
     + grpc("GetTask", {"id": "t9"}, status=5, text="no", details=[error_info("TASK_NOT_FOUND")]),
 )
 def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
-    """The same operation for an unknown task fails with different A2A errors on two bindings of one agent.
+    """The same operation for an unknown task fails with different A2A errors on two bindings of one
+    agent.
 
-    A client that switches to another binding receives errors that its error handling does not expect. The agent must
-    map an error in the same way in all its bindings.
+    A client that switches to another binding receives errors that its error handling does not
+    expect. The agent must map an error in the same way in all its bindings.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if (
@@ -126,7 +147,8 @@ def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
         other = told.get(f"{binding} {context.operation}", kind)
         if other != kind:
             yield RuleFinding(
-                summary=f"{context.operation} of an unknown task fails with {kind} here, but with {other} on {binding}",
+                summary=f"{context.operation} of an unknown task fails with {kind} here, but with "
+                f"{other} on {binding}",
                 value=kind,
             )
             return

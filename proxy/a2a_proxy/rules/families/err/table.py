@@ -1,4 +1,5 @@
-"""The error table (A2A 1.0 section 5.4): JSON-RPC code, gRPC status and HTTP status of each A2A error."""
+"""The error table (A2A 1.0 section 5.4): JSON-RPC code, gRPC status and HTTP status of each A2A
+error."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ class ErrorRow(msgspec.Struct, frozen=True):
 ERROR_TABLE: dict[str, ErrorRow] = {
     "TASK_NOT_FOUND": ErrorRow(-32001, "NOT_FOUND", 404),
     "TASK_NOT_CANCELABLE": ErrorRow(-32002, "FAILED_PRECONDITION", 400, old_http=409),
-    "PUSH_NOTIFICATION_NOT_SUPPORTED": ErrorRow(-32003, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": ErrorRow(
+        -32003, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"
+    ),
     "UNSUPPORTED_OPERATION": ErrorRow(-32004, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
     "CONTENT_TYPE_NOT_SUPPORTED": ErrorRow(-32005, "INVALID_ARGUMENT", 400, old_http=415),
     "INVALID_AGENT_RESPONSE": ErrorRow(-32006, "INTERNAL", 500, old_http=502),
@@ -39,8 +42,8 @@ ERROR_BY_REASON = frozenset(ERROR_TABLE) | {
     "INTERNAL_ERROR",
     "PARSE_ERROR",
 }
-"""Reasons allowed in an A2A ErrorInfo: the errors of the specification and the names that SDKs add for JSON-RPC
-errors.
+"""Reasons allowed in an A2A ErrorInfo: the errors of the specification and the names that SDKs add
+for JSON-RPC errors.
 """
 
 ERROR_BY_CODE = {row.code: reason for reason, row in ERROR_TABLE.items()}

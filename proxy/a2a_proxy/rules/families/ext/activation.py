@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    HTTP,
+    NETWORK,
+    RPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc
 from a2a_proxy.rules.examples.objects import artifact, card, send, task
@@ -51,7 +59,8 @@ def _extension_headers(*uris: str) -> Fields:
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.CARD_KNOWN,
-    flagged=fetch_card(_card_with_extension(_URI_A, required=True)) + rpc("SendMessage", send(), _TASK_RESULT),
+    flagged=fetch_card(_card_with_extension(_URI_A, required=True))
+    + rpc("SendMessage", send(), _TASK_RESULT),
     clean=fetch_card(_card_with_extension(_URI_A, required=True))
     + rpc(
         "SendMessage",
@@ -62,13 +71,13 @@ def _extension_headers(*uris: str) -> Fields:
     ),
 )
 def required(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's card marks an extension as required, but the agent accepts a message whose request does not name it,
-    instead of answering ExtensionSupportRequiredError. The client's omission is reported as a warning. Judged by the
-    card that was sent before the message.
+    """The agent's card marks an extension as required, but the agent accepts a message whose
+    request does not name it, instead of answering ExtensionSupportRequiredError. The client's
+    omission is reported as a warning. Judged by the card that was sent before the message.
 
-    Either the card needlessly keeps clients away, or the agent processes a message that it may misunderstand. The agent
-    must refuse the call or mark the extension as optional. The client must name required extensions in
-    `A2A-Extensions`.
+    Either the card needlessly keeps clients away, or the agent processes a message that it may
+    misunderstand. The agent must refuse the call or mark the extension as optional. The client must
+    name required extensions in `A2A-Extensions`.
     """
     if not context.agent.card or not is_card_known(context):
         return
@@ -111,21 +120,28 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request names an extension that no card of the agent declares, judged by the cards sent before the request. The
-    confidence is low if the agent has an extended card that was not recorded.
+    """A request names an extension that no card of the agent declares, judged by the cards sent
+    before the request. The confidence is low if the agent has an extended card that was not
+    recorded.
 
-    The agent may ignore the extension silently, so a client that depends on it does not get the expected behaviour. Who
-    must act: the client, which should check the card first; or the agent, if its card lacks the extension.
+    The agent may ignore the extension silently, so a client that depends on it does not get the
+    expected behaviour. Who must act: the client, which should check the card first; or the agent,
+    if its card lacks the extension.
     """
     if not context.exchange.extensions or not is_card_known(context):
         return
-    known = declared_extensions(context.agent.card).keys() | declared_extensions(context.agent.extended).keys()
+    known = (
+        declared_extensions(context.agent.card).keys()
+        | declared_extensions(context.agent.extended).keys()
+    )
     capabilities = (context.agent.card or {}).get("capabilities")
     more = isinstance(capabilities, dict) and capabilities.get("extendedAgentCard") is True
     for uri in requested_uris(context):
         if uri not in known:
             told = f"the client requests {uri[:100]}, which the card does not declare"
-            yield RuleFinding(summary=told, value=uri, is_sure=not more or context.agent.extended is not None)
+            yield RuleFinding(
+                summary=told, value=uri, is_sure=not more or context.agent.extended is not None
+            )
 
 
 @rule(
@@ -156,11 +172,11 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's `A2A-Extensions`, in the response head or in gRPC trailers, names an extension that the request does
-    not name. Another version of a requested extension is A2A-EXT-007 instead.
+    """The agent's `A2A-Extensions`, in the response head or in gRPC trailers, names an extension
+    that the request does not name. Another version of a requested extension is A2A-EXT-007 instead.
 
-    Extensions are off until the client requests them, and the client may not know how this one changes the response.
-    The agent must activate only requested extensions.
+    Extensions are off until the client requests them, and the client may not know how this one
+    changes the response. The agent must activate only requested extensions.
     """
     found = activated_uris_here(context)
     if not found:
@@ -168,7 +184,10 @@ def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
     wanted = requested_uris(context)
     for uri in found:
         if uri not in wanted and not _find_fallback(uri, wanted):
-            yield RuleFinding(summary=f"the agent activates {uri[:100]}, which the request does not name", value=uri)
+            yield RuleFinding(
+                summary=f"the agent activates {uri[:100]}, which the request does not name",
+                value=uri,
+            )
 
 
 def _find_fallback(uri: str, wanted: list[str]) -> str:
@@ -205,11 +224,11 @@ def _find_fallback(uri: str, wanted: list[str]) -> str:
     ),
 )
 def fallback(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent activates an extension whose URI differs from a requested one only in the version at its end, and the
-    request does not name that version.
+    """The agent activates an extension whose URI differs from a requested one only in the version
+    at its end, and the request does not name that version.
 
-    Versions of an extension are separate extensions and need not be compatible. The agent must leave out a version it
-    does not have, or refuse the call if it requires the extension.
+    Versions of an extension are separate extensions and need not be compatible. The agent must
+    leave out a version it does not have, or refuse the call if it requires the extension.
     """
     found = activated_uris_here(context)
     if not found:
@@ -219,7 +238,8 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
         other = _find_fallback(uri, wanted) if uri not in wanted else ""
         if other:
             yield RuleFinding(
-                summary=f"the request names {other[:100]}, but the agent activates {uri[:100]}", value=uri
+                summary=f"the request names {other[:100]}, but the agent activates {uri[:100]}",
+                value=uri,
             )
 
 
@@ -243,17 +263,24 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message or an artifact of the response names an extension that the client requested, but the response has no
-    `A2A-Extensions`.
+    """A message or an artifact of the response names an extension that the client requested, but
+    the response has no `A2A-Extensions`.
 
-    Clients learn from that header which extensions are active; without it they assume that the agent ignored the
-    extension. The agent must send the header, and a proxy in between must not remove it.
+    Clients learn from that header which extensions are active; without it they assume that the
+    agent ignored the extension. The agent must send the header, and a proxy in between must not
+    remove it.
     """
-    if not context.exchange.extensions or not may_have_extensions(context.frame) or activated_uris(context):
+    if (
+        not context.exchange.extensions
+        or not may_have_extensions(context.frame)
+        or activated_uris(context)
+    ):
         return
     notes = context.record.writable_notes()
     wanted = requested_uris(context)
     uri = next((uri for _, uri in used_extensions(context) if uri in wanted), "")
     if uri and not notes.get("unconfirmed"):
         notes["unconfirmed"] = True
-        yield RuleFinding(summary=f"the response uses {uri[:100]}, but its head has no A2A-Extensions", value=uri)
+        yield RuleFinding(
+            summary=f"the response uses {uri[:100]}, but its head has no A2A-Extensions", value=uri
+        )

@@ -40,14 +40,18 @@ def _extension_headers(context: RuleContext) -> Iterator[tuple[str, str, list[st
     bindings=RPC,
     required_flags=FrameFlag.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": "a"}),
-    clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": f"{_URI_A}, urn:example:b"}),
+    clean=rpc(
+        "SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": f"{_URI_A}, urn:example:b"}
+    ),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An entry of `A2A-Extensions`, in the request or the response, is not an absolute URI. Reported as information
-    over HTTP: several header fields of that name instead of one comma-separated list, which HTTP treats as equal.
+    """An entry of `A2A-Extensions`, in the request or the response, is not an absolute URI.
+    Reported as information over HTTP: several header fields of that name instead of one
+    comma-separated list, which HTTP treats as equal.
 
-    Extensions are identified only by their URI, so such an entry activates nothing; some servers read only one of
-    several fields. The sender of the header, client or agent, must name extensions by their URIs, in one header field.
+    Extensions are identified only by their URI, so such an entry activates nothing; some servers
+    read only one of several fields. The sender of the header, client or agent, must name extensions
+    by their URIs, in one header field.
     """
     for side, name, values in _extension_headers(context):
         for entry in split_uris(values):
@@ -59,7 +63,9 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
                 )
         if len(values) > 1 and context.binding is not Binding.GRPC:
             told = f"the {side} has {len(values)} {name} fields, expected one comma-separated list"
-            yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO, actor=SENDERS[side])
+            yield RuleFinding(
+                summary=told, value="; ".join(values), severity=Severity.INFO, actor=SENDERS[side]
+            )
 
 
 @rule(
@@ -75,11 +81,12 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": _URI_A}),
 )
 def other_name(context: RuleContext) -> Iterator[RuleFinding]:
-    """A 1.0 request or response lists its extensions only in `X-A2A-Extensions`, or a 0.2 or 0.3 one only in
-    `A2A-Extensions`.
+    """A 1.0 request or response lists its extensions only in `X-A2A-Extensions`, or a 0.2 or 0.3
+    one only in `A2A-Extensions`.
 
-    The peer reads only the header name of its own version, so the extensions are silently not activated. The sender of
-    the header, client or agent, must use the name of the protocol version in use.
+    The peer reads only the header name of its own version, so the extensions are silently not
+    activated. The sender of the header, client or agent, must use the name of the protocol version
+    in use.
     """
     dialect = context.exchange.dialect
     if dialect is Dialect.RC:

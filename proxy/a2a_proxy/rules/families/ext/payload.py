@@ -36,19 +36,28 @@ _ACTIVE_HEADERS: Fields = {"A2A-Extensions": _URI_A}
     trigger_flags=FrameFlag.UNCLEAN,
     operations=SENDING_OPERATIONS,
     flagged=rpc(
-        "SendMessage", send(extensions=[_URI_B]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS
+        "SendMessage",
+        send(extensions=[_URI_B]),
+        _TASK_RESULT,
+        headers=_ACTIVE_HEADERS,
+        reply_headers=_ACTIVE_HEADERS,
     ),
     clean=rpc(
-        "SendMessage", send(extensions=[_URI_A]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS
+        "SendMessage",
+        send(extensions=[_URI_A]),
+        _TASK_RESULT,
+        headers=_ACTIVE_HEADERS,
+        reply_headers=_ACTIVE_HEADERS,
     ),
 )
 def inactive(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `extensions` of the client's message name an extension that its request does not activate, or the agent's
-    message or artifact names an inactive extension: one not listed in the head of the response or, if that has no list,
-    not requested. Objects older than the exchange are not checked.
+    """The `extensions` of the client's message name an extension that its request does not
+    activate, or the agent's message or artifact names an inactive extension: one not listed in the
+    head of the response or, if that has no list, not requested. Objects older than the exchange are
+    not checked.
 
-    The receiver ignores an inactive extension and interprets the content without it. The client must name the extension
-    in `A2A-Extensions`. The agent must use only active extensions.
+    The receiver ignores an inactive extension and interprets the content without it. The client
+    must name the extension in `A2A-Extensions`. The agent must use only active extensions.
     """
     if context.frame_or_none is None:
         yield from _check_request(context)
@@ -56,7 +65,11 @@ def inactive(context: RuleContext) -> Iterator[RuleFinding]:
         active = activated_uris(context) or requested_uris(context)
         for path, uri in used_extensions(context):
             if uri not in active:
-                yield RuleFinding(summary=f"the agent uses {uri[:100]}, which is not active here", path=path, value=uri)
+                yield RuleFinding(
+                    summary=f"the agent uses {uri[:100]}, which is not active here",
+                    path=path,
+                    value=uri,
+                )
 
 
 def _check_request(context: RuleContext) -> Iterator[RuleFinding]:
@@ -68,4 +81,6 @@ def _check_request(context: RuleContext) -> Iterator[RuleFinding]:
     for path, uri in listed_extensions(root, context.params.get("message")):
         if uri not in wanted:
             told = f"the message uses {uri[:100]}, which its request does not activate"
-            yield RuleFinding(summary=told, path=path, value=uri, seq=request.seq, actor=Actor.CLIENT)
+            yield RuleFinding(
+                summary=told, path=path, value=uri, seq=request.seq, actor=Actor.CLIENT
+            )

@@ -29,7 +29,9 @@ def split_uris(values: Iterable[str]) -> list[str]:
 
 def extension_fields(context: RuleContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return name and value of each extensions header field of the request and of the response."""
-    found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = context.cache.get("extensions")
+    found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = context.cache.get(
+        "extensions"
+    )
     if found is None:
         found = context.cache["extensions"] = (
             _read_extension_fields(context.exchange.request_headers),
@@ -59,11 +61,16 @@ def activated_uris(context: RuleContext) -> list[str]:
 
 
 def activated_uris_here(context: RuleContext) -> list[str]:
-    """Return `activated_uris`, or the URIs in the trailers if the current frame is gRPC trailers."""
+    """Return `activated_uris`, or the URIs in the trailers if the current frame is gRPC
+    trailers."""
     frame = context.frame_or_none
     if frame is None:
         return activated_uris(context)
-    if frame.schema != TRAILERS or frame.note == TRAILERS_ONLY or b"-extensions" not in frame.payload.lower():
+    if (
+        frame.schema != TRAILERS
+        or frame.note == TRAILERS_ONLY
+        or b"-extensions" not in frame.payload.lower()
+    ):
         return []
     try:
         pairs = msgspec.json.decode(frame.payload, type=list[tuple[str, str]])
@@ -83,7 +90,11 @@ def declared_extensions(card: dict[str, Any] | None) -> dict[str, bool]:
     capabilities = (card or {}).get("capabilities")
     listed = capabilities.get("extensions") if isinstance(capabilities, dict) else None
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    return {each["uri"]: each.get("required") is True for each in found if isinstance(each.get("uri"), str)}
+    return {
+        each["uri"]: each.get("required") is True
+        for each in found
+        if isinstance(each.get("uri"), str)
+    }
 
 
 def is_card_known(context: RuleContext) -> bool:
@@ -101,10 +112,14 @@ def may_have_extensions(frame: Frame) -> bool:
 
 
 def used_extensions(context: RuleContext) -> list[tuple[str, str]]:
-    """Return path and URI of each extension named in new content of the agent: neither in the history nor in objects
-    older than this exchange.
+    """Return path and URI of each extension named in new content of the agent: neither in the
+    history nor in objects older than this exchange.
     """
-    return [pair for path, holder in _extension_holders(context) for pair in listed_extensions(path, holder)]
+    return [
+        pair
+        for path, holder in _extension_holders(context)
+        for pair in listed_extensions(path, holder)
+    ]
 
 
 def listed_extensions(path: str, holder: Any) -> Iterator[tuple[str, str]]:
@@ -123,7 +138,11 @@ def _extension_holders(context: RuleContext) -> Iterator[tuple[str, Any]]:
         yield f"{_object_path(context, 'artifactUpdate')}.artifact", said.get("artifact")
     elif event is EventKind.STATUS:
         yield f"{_object_path(context, 'statusUpdate')}.status.message", _status_message(said)
-    elif event is EventKind.TASK and context.task is not None and context.task.created_by == context.record.id:
+    elif (
+        event is EventKind.TASK
+        and context.task is not None
+        and context.task.created_by == context.record.id
+    ):
         place = _object_path(context, "task")
         yield f"{place}.status.message", _status_message(said)
         artifacts = said.get("artifacts")

@@ -58,18 +58,24 @@ _TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED | FrameFlag.OTHER | FrameFlag.NAMES,
     flagged=_PLAIN_POLL + rpc("GetTask", _NUMBERED_POLL, task("WORKING"), id=2, version="1.1"),
     clean=_TASK_READ
-    + rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
+    + rpc(
+        "GetTask",
+        _TASK_PARAMS | {"currentGeneration": "4"},
+        task("WORKING", generation="5"),
+        version="1.1",
+    ),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `currentGeneration` or `ifGenerationMatch` for a task although the agent has shown this client
-    that it does not support generations for the task: it sent the task without one to a client that speaks 1.1 or had
-    used them, or sent two different events with the same one.
+    """A client sends `currentGeneration` or `ifGenerationMatch` for a task although the agent has
+    shown this client that it does not support generations for the task: it sent the task without
+    one to a client that speaks 1.1 or had used them, or sent two different events with the same
+    one.
 
-    The agent ignores such values: the condition protects nothing and the long poll returns at once. The client must
-    stop using generations for this task; the agent should implement them.
+    The agent ignores such values: the condition protects nothing and the long poll returns at once.
+    The client must stop using generations for this task; the agent should implement them.
 
-    Low confidence if the recording does not contain the creation of the task: the agent may have sent a generation
-    before.
+    Low confidence if the recording does not contain the creation of the task: the agent may have
+    sent a generation before.
     """
     if not context.has_flag(FrameFlag.ASKS):
         _note_informed_client(context)
@@ -79,7 +85,8 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     wanted = current_generation(context) if context.operation == "GetTask" else if_match(context)
     if wanted is not None:
         yield RuleFinding(
-            summary=f"the client uses generation {wanted} although the agent does not support generations"
+            summary=f"the client uses generation {wanted} although the agent does not support "
+            f"generations"
         )
 
 
@@ -94,7 +101,9 @@ def _note_informed_client(context: RuleContext) -> None:
     task, client = context.task, context.record.client
     if task is None or client in _informed_clients(context):
         return
-    without = any(each.fault is GenerationFault.REPEAT for each in generation_verdicts(context)) or (
+    without = any(
+        each.fault is GenerationFault.REPEAT for each in generation_verdicts(context)
+    ) or (
         context.frame.generation == 0
         and not task.generation
         and context.has_flag(TASK_NUMBER_OPERATIONS)
@@ -132,11 +141,11 @@ def _note_informed_client(context: RuleContext) -> None:
     ),
 )
 def reconciles(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream has left out a generation and stays open, and for 10 s the client neither receives the missing event nor
-    calls GetTask or SubscribeToTask for the task.
+    """A stream has left out a generation and stays open, and for 10 s the client neither receives
+    the missing event nor calls GetTask or SubscribeToTask for the task.
 
-    The client missed a change and does not know which one, so its view of the task stays wrong. The client must read
-    the task again when it sees a gap (A2A-GEN-001).
+    The client missed a change and does not know which one, so its view of the task stays wrong. The
+    client must read the task again when it sees a gap (A2A-GEN-001).
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.GAP and not each.snapshot and (each.lost or each.unknown):
@@ -157,6 +166,7 @@ def _check_reconciled(context: RuleContext) -> Iterator[RuleFinding]:
         if named == task.task_id and other.client == record.client and other.operation in asking:
             return
     yield RuleFinding(
-        summary=f"{format_generations(first, final)} missing for {RECONCILE} s, the client has not read the task again",
+        summary=f"{format_generations(first, final)} missing for {RECONCILE} s, the client has not "
+        f"read the task again",
         follows=f"A2A-GEN-001 #{record.id}",
     )

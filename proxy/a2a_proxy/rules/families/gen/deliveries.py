@@ -18,7 +18,8 @@ _LATE_WAIT = 10
 _MAX_LISTED = 64
 """Maximum number of generations between two deliveries that are examined."""
 _MIN_LAG = 2
-"""Number of generations by which a delivery is behind; one is usual, because the streams continue meanwhile."""
+"""Number of generations by which a delivery is behind; one is usual, because the streams continue
+meanwhile."""
 _STREAM = rpc_stream(
     "SendStreamingMessage",
     send(),
@@ -46,12 +47,12 @@ _STREAM = rpc_stream(
     clean=_STREAM + deliver(status("COMPLETED", second=2, generation="4")),
 )
 def behind(context: RuleContext) -> Iterator[RuleFinding]:
-    """A delivery has a generation at least two below one that a stream or an answer has shown, or the generations
-    between two deliveries were events on a stream and are not delivered within 10 s. Reported once until the deliveries
-    catch up.
+    """A delivery has a generation at least two below one that a stream or an answer has shown, or
+    the generations between two deliveries were events on a stream and are not delivered within 10
+    s. Reported once until the deliveries catch up.
 
-    Deliveries may be late and need not cover every event. A receiver that compares generations must accept both; it
-    should read the task if it needs every change.
+    Deliveries may be late and need not cover every event. A receiver that compares generations must
+    accept both; it should read the task if it needs every change.
     """
     number = context.frame.generation
     noted = note_delivery(context)
@@ -62,7 +63,8 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     is_behind = task.generation - number >= _MIN_LAG
     if is_behind and not sent["is_behind"]:
         yield RuleFinding(
-            summary=f"generation {number} is delivered after generation {task.generation} was shown",
+            summary=f"generation {number} is delivered after generation "
+            f"{task.generation} was shown",
             path=generation_path(context),
             value=str(number),
         )
@@ -79,8 +81,12 @@ def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None or task.numbers is None or sent is None:
         return
     known = range(int(first), min(int(final), int(first) + _MAX_LISTED) + 1)
-    missing = [each for each in known if each in task.numbers.events and each not in sent["generations"]]
+    missing = [
+        each for each in known if each in task.numbers.events and each not in sent["generations"]
+    ]
     if missing:
         told = format_generations(missing[0], missing[-1])
         was = "an event" if len(missing) == 1 else "events"
-        yield RuleFinding(summary=f"{told}: {was} on a stream, but not delivered", seq=context.due_seq)
+        yield RuleFinding(
+            summary=f"{told}: {was} on a stream, but not delivered", seq=context.due_seq
+        )

@@ -1,4 +1,5 @@
-"""Rule about the code of TaskGenerationMismatchError on each binding (A2A 1.1 draft section 5.4)."""
+"""Rule about the code of TaskGenerationMismatchError on each binding (A2A 1.1 draft section
+5.4)."""
 
 from __future__ import annotations
 
@@ -50,12 +51,14 @@ _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, 
     ),
 )
 def mapped(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error with the reason TASK_GENERATION_MISMATCH has a code other than -32010 on JSON-RPC, ABORTED on gRPC or
-    409 on REST. Reported as a warning for HTTP 412, which an earlier text of the draft required, and for the right
-    status in answer to `ifGenerationMatch` without an ErrorInfo, which may be another conflict (low confidence).
+    """An error with the reason TASK_GENERATION_MISMATCH has a code other than -32010 on JSON-RPC,
+    ABORTED on gRPC or 409 on REST. Reported as a warning for HTTP 412, which an earlier text of the
+    draft required, and for the right status in answer to `ifGenerationMatch` without an ErrorInfo,
+    which may be another conflict (low confidence).
 
-    Clients recognise the error by its code, read the task again and repeat the message; with another code they give up.
-    The agent must send the code of the binding, and the reason in an ErrorInfo.
+    Clients recognise the error by its code, read the task again and repeat the message; with
+    another code they give up. The agent must send the code of the binding, and the reason in an
+    ErrorInfo.
     """
     failure, right = context.failure, MISMATCH_CODES[context.binding]
     if failure.reason != MISMATCH_REASON:
@@ -70,7 +73,9 @@ def mapped(context: RuleContext) -> Iterator[RuleFinding]:
     shown = failure.status_name if context.binding is Binding.GRPC else str(failure.code)
     wanted = "ABORTED" if context.binding is Binding.GRPC else str(right)
     yield RuleFinding(
-        summary=f"the agent sends {MISMATCH_REASON} as {shown}, it must be {wanted}", value=shown, severity=severity
+        summary=f"the agent sends {MISMATCH_REASON} as {shown}, it must be {wanted}",
+        value=shown,
+        severity=severity,
     )
 
 
@@ -81,5 +86,8 @@ def _check_unnamed_error(context: RuleContext) -> Iterator[RuleFinding]:
         and if_match(context) is not None
     ):
         shown = "ABORTED" if context.binding is Binding.GRPC else "409"
-        told = f"{shown} without an ErrorInfo answers `ifGenerationMatch`, a mismatch needs reason {MISMATCH_REASON}"
+        told = (
+            f"{shown} without an ErrorInfo answers `ifGenerationMatch`, a mismatch needs reason "
+            f"{MISMATCH_REASON}"
+        )
         yield RuleFinding(summary=told, value=shown, severity=Severity.WARNING, is_sure=False)

@@ -1,7 +1,7 @@
 """Rules about long polling: GetTask with `currentGeneration` (A2A 1.1 draft section 3.2.7).
 
-Answers are compared only with generations relayed before the request: the agent may not have known a change that was
-relayed later when it read the task.
+Answers are compared only with generations relayed before the request: the agent may not have known
+a change that was relayed later when it read the task.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ _FIRST_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), vers
 
 def _poll_call(current: str, generation: str, seconds: float, state: str = "WORKING") -> Script:
     answer = task(state, generation=generation)
-    return rpc("GetTask", _TASK_PARAMS | {"currentGeneration": current}, answer, id=2, seconds=seconds, version="1.1")
+    return rpc(
+        "GetTask",
+        _TASK_PARAMS | {"currentGeneration": current},
+        answer,
+        id=2,
+        seconds=seconds,
+        version="1.1",
+    )
 
 
 @rule(
@@ -49,27 +56,31 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     clean=_FIRST_READ + _poll_call("5", "7", 0),
 )
 def held(context: RuleContext) -> Iterator[RuleFinding]:
-    """A GetTask with `currentGeneration` is answered only after more than 2 s, or the client gives up without an
-    answer, although a higher generation of the task had been relayed before the request.
+    """A GetTask with `currentGeneration` is answered only after more than 2 s, or the client gives
+    up without an answer, although a higher generation of the task had been relayed before the
+    request.
 
-    The agent must answer at once if the task is newer than `currentGeneration`; the client waits for a change that it
-    could have had.
+    The agent must answer at once if the task is newer than `currentGeneration`; the client waits
+    for a change that it could have had.
     """
     request_snapshot = context.record.request_snapshot
     if request_snapshot is None or (
-        context.frame_or_none is None and (context.record.answers or context.exchange.how == "complete")
+        context.frame_or_none is None
+        and (context.record.answers or context.exchange.how == "complete")
     ):
         return
     wanted = current_generation(context)
     if wanted is None or request_snapshot.known_generation <= wanted:
         return
     waited = (
-        (context.at if context.frame_or_none is not None else context.exchange.closed) - request_snapshot.at
+        (context.at if context.frame_or_none is not None else context.exchange.closed)
+        - request_snapshot.at
     ) / _SECOND_NS
     if waited > LONG_POLL:
         how = "the answer took" if context.frame_or_none is not None else "there was no answer for"
         told = (
-            f"generation {request_snapshot.known_generation} existed, the client waits for one above {wanted}; {how} "
+            f"generation {request_snapshot.known_generation} existed, the client waits for one "
+            f"above {wanted}; {how} "
             f"{waited:.1f} s"
         )
         yield RuleFinding(summary=told)
@@ -89,20 +100,25 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_poll_call("5", "6", 0),
 )
 def not_held(context: RuleContext) -> Iterator[RuleFinding]:
-    """A GetTask with `currentGeneration` is answered within 1 s with the same generation, and the task is not in a
-    terminal state.
+    """A GetTask with `currentGeneration` is answered within 1 s with the same generation, and the
+    task is not in a terminal state.
 
-    An agent may answer early, but then long polling becomes plain polling: the client repeats the request again and
-    again. The agent should hold the request until the task changes.
+    An agent may answer early, but then long polling becomes plain polling: the client repeats the
+    request again and again. The agent should hold the request until the task changes.
     """
     request_snapshot, number = context.record.request_snapshot, context.frame.generation
     if request_snapshot is None or number <= 0 or context.frame.state in TERMINAL:
         return
     wanted = current_generation(context)
-    if wanted is not None and number == wanted and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS:
+    if (
+        wanted is not None
+        and number == wanted
+        and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS
+    ):
         waited = (context.at - request_snapshot.at) // 1_000_000
         yield RuleFinding(
-            summary=f"the client waits for a generation above {wanted}, the agent answers {number} after {waited} ms",
+            summary=f"the client waits for a generation above {wanted}, the agent answers {number} "
+            f"after {waited} ms",
             path=generation_path(context),
         )
 
@@ -121,11 +137,12 @@ def not_held(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_READ + _poll_call("7", "8", 0),
 )
 def older(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to a GetTask with `currentGeneration` has a lower generation than the request. Not reported if the
-    proxy has seen the task from its beginning but never that generation: then the client made it up.
+    """The answer to a GetTask with `currentGeneration` has a lower generation than the request. Not
+    reported if the proxy has seen the task from its beginning but never that generation: then the
+    client made it up.
 
-    The client has seen changes that the agent does not know: a replica that lags behind answered, or the agent lost
-    changes. The agent must answer with the latest state of the task.
+    The client has seen changes that the agent does not know: a replica that lags behind answered,
+    or the agent lost changes. The agent must answer with the latest state of the task.
     """
     request_snapshot, number = context.record.request_snapshot, context.frame.generation
     if request_snapshot is None or number <= 0:
@@ -136,4 +153,6 @@ def older(context: RuleContext) -> Iterator[RuleFinding]:
     seen = request_snapshot.known_generation >= wanted
     if seen or (context.task is not None and not context.task.created_by):
         told = f"the client has generation {wanted}, the agent answers with the older {number}"
-        yield RuleFinding(summary=told, path=generation_path(context), value=str(number), is_sure=seen)
+        yield RuleFinding(
+            summary=told, path=generation_path(context), value=str(number), is_sure=seen
+        )

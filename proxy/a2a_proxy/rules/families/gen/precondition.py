@@ -1,8 +1,8 @@
-"""Rules about `ifGenerationMatch`: the agent accepts the message only if the task has that generation (1.1 draft
-3.2.2).
+"""Rules about `ifGenerationMatch`: the agent accepts the message only if the task has that
+generation (1.1 draft 3.2.2).
 
-An accepted message is compared only with generations relayed before it: a higher generation relayed while the agent
-works may result from this very message.
+An accepted message is compared only with generations relayed before it: a higher generation relayed
+while the agent works may result from this very message.
 """
 
 from __future__ import annotations
@@ -17,10 +17,16 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, TASK_NUMBER_OPERATIONS, if_match
+from a2a_proxy.rules.families.gen.words import (
+    MISMATCH_REASON,
+    SEND_OPERATIONS,
+    TASK_NUMBER_OPERATIONS,
+    if_match,
+)
 
 RACE_TIME = 2
-"""Seconds within which a higher generation, which the agent already had when it refused, may still be relayed."""
+"""Seconds within which a higher generation, which the agent already had when it refused, may still
+be relayed."""
 _TASK_PARAMS = {"id": "t1"}
 
 
@@ -35,10 +41,19 @@ _FIRST_READ = _read_task("5")
 
 
 def _mismatch_error(current: str) -> Json:
-    return rpc_error(-32010, MISMATCH_REASON, "changed", taskId="t1", expectedGeneration="5", currentGeneration=current)
+    return rpc_error(
+        -32010,
+        MISMATCH_REASON,
+        "changed",
+        taskId="t1",
+        expectedGeneration="5",
+        currentGeneration=current,
+    )
 
 
-def _conditional_send(match: str | None, result: Json | None, error: Json | None = None, task_id: str = "t1") -> Script:
+def _conditional_send(
+    match: str | None, result: Json | None, error: Json | None = None, task_id: str = "t1"
+) -> Script:
     configuration = {"ifGenerationMatch": match} if match is not None else None
     about = {"taskId": task_id} if task_id else {}
     params = send("go on", id="m2", configuration=configuration, **about)
@@ -63,18 +78,26 @@ _NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
     clean=_FIRST_READ + _conditional_send("3", None, _mismatch_error("5")),
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent accepts a message with `ifGenerationMatch` although a higher generation of the task had been relayed
-    before the message.
+    """The agent accepts a message with `ifGenerationMatch` although a higher generation of the task
+    had been relayed before the message.
 
-    The condition exists so that a client does not act on an outdated state of the task; here it did. The agent must
-    compare `ifGenerationMatch` with the current generation and answer TaskGenerationMismatchError.
+    The condition exists so that a client does not act on an outdated state of the task; here it
+    did. The agent must compare `ifGenerationMatch` with the current generation and answer
+    TaskGenerationMismatchError.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or not request_snapshot.known_generation or not context.has_flag(ANY_EVENT):
+    if (
+        request_snapshot is None
+        or not request_snapshot.known_generation
+        or not context.has_flag(ANY_EVENT)
+    ):
         return
     wanted = if_match(context)
     if wanted is not None and wanted < request_snapshot.known_generation:
-        told = f"the agent accepts `ifGenerationMatch` {wanted}, but it sent {request_snapshot.known_generation} before"
+        told = (
+            f"the agent accepts `ifGenerationMatch` {wanted}, but it sent "
+            f"{request_snapshot.known_generation} before"
+        )
         yield RuleFinding(summary=told, value=str(wanted))
 
 
@@ -90,16 +113,19 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     draft=True,
     due=lambda see: _check_mismatch_later(see),
     settled_at_end=True,
-    flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(_read_task("5", id=3), 3000 * MS),
+    flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(
+        _read_task("5", id=3), 3000 * MS
+    ),
     clean=_FIRST_READ + _conditional_send("5", None, _mismatch_error("6")) + _read_task("6", id=3),
 )
 def refused(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answers TaskGenerationMismatchError although `ifGenerationMatch` of the message is the latest
-    generation relayed, and no higher one is relayed within 2 s. Low confidence unless the error itself gives that
-    generation as the current one.
+    """The agent answers TaskGenerationMismatchError although `ifGenerationMatch` of the message is
+    the latest generation relayed, and no higher one is relayed within 2 s. Low confidence unless
+    the error itself gives that generation as the current one.
 
-    The client reads the task again, finds the generation that it already had, and is refused again, without end. The
-    agent must accept a message whose `ifGenerationMatch` is the current generation.
+    The client reads the task again, finds the generation that it already had, and is refused again,
+    without end. The agent must accept a message whose `ifGenerationMatch` is the current
+    generation.
     """
     request_snapshot = context.record.request_snapshot
     wanted = if_match(context)
@@ -111,7 +137,9 @@ def refused(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     metadata = (context.failure.info or {}).get("metadata")
-    current = generation_number(metadata.get("currentGeneration")) if isinstance(metadata, dict) else 0
+    current = (
+        generation_number(metadata.get("currentGeneration")) if isinstance(metadata, dict) else 0
+    )
     context.schedule_due(RACE_TIME, f"{wanted} {int(current == wanted)} {request_snapshot.task_id}")
     yield from ()
 
@@ -120,7 +148,10 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
     wanted, named, task_id = context.due_note.split(" ", 2)
     task = context.session.task_record(context.record.agent, task_id)
     if task is not None and task.generation <= int(wanted):
-        told = f"the agent refuses `ifGenerationMatch` {wanted} although the generation is still {wanted}"
+        told = (
+            f"the agent refuses `ifGenerationMatch` {wanted} although the generation is still "
+            f"{wanted}"
+        )
         yield RuleFinding(summary=told, seq=context.due_seq, is_sure=named == "1")
 
 
@@ -138,10 +169,11 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_conditional_send("1", _NEW_TASK_RESULT, task_id=""),
 )
 def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answers TaskGenerationMismatchError to a message that has `ifGenerationMatch` but names no task.
+    """The agent answers TaskGenerationMismatchError to a message that has `ifGenerationMatch` but
+    names no task.
 
-    Such a message creates a task, so there is no generation to compare. The agent must ignore `ifGenerationMatch` in
-    it.
+    Such a message creates a task, so there is no generation to compare. The agent must ignore
+    `ifGenerationMatch` in it.
     """
     request_snapshot = context.record.request_snapshot
     if (
@@ -150,7 +182,9 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
         and context.failure.name == MISMATCH_REASON
         and if_match(context) is not None
     ):
-        yield RuleFinding(summary=f"the agent answers {MISMATCH_REASON} to a message that names no task")
+        yield RuleFinding(
+            summary=f"the agent answers {MISMATCH_REASON} to a message that names no task"
+        )
 
 
 @rule(
@@ -166,16 +200,21 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_conditional_send("3", None, _mismatch_error("5")),
 )
 def unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answers TaskGenerationMismatchError to a request that has no `ifGenerationMatch`. An error that has the
-    code but not the reason is reported only for an agent that sends generations.
+    """The agent answers TaskGenerationMismatchError to a request that has no `ifGenerationMatch`.
+    An error that has the code but not the reason is reported only for an agent that sends
+    generations.
 
-    The client has set no condition, so it cannot correct its request. The agent must not send this error for it.
+    The client has set no condition, so it cannot correct its request. The agent must not send this
+    error for it.
     """
     failure = context.failure
     if failure.name != MISMATCH_REASON or not (failure.reason or context.agent.sends_generations):
         return
     if if_match(context) is None:
-        yield RuleFinding(summary=f"the agent answers {MISMATCH_REASON}, but the request has no `ifGenerationMatch`")
+        yield RuleFinding(
+            summary=f"the agent answers {MISMATCH_REASON}, but the request has "
+            f"no `ifGenerationMatch`"
+        )
 
 
 @rule(
@@ -195,10 +234,12 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_READ + _conditional_send("5", snapshot("COMPLETED", second=1, generation="7")),
 )
 def ignored(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent accepts a message to an existing task with `ifGenerationMatch`, and its answer has no generation.
+    """The agent accepts a message to an existing task with `ifGenerationMatch`, and its answer has
+    no generation.
 
-    The agent does not support the condition, so the client wrongly believes that its message is protected against
-    concurrent changes of the task. The client must not rely on it with this agent; the agent should implement it.
+    The agent does not support the condition, so the client wrongly believes that its message is
+    protected against concurrent changes of the task. The client must not rely on it with this
+    agent; the agent should implement it.
     """
     request_snapshot, task = context.record.request_snapshot, context.task
     if (
@@ -210,4 +251,6 @@ def ignored(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     if context.has_flag(TASK_NUMBER_OPERATIONS) and (wanted := if_match(context)) is not None:
-        yield RuleFinding(summary=f"the agent accepts `ifGenerationMatch` {wanted} but sends no generations")
+        yield RuleFinding(
+            summary=f"the agent accepts `ifGenerationMatch` {wanted} but sends no generations"
+        )

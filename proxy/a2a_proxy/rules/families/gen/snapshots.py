@@ -1,5 +1,5 @@
-"""Rules about the generations of Tasks (snapshots) and of one event on several streams (A2A 1.1 draft section
-3.2.7)."""
+"""Rules about the generations of Tasks (snapshots) and of one event on several streams (A2A 1.1
+draft section 3.2.7)."""
 
 from __future__ import annotations
 
@@ -45,15 +45,23 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK,
     draft=True,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
-    flagged=rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"),
-    clean=rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
+    flagged=rpc(
+        "GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"
+    ),
+    clean=rpc(
+        "GetTask",
+        _TASK_PARAMS | {"currentGeneration": "3"},
+        task("WORKING", generation="4"),
+        version="1.1",
+    ),
 )
 def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses generations in its request, and
-    no other task of this agent has had one. Reported once for each agent.
+    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses generations
+    in its request, and no other task of this agent has had one. Reported once for each agent.
 
-    The client cannot detect lost events, wait for changes by a long poll, or protect a message against concurrent
-    changes of the task. Either the agent implements generations, or the client works without them.
+    The client cannot detect lost events, wait for changes by a long poll, or protect a message
+    against concurrent changes of the task. Either the agent implements generations, or the client
+    works without them.
     """
     frame, task = context.frame, context.task
     if frame.generation or task is None or not frame.task_id:
@@ -67,7 +75,8 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
         return  # an unreadable generation is A2A-GEN-020
     context.agent.notes["gen.none"] = 1
     yield RuleFinding(
-        summary="the task has no generation although the client speaks 1.1 or sent one", path=generation_path(context)
+        summary="the task has no generation although the client speaks 1.1 or sent one",
+        path=generation_path(context),
     )
 
 
@@ -94,11 +103,13 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def begins(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first Task that the agent sends for a new task is SUBMITTED, but its generation is not 1. A generation of 0
-    is reported only if the client speaks 1.1 and the agent sends generations of its other tasks. Reported as
-    information if a stream begins with another state: the task may have changed before.
+    """The first Task that the agent sends for a new task is SUBMITTED, but its generation is not 1.
+    A generation of 0 is reported only if the client speaks 1.1 and the agent sends generations of
+    its other tasks. Reported as information if a stream begins with another state: the task may
+    have changed before.
 
-    A client that counts from 1 takes the generations in between for lost events. The agent must begin at 1.
+    A client that counts from 1 takes the generations in between for lost events. The agent must
+    begin at 1.
     """
     frame, task = context.frame, context.task
     if (
@@ -110,7 +121,8 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
         return
     number = frame.generation
     if number <= 0 and not (
-        context.agent.sends_generations and dialect_of_version(context.exchange.version_header) is Dialect.V1_1
+        context.agent.sends_generations
+        and dialect_of_version(context.exchange.version_header) is Dialect.V1_1
     ):
         return
     if frame.state == int(TaskState.SUBMITTED):
@@ -120,8 +132,13 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
             value=str(number),
         )
     elif number > 0 and context.record.is_streaming:
-        told = f"the stream of the new task begins with generation {number} ({TaskState(frame.state).label})"
-        yield RuleFinding(summary=told, path=generation_path(context), value=str(number), severity=Severity.INFO)
+        told = (
+            f"the stream of the new task begins with generation {number} "
+            f"({TaskState(frame.state).label})"
+        )
+        yield RuleFinding(
+            summary=told, path=generation_path(context), value=str(number), severity=Severity.INFO
+        )
 
 
 @rule(
@@ -154,8 +171,8 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
 def behind(context: RuleContext) -> Iterator[RuleFinding]:
     """A Task sent in mid-stream has a lower generation than an event before it.
 
-    The Task contradicts the events: a client that continues from it applies changes twice. The agent must send a Task
-    that includes all events sent before it on the stream.
+    The Task contradicts the events: a client that continues from it applies changes twice. The
+    agent must send a Task that includes all events sent before it on the stream.
     """
     number = context.frame.generation
     for each in generation_verdicts(context):
@@ -176,22 +193,49 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     draft=True,
-    flagged=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3", artifacts=[artifact("x")]), version="1.1")
-    + rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3", artifacts=[artifact("y")]), id=2, version="1.1"),
-    clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3", artifacts=[artifact("x")]), version="1.1")
-    + rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4", artifacts=[artifact("y")]), id=2, version="1.1"),
+    flagged=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task("WORKING", generation="3", artifacts=[artifact("x")]),
+        version="1.1",
+    )
+    + rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task("WORKING", generation="3", artifacts=[artifact("y")]),
+        id=2,
+        version="1.1",
+    ),
+    clean=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task("WORKING", generation="3", artifacts=[artifact("x")]),
+        version="1.1",
+    )
+    + rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task("WORKING", generation="4", artifacts=[artifact("y")]),
+        id=2,
+        version="1.1",
+    ),
 )
 def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two Tasks (snapshots of one task) have the same generation, but different states or artifacts.
+    """Two Tasks (snapshots of one task) have the same generation, but different states or
+    artifacts.
 
-    A client that compares generations takes the task for unchanged. The agent must increase the generation with every
-    such change.
+    A client that compares generations takes the task for unchanged. The agent must increase the
+    generation with every such change.
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.SAME:
             state = context.frame.state
             changed = each.other != state
-            words = f"{TaskState(each.other).label}, now {TaskState(state).label}" if changed else "different artifacts"
+            words = (
+                f"{TaskState(each.other).label}, now {TaskState(state).label}"
+                if changed
+                else "different artifacts"
+            )
             told = f"the task changed, but its generation is still {each.last}: {words}"
             yield RuleFinding(summary=told, path=generation_path(context), value=str(each.last))
 
@@ -207,7 +251,14 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=TRACKED,
     draft=True,
     flagged=run_together(
-        rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, chunk("a", generation="3"), finish="open", version="1.1"),
+        rpc_stream(
+            _SEND_METHOD,
+            send(),
+            *_FIRST_EVENTS,
+            chunk("a", generation="3"),
+            finish="open",
+            version="1.1",
+        ),
         rpc_stream(
             "SubscribeToTask",
             _TASK_PARAMS,
@@ -219,7 +270,14 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
         after=25_000_000,
     ),
     clean=run_together(
-        rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, chunk("a", generation="3"), finish="open", version="1.1"),
+        rpc_stream(
+            _SEND_METHOD,
+            send(),
+            *_FIRST_EVENTS,
+            chunk("a", generation="3"),
+            finish="open",
+            version="1.1",
+        ),
         rpc_stream(
             "SubscribeToTask",
             _TASK_PARAMS,
@@ -232,13 +290,19 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def differs(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two streams of a task, or a stream and a push notification, carry different events with the same generation.
-    Events are compared by content, not by bytes, so the binding makes no difference.
+    """Two streams of a task, or a stream and a push notification, carry different events with the
+    same generation. Events are compared by content, not by bytes, so the binding makes no
+    difference.
 
-    Every event must be sent on every stream of the task; here two clients have different views of it. The agent must
-    send the same event with the same generation to all of them.
+    Every event must be sent on every stream of the task; here two clients have different views of
+    it. The agent must send the same event with the same generation to all of them.
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.DIFFERS:
-            told = f"the event with generation {context.frame.generation} differs from the one on #{each.other}"
-            yield RuleFinding(summary=told, path=generation_path(context), value=str(context.frame.generation))
+            told = (
+                f"the event with generation {context.frame.generation} differs from the one on "
+                f"#{each.other}"
+            )
+            yield RuleFinding(
+                summary=told, path=generation_path(context), value=str(context.frame.generation)
+            )

@@ -1,8 +1,8 @@
-"""The generations of each task as the rules see them: the shared tracker, with the contents of events
-(manual/protocol.md "Generation tracking").
+"""The generations of each task as the rules see them: the shared tracker, with the contents of
+events (manual/protocol.md "Generation tracking").
 
-Rules call `generation_verdicts()`. The first call for a frame updates the tracker; later calls return the cached
-result.
+Rules call `generation_verdicts()`. The first call for a frame updates the tracker; later calls
+return the cached result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def _judge_generation(context: RuleContext) -> Sequence[Verdict]:
     if numbers is None:
         if frame.generation <= 0:
             return ()  # the task has never had a generation: nothing to judge or to remember
-        numbers = task.numbers = TaskGenerations(creator=task.made_by, from_start=task.created_by != 0)
+        numbers = task.numbers = TaskGenerations(
+            creator=task.made_by, from_start=task.created_by != 0
+        )
     report = _make_report(context, task)
     found = numbers.apply_report(report)
     if report.unreadable and context.binding is not Binding.GRPC:
@@ -74,7 +76,8 @@ def _make_report(context: RuleContext, task: TaskRecord) -> GenerationReport:
         content,
         frame.state,
         frame.artifact_id,
-        # Frames are compared within one version, because agents need not number events for clients of an older one.
+        # Frames are compared within one version, because agents need not number events for clients
+        # of an older one.
         "push" if context.binding is Binding.WEBHOOK else context.exchange.version_header,
         progress=frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME),
         change=frame.event is EventKind.ARTIFACT or frame.state != before != 0,
@@ -86,20 +89,27 @@ def _make_report(context: RuleContext, task: TaskRecord) -> GenerationReport:
 
 
 def _has_malformed_number(context: RuleContext) -> bool:
-    """Return whether `generation` is present but not usable: another fault (A2A-GEN-020), on gRPC a negative number."""
+    """Return whether `generation` is present but not usable: another fault (A2A-GEN-020), on gRPC a
+    negative number."""
     value = context.object.get("generation")
     return value is not None and str(value) != "0"
 
 
 def _may_have_timeline(context: RuleContext) -> bool:
     frame = context.frame
-    return not frame.truncated and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload) is not None)
+    return not frame.truncated and (
+        is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload) is not None
+    )
 
 
 def _refuse_messages(context: RuleContext) -> Sequence[Verdict]:
     """Apply an error that answers a message: the agent has not added it to the task."""
     record = context.record
-    if record.events or record.operation not in SENDING_OPERATIONS or record.request_snapshot is None:
+    if (
+        record.events
+        or record.operation not in SENDING_OPERATIONS
+        or record.request_snapshot is None
+    ):
         return ()
     task = context.session.task_record(record.agent, record.request_snapshot.task_id)
     if task is None or task.numbers is None:

@@ -32,23 +32,30 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A generation (`generation`, `currentGeneration` or `ifGenerationMatch`) is not a string that holds a whole number
-    from 0 to 2^63-1. Reported as information for a JSON number: parsers accept it, but it loses precision above 2^53.
+    """A generation (`generation`, `currentGeneration` or `ifGenerationMatch`) is not a string that
+    holds a whole number from 0 to 2^63-1. Reported as information for a JSON number: parsers accept
+    it, but it loses precision above 2^53.
 
-    Peers that cannot read the value refuse the message, or take it for 0, which means that generations are not
-    supported. The sender of the message (client or agent) must write it as a decimal string.
+    Peers that cannot read the value refuse the message, or take it for 0, which means that
+    generations are not supported. The sender of the message (client or agent) must write it as a
+    decimal string.
     """
     for path, value in _number_values(context):
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_GENERATION:
             told = f"{path.rpartition('.')[2]} is the JSON number {value}, it should be a string"
             yield RuleFinding(summary=told, path=path, value=str(value), severity=Severity.INFO)
         elif not (isinstance(value, str) and _is_generation(value)):
-            told = f"{path.rpartition('.')[2]} is {str(value)[:40]!r}, it must be a whole number from 0 to 2^63-1"
+            told = (
+                f"{path.rpartition('.')[2]} is {str(value)[:40]!r}, it must be a whole number from "
+                f"0 to 2^63-1"
+            )
             yield RuleFinding(summary=told, path=path, value=str(value))
 
 
 def _is_generation(value: str) -> bool:
-    return value.isascii() and value.isdigit() and len(value) <= 19 and int(value) <= _MAX_GENERATION
+    return (
+        value.isascii() and value.isdigit() and len(value) <= 19 and int(value) <= _MAX_GENERATION
+    )
 
 
 def _number_values(context: RuleContext) -> Iterator[tuple[str, Any]]:
@@ -71,7 +78,10 @@ def _number_values(context: RuleContext) -> Iterator[tuple[str, Any]]:
     for wrapper in _WRAPPERS:
         yield from _present_members(body.get(wrapper), f"{root}{wrapper}.", "generation")
     yield from _present_members(
-        body.get("configuration"), f"{root}configuration.", "ifGenerationMatch", "if_generation_match"
+        body.get("configuration"),
+        f"{root}configuration.",
+        "ifGenerationMatch",
+        "if_generation_match",
     )
 
 

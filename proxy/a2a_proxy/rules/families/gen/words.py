@@ -1,5 +1,5 @@
-"""Shared by the rules about generations: which frames they judge, where a generation is, and generations of
-requests."""
+"""Shared by the rules about generations: which frames they judge, where a generation is, and
+generations of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag
 from a2a_proxy.rules.run.request_flags import ZERO_CURRENT, ZERO_MATCH
 
 TRACKED = FrameFlag.NUMBERED | FrameFlag.COUNTED
-"""Frames of the rules that use the tracker: the same for all, so that it is fed whichever of them run."""
+"""Frames of the rules that use the tracker: the same for all, so that it is fed whichever of them
+run."""
 TASK_NUMBER_OPERATIONS = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT
 EVERYWHERE = RPC | WEBHOOK
 SEND_OPERATIONS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
@@ -55,7 +56,8 @@ def if_match(context: RuleContext) -> int | None:
 
 
 def _request_number(context: RuleContext, name: str, zero: bytes) -> int | None:
-    """Return a generation of the request. Its summary has any but 0; an explicit 0 is searched for in the payload."""
+    """Return a generation of the request. Its summary has any but 0; an explicit 0 is searched for
+    in the payload."""
     request_snapshot, request = context.record.request_snapshot, context.request
     if request_snapshot is None or request is None:
         return None

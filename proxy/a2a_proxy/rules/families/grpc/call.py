@@ -1,5 +1,5 @@
-"""Rules about the header blocks of a gRPC call on HTTP/2 and about its end (A2A 1.0 section 10.1; manual/protocol.md
-"gRPC framing")."""
+"""Rules about the header blocks of a gRPC call on HTTP/2 and about its end (A2A 1.0 section 10.1;
+manual/protocol.md "gRPC framing")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_last_state, is_unfinished
+from a2a_proxy.rules.facts.stream_end import (
+    describe_intermediary,
+    describe_last_state,
+    is_unfinished,
+)
 
 _TASK_PARAMS = {"id": "t1"}
 _CONTENT_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
@@ -34,15 +38,21 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     section="1.0 10.1; 0.3 3.2.2; gRPC over HTTP/2",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
-    flagged=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}),
-    clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+proto"}),
+    flagged=grpc(
+        "GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}
+    ),
+    clean=grpc(
+        "GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+proto"}
+    ),
 )
 def content_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """The request or the response of a gRPC call has a content type other than `application/grpc` or
-    `application/grpc+proto`. A response whose HTTP status is not 200 is not reported here, but as A2A-GRPC-002.
+    """The request or the response of a gRPC call has a content type other than `application/grpc`
+    or `application/grpc+proto`. A response whose HTTP status is not 200 is not reported here, but
+    as A2A-GRPC-002.
 
-    Servers refuse such requests, and clients fail such calls with UNKNOWN, whatever the response contains. The sender
-    must set `application/grpc`: the client for the request; the agent, or a gateway in front of it, for the response.
+    Servers refuse such requests, and clients fail such calls with UNKNOWN, whatever the response
+    contains. The sender must set `application/grpc`: the client for the request; the agent, or a
+    gateway in front of it, for the response.
     """
     exchange = context.exchange
     asked = _content_type(exchange.request_headers)
@@ -52,7 +62,9 @@ def content_type(context: RuleContext) -> Iterator[RuleFinding]:
             value=asked,
             actor=Actor.CLIENT,
         )
-    found = _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
+    found = (
+        _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
+    )
     if strip_parameters(found) not in _CONTENT_TYPES:
         told = f"is {found!r}" if found else "is missing"
         yield RuleFinding(
@@ -75,32 +87,42 @@ def _content_type(headers: Headers) -> str:
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
     required_flags=FrameFlag.ODD_HEAD,
-    flagged=grpc("GetTask", _TASK_PARAMS, http_status=502, status=None, reply_headers={"content-type": "text/html"}),
+    flagged=grpc(
+        "GetTask",
+        _TASK_PARAMS,
+        http_status=502,
+        status=None,
+        reply_headers={"content-type": "text/html"},
+    ),
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def http_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """A gRPC call is answered with an HTTP status other than 200, usually by a gateway with an error page of its own.
+    """A gRPC call is answered with an HTTP status other than 200, usually by a gateway with an
+    error page of its own.
 
-    Such a response has no grpc-status: clients derive one from the HTTP status, and the agent's own error is lost. The
-    gateway must answer gRPC calls with HTTP 200 and a grpc-status.
+    Such a response has no grpc-status: clients derive one from the HTTP status, and the agent's own
+    error is lost. The gateway must answer gRPC calls with HTTP 200 and a grpc-status.
     """
     status = context.exchange.status
     if status not in (0, 200):
         said = _CLIENT_STATUSES.get(status, "UNKNOWN")
         yield RuleFinding(
-            summary=f"the HTTP status is {status}, it must be 200: clients report {said}", value=str(status)
+            summary=f"the HTTP status is {status}, it must be 200: clients report {said}",
+            value=str(status),
         )
 
 
 def _has_grpc_status(context: RuleContext) -> bool:
     exchange = context.exchange
     return bool(
-        header_values(exchange.trailers, "grpc-status") or header_values(exchange.response_headers, "grpc-status")
+        header_values(exchange.trailers, "grpc-status")
+        or header_values(exchange.response_headers, "grpc-status")
     )
 
 
 def _is_stream_unfinished(context: RuleContext) -> bool:
-    """Return whether the call streams a task that has not reached a state in which the stream may end."""
+    """Return whether the call streams a task that has not reached a state in which the stream may
+    end."""
     return context.record.is_streaming and is_unfinished(context)
 
 
@@ -126,13 +148,14 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends the stream (END_STREAM or RST_STREAM) without a `grpc-status` in the trailers or in a response
-    that has header fields only. Not reported: a call that the client cancels, a call that is refused unprocessed
-    (REFUSED_STREAM), a call with a wrong HTTP status (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream
-    that is reset before its end (A2A-GRPC-016).
+    """The agent ends the stream (END_STREAM or RST_STREAM) without a `grpc-status` in the trailers
+    or in a response that has header fields only. Not reported: a call that the client cancels, a
+    call that is refused unprocessed (REFUSED_STREAM), a call with a wrong HTTP status
+    (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream that is reset before its end
+    (A2A-GRPC-016).
 
-    Clients report UNKNOWN or INTERNAL and drop the answer, even if it was complete. The agent, or a proxy in front of
-    it that drops trailers, must send `grpc-status` at the end of each call.
+    Clients report UNKNOWN or INTERNAL and drop the answer, even if it was complete. The agent, or a
+    proxy in front of it that drops trailers, must send `grpc-status` at the end of each call.
     """
     exchange, cut = context.exchange, context.record.abort_cause
     if exchange.grpc_status >= 0 or exchange.how not in ("complete", "agent reset"):
@@ -160,15 +183,17 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED")),
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls a method of the A2A service that this service does not have: a 0.3 method in the 1.0 package, a
-    1.0 method in the 0.3 package, or an unknown name.
+    """A client calls a method of the A2A service that this service does not have: a 0.3 method in
+    the 1.0 package, a 1.0 method in the 0.3 package, or an unknown name.
 
-    The agent answers UNIMPLEMENTED. Many methods were renamed in 1.0 (`TaskSubscription` became `SubscribeToTask`): the
-    client must use the names of the version that it speaks.
+    The agent answers UNIMPLEMENTED. Many methods were renamed in 1.0 (`TaskSubscription` became
+    `SubscribeToTask`): the client must use the names of the version that it speaks.
     """
     if not context.operation:
         service, _, method = context.exchange.target.strip("/").partition("/")
-        yield RuleFinding(summary=f"{service} has no method {method!r}", value=context.exchange.target)
+        yield RuleFinding(
+            summary=f"{service} has no method {method!r}", value=context.exchange.target
+        )
 
 
 @rule(
@@ -186,15 +211,18 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
         headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"},
     ),
     clean=grpc(
-        "GetTask", _TASK_PARAMS, task(), headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"}
+        "GetTask",
+        _TASK_PARAMS,
+        task(),
+        headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"},
     ),
 )
 def metadata(context: RuleContext) -> Iterator[RuleFinding]:
-    """A metadata name in the request has upper-case letters, `a2a-version` is sent more than once, or the extensions
-    are sent in several entries instead of one comma-separated list.
+    """A metadata name in the request has upper-case letters, `a2a-version` is sent more than once,
+    or the extensions are sent in several entries instead of one comma-separated list.
 
-    HTTP/2 forbids upper-case names, and strict servers reset such calls. Of several entries, most servers read only the
-    first. The client must send each name in lower case and once.
+    HTTP/2 forbids upper-case names, and strict servers reset such calls. Of several entries, most
+    servers read only the first. The client must send each name in lower case and once.
     """
     found: dict[bytes, list[str]] = {}
     for name, value in context.exchange.request_headers:
@@ -202,7 +230,8 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
         if name != low:
             word = name.decode("latin-1")
             yield RuleFinding(
-                summary=f"the metadata name {word!r} has upper-case letters, which HTTP/2 forbids", value=word
+                summary=f"the metadata name {word!r} has upper-case letters, which HTTP/2 forbids",
+                value=word,
             )
         if low in _SERVICE_PARAMETERS:
             found.setdefault(low, []).append(value.decode("latin-1"))
@@ -210,10 +239,14 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
         word = low.decode()
         if len(values) > 1:
             yield RuleFinding(
-                summary=f"the client sends {word} in {len(values)} entries, expected one", value="; ".join(values)
+                summary=f"the client sends {word} in {len(values)} entries, expected one",
+                value="; ".join(values),
             )
         elif low == b"a2a-version" and "," in values[0]:
-            yield RuleFinding(summary=f"the client sends several values in {word}: {values[0][:60]!r}", value=values[0])
+            yield RuleFinding(
+                summary=f"the client sends several values in {word}: {values[0][:60]!r}",
+                value=values[0],
+            )
 
 
 @rule(
@@ -230,12 +263,13 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
 def reset(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent, or a proxy in front of it, ends the stream of a task with RST_STREAM (other than NO_ERROR and CANCEL),
-    with GOAWAY or by closing the connection, before the stream has shown a terminal state, an interrupted state or a
-    Message. As A2A-SSE-011, the finding names such a proxy, and the silence before the end.
+    """The agent, or a proxy in front of it, ends the stream of a task with RST_STREAM (other than
+    NO_ERROR and CANCEL), with GOAWAY or by closing the connection, before the stream has shown a
+    terminal state, an interrupted state or a Message. As A2A-SSE-011, the finding names such a
+    proxy, and the silence before the end.
 
-    The client does not know the state of the task: it has to call GetTask, or subscribe again. If it happens again,
-    look for crashes of the agent and for timeouts of proxies.
+    The client does not know the state of the task: it has to call GetTask, or subscribe again. If
+    it happens again, look for crashes of the agent and for timeouts of proxies.
     """
     if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):
         cause = context.record.abort_cause or context.exchange.how

@@ -1,4 +1,5 @@
-"""Rules about fields that protobuf parsers ignore silently (manual/protocol.md "Shared field numbers")."""
+"""Rules about fields that protobuf parsers ignore silently (manual/protocol.md "Shared field
+numbers")."""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ def _short_name(name: str) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
-    """A protobuf message has fields that its type does not have in the A2A version of the call, or a known field with
-    another wire type. If another version or a proposal has such a field, the finding names it. A `message_update` is
-    A2A-VER-012.
+    """A protobuf message has fields that its type does not have in the A2A version of the call, or
+    a known field with another wire type. If another version or a proposal has such a field, the
+    finding names it. A `message_update` is A2A-VER-012.
 
-    Receivers ignore unknown fields, so their content has no effect. Usually client and agent were built from different
-    versions of the protocol: use the same `.proto` files on both sides.
+    Receivers ignore unknown fields, so their content has no effect. Usually client and agent were
+    built from different versions of the protocol: use the same `.proto` files on both sides.
     """
     for each in message_oddities(context).unknown:
         if (each.message, each.number, each.wire) == _MESSAGE_UPDATE:
@@ -65,17 +66,26 @@ def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), MergedMessage((chunk("x"), status("COMPLETED")))),
-    clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+    flagged=grpc(
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        MergedMessage((chunk("x"), status("COMPLETED"))),
+    ),
+    clean=grpc(
+        "SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
+    ),
 )
 def several(context: RuleContext) -> Iterator[RuleFinding]:
-    """A protobuf message has more than one member of a oneof: for example, a StreamResponse with an artifact update and
-    a status update, or a part with text and a URL.
+    """A protobuf message has more than one member of a oneof: for example, a StreamResponse with an
+    artifact update and a status update, or a part with text and a URL.
 
-    Parsers silently keep only the last member, so the others never reach the receiver. The sender (client or agent)
-    must send each of them in a message of its own.
+    Parsers silently keep only the last member, so the others never reach the receiver. The sender
+    (client or agent) must send each of them in a message of its own.
     """
     for each in message_oddities(context).several:
         *lost, kept = each.members
         told = f"{_short_name(each.message)} has {', '.join(lost)} and {kept}, only one is allowed"
-        yield RuleFinding(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))
+        yield RuleFinding(
+            summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members)
+        )

@@ -1,4 +1,5 @@
-"""Scan protobuf bytes for fields that parsers ignore silently (manual/protocol.md "Shared field numbers")."""
+"""Scan protobuf bytes for fields that parsers ignore silently (manual/protocol.md "Shared field
+numbers")."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _WIRE_TYPES = {
     15: _FIXED32,
     16: _FIXED64,
 }
-"""Field type, as numbered in `descriptor.proto`, to wire type; field types not listed are varints."""
+"""Field type, as numbered in `descriptor.proto`, to wire type; field types not listed are
+varints."""
 _GOOGLE_PREFIX = "google.protobuf."
 
 
@@ -66,9 +68,14 @@ def message_oddities(context: RuleContext) -> Oddities:
 
 
 def fields_of_other_dialects(unknown: Unknown) -> str:
-    """Return the names that other dialects give to a field of this number and wire type, or an empty string."""
+    """Return the names that other dialects give to a field of this number and wire type, or an
+    empty string."""
     short = unknown.message.rpartition(".")[2]
-    found = [f"`{name}` in {line}" for line in SCHEMA_SETS for name in _matching_fields(line, short, unknown)]
+    found = [
+        f"`{name}` in {line}"
+        for line in SCHEMA_SETS
+        for name in _matching_fields(line, short, unknown)
+    ]
     return " or ".join(found)
 
 
@@ -77,7 +84,9 @@ def _matching_fields(line: str, short: str, unknown: Unknown) -> Iterator[str]:
         shape: Any = message_class(line, short).DESCRIPTOR
     except KeyError:
         return
-    field = shape.fields_by_number.get(unknown.number) if shape.full_name == unknown.message else None
+    field = (
+        shape.fields_by_number.get(unknown.number) if shape.full_name == unknown.message else None
+    )
     if field is not None and _WIRE_TYPES.get(field.type, _VARINT) == unknown.wire:
         yield field.name
 
@@ -99,7 +108,8 @@ def _find_oddities(frame: Frame) -> Oddities:
 
 @cache
 def _message_fields(descriptor: Any) -> dict[int, tuple[str, Any, int, bool, str]]:
-    """Map each field number to name, message type or None, wire type, whether it may be packed, and its oneof or ""."""
+    """Map each field number to name, message type or None, wire type, whether it may be packed, and
+    its oneof or ""."""
     made = {}
     for field in descriptor.fields:
         wire = _WIRE_TYPES.get(field.type, _VARINT)
@@ -117,7 +127,8 @@ class _FieldWalk:
         self._found = found
 
     def walk_message(self, data: bytes, descriptor: Any, path: str, depth: int) -> None:
-        """Scan one message and the messages within it. Types of `google.protobuf`, such as Struct, are not scanned."""
+        """Scan one message and the messages within it. Types of `google.protobuf`, such as Struct,
+        are not scanned."""
         if depth > _MAX_DEPTH or len(self._found.unknown) + len(self._found.several) > _MAX_FOUND:
             return
         shape = _message_fields(descriptor)
@@ -130,15 +141,19 @@ class _FieldWalk:
             if oneof and name not in chosen.setdefault(oneof, []):
                 chosen[oneof].append(name)
             if inner is not None and not inner.full_name.startswith(_GOOGLE_PREFIX):
-                self.walk_message(data[start:end], inner, f"{path}.{name}" if path else name, depth + 1)
+                self.walk_message(
+                    data[start:end], inner, f"{path}.{name}" if path else name, depth + 1
+                )
         for members in chosen.values():
             if len(members) > 1:
-                self._found.several.append(OneofConflict(path, descriptor.full_name, tuple(members)))
+                self._found.several.append(
+                    OneofConflict(path, descriptor.full_name, tuple(members))
+                )
 
 
 def _split_fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield number, wire type, and start and end offset of the value of each field. Stops at a group (unused in
-    A2A)."""
+    """Yield number, wire type, and start and end offset of the value of each field. Stops at a
+    group (unused in A2A)."""
     at, size = 0, len(data)
     while at < size:
         tag, at = _read_varint(data, at)

@@ -41,21 +41,27 @@ def _sender_name(context: RuleContext) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def prefix(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first byte of a gRPC message (the compressed flag) is neither 0 nor 1, or the sender ends the stream before
-    the announced length is complete. A message that was cut because its stream was reset is not reported.
+    """The first byte of a gRPC message (the compressed flag) is neither 0 nor 1, or the sender ends
+    the stream before the announced length is complete. A message that was cut because its stream
+    was reset is not reported.
 
-    The receiver cannot find the next message, and the call fails with INTERNAL. The sender (client or agent), or a
-    proxy that alters bodies, must be fixed.
+    The receiver cannot find the next message, and the call fails with INTERNAL. The sender (client
+    or agent), or a proxy that alters bodies, must be fixed.
     """
     frame = context.frame_or_none
     if frame is None:
         yield from _check_incomplete(context)
     elif frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_NO_FLAG):
         yield RuleFinding(
-            summary=f"{_sender_name(context)} sends a malformed length prefix: {frame.note}", value=frame.note
+            summary=f"{_sender_name(context)} sends a malformed length prefix: {frame.note}",
+            value=frame.note,
         )
     elif frame.kind is FrameKind.UNDECODABLE and _is_truncation_note(frame.note):
-        context.record.writable_notes()["incomplete"] = [frame.seq, frame.note, int(frame.direction)]
+        context.record.writable_notes()["incomplete"] = [
+            frame.seq,
+            frame.note,
+            int(frame.direction),
+        ]
 
 
 def _is_truncation_note(note: str) -> bool:
@@ -63,12 +69,20 @@ def _is_truncation_note(note: str) -> bool:
 
 
 def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report an incomplete message once it is known that its sender ended the stream, rather than a reset."""
+    """Report an incomplete message once it is known that its sender ended the stream, rather than a
+    reset."""
     seq, note, direction = (context.record.notes or {}).get("incomplete", (-1, "", 0))
     by_client = direction == Direction.TO_AGENT
-    if note and (context.exchange.request_ended if by_client else context.exchange.how == "complete"):
+    if note and (
+        context.exchange.request_ended if by_client else context.exchange.how == "complete"
+    ):
         side, actor = ("the client", Actor.CLIENT) if by_client else ("the agent", Actor.AGENT)
-        yield RuleFinding(summary=f"{side} ends the stream inside a message: {note}", value=note, seq=seq, actor=actor)
+        yield RuleFinding(
+            summary=f"{side} ends the stream inside a message: {note}",
+            value=note,
+            seq=seq,
+            actor=actor,
+        )
 
 
 @rule(
@@ -80,21 +94,25 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
     also_broken=("UNDECODABLE",),
-    flagged=grpc("GetTask", _TASK_PARAMS, RawBytes(b"\1\0\0\0\x0c\x0a\x02t1\x12\x02c1\x1a\x02\x08\x03")),
+    flagged=grpc(
+        "GetTask", _TASK_PARAMS, RawBytes(b"\1\0\0\0\x0c\x0a\x02t1\x12\x02c1\x1a\x02\x08\x03")
+    ),
     clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"grpc-encoding": "identity"}),
 )
 def compression(context: RuleContext) -> Iterator[RuleFinding]:
-    """A gRPC message has the compressed flag set, but `grpc-encoding` is absent or `identity`, or the message does not
-    decompress with that encoding.
+    """A gRPC message has the compressed flag set, but `grpc-encoding` is absent or `identity`, or
+    the message does not decompress with that encoding.
 
-    The receiver must fail the call with INTERNAL, and the message is lost. The sender must name the encoding that it
-    uses in `grpc-encoding`, or send the message uncompressed.
+    The receiver must fail the call with INTERNAL, and the message is lost. The sender must name the
+    encoding that it uses in `grpc-encoding`, or send the message uncompressed.
     """
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_MESSAGE_CODING):
         problem = frame.note.partition(", got ")[2]
         yield RuleFinding(
-            summary=f"{_sender_name(context)} sends a compressed message that cannot be decompressed: {problem}",
+            summary=f"{_sender_name(context)} sends a compressed message that "
+            f"cannot be decompressed: "
+            f"{problem}",
             value=problem,
         )
 
@@ -112,16 +130,19 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """The bytes of a gRPC message are not a protobuf message of the request or response type of the method, or a string
-    in it is not valid UTF-8. Low confidence for live streams and the package `a2a.v1`, which several versions share:
-    the type is then a guess.
+    """The bytes of a gRPC message are not a protobuf message of the request or response type of the
+    method, or a string in it is not valid UTF-8. Low confidence for live streams and the package
+    `a2a.v1`, which several versions share: the type is then a guess.
 
-    The receiver fails the call with INTERNAL. The sender (client or agent) must encode the type of the version and
-    method that it uses.
+    The receiver fails the call with INTERNAL. The sender (client or agent) must encode the type of
+    the version and method that it uses.
     """
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith("not a "):
-        sure = context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1) and context.operation not in _BIDIRECTIONAL
+        sure = (
+            context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
+            and context.operation not in _BIDIRECTIONAL
+        )
         told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note}"
         yield RuleFinding(summary=told, is_sure=sure)
 
@@ -139,16 +160,19 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def count(context: RuleContext) -> Iterator[RuleFinding]:
-    """A method that takes one request message got none or several before the client ended its side, or a unary call
-    ends with status OK but without exactly one response message. Reported as a warning if a unary call has a response
-    message and an error status.
+    """A method that takes one request message got none or several before the client ended its side,
+    or a unary call ends with status OK but without exactly one response message. Reported as a
+    warning if a unary call has a response message and an error status.
 
-    gRPC libraries fail such calls with INTERNAL or UNIMPLEMENTED; a response message with an error status is dropped.
-    The side that sends the wrong number must be corrected: the client for requests, the agent for responses.
+    gRPC libraries fail such calls with INTERNAL or UNIMPLEMENTED; a response message with an error
+    status is dropped. The side that sends the wrong number must be corrected: the client for
+    requests, the agent for responses.
     """
     if context.frame_or_none is not None:
         if context.frame.kind is FrameKind.UNDECODABLE:
-            context.record.writable_notes().setdefault("unread", []).append(int(context.frame.direction))
+            context.record.writable_notes().setdefault("unread", []).append(
+                int(context.frame.direction)
+            )
         return
     exchange = context.exchange
     if not context.operation or context.operation in _BIDIRECTIONAL:
@@ -157,17 +181,23 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     asked, answers = exchange.requests, exchange.events
     if exchange.request_ended and asked != 1 and Direction.TO_AGENT not in unread:
         yield RuleFinding(
-            summary=f"the client sends {asked} request messages, {exchange.method} takes one", actor=Actor.CLIENT
+            summary=f"the client sends {asked} request messages, {exchange.method} takes one",
+            actor=Actor.CLIENT,
         )
     if context.record.is_streaming or exchange.how != "complete" or Direction.TO_CLIENT in unread:
         return
     if exchange.grpc_status == 0 and answers != 1:
         yield RuleFinding(
-            summary=f"{exchange.method} ends with status OK and {answers} response messages, expected one",
+            summary=f"{exchange.method} ends with status OK and {answers} "
+            f"response messages, expected "
+            f"one",
             actor=Actor.AGENT,
         )
     elif exchange.grpc_status > 0 and answers:
-        told = f"{exchange.method} ends with status {exchange.grpc_status} after a response message, which clients drop"
+        told = (
+            f"{exchange.method} ends with status {exchange.grpc_status} after a response message, "
+            f"which clients drop"
+        )
         yield RuleFinding(summary=told, severity=Severity.WARNING, actor=Actor.AGENT)
 
 
@@ -180,20 +210,28 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.LARGE,
     flagged=grpc(
-        "SendStreamingMessage", send(), snapshot("WORKING"), LargeArtifactUpdate(LARGE_MESSAGE), status("COMPLETED")
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        LargeArtifactUpdate(LARGE_MESSAGE),
+        status("COMPLETED"),
     ),
-    clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+    clean=grpc(
+        "SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
+    ),
 )
 def large(context: RuleContext) -> Iterator[RuleFinding]:
     """A gRPC message is larger than 4 MiB.
 
-    gRPC libraries accept no more than 4 MiB by default: the call fails with RESOURCE_EXHAUSTED. The sender can use a
-    part with a `url`, or split an artifact into several chunks; otherwise the receiver must raise its limit.
+    gRPC libraries accept no more than 4 MiB by default: the call fails with RESOURCE_EXHAUSTED. The
+    sender can use a part with a `url`, or split an artifact into several chunks; otherwise the
+    receiver must raise its limit.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END:
         told = (
-            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers accept by default "
+            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers accept by "
+            f"default "
             f"{LARGE_MESSAGE:,}"
         )
         yield RuleFinding(summary=told, value=str(frame.size))

@@ -26,9 +26,17 @@ _OPERATIONS_WITHOUT_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Live streams, for which the proposals require only a status."""
 _DEADLINE_TOLERANCE = 250_000_000
-"""Distance (ns, as the relay saw it) from its deadline at which a client's cancel counts as caused by the deadline."""
+"""Distance (ns, as the relay saw it) from its deadline at which a client's cancel counts as caused
+by the deadline."""
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
-_TIMEOUT_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 1_000_000, "u": 1000, "n": 1}
+_TIMEOUT_UNITS = {
+    "H": 3_600_000_000_000,
+    "M": 60_000_000_000,
+    "S": 1_000_000_000,
+    "m": 1_000_000,
+    "u": 1000,
+    "n": 1,
+}
 
 
 @rule(
@@ -44,15 +52,18 @@ _TIMEOUT_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_00
 def illegal_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The value of `grpc-status` is not a whole number from 0 to 16.
 
-    Clients treat such a status as UNKNOWN, even if the agent meant success. The agent must send the number of the
-    status, not its name.
+    Clients treat such a status as UNKNOWN, even if the agent meant success. The agent must send the
+    number of the status, not its name.
     """
     frame = context.frame
     if b'["grpc-status","0"]' in frame.payload:
         return
     for value in _trailer_values(frame.payload, "grpc-status"):
         if not value.isascii() or not value.isdecimal() or int(value[:9]) > 16:
-            yield RuleFinding(summary=f"grpc-status is {value[:40]!r}, it must be a number from 0 to 16", value=value)
+            yield RuleFinding(
+                summary=f"grpc-status is {value[:40]!r}, it must be a number from 0 to 16",
+                value=value,
+            )
 
 
 def _trailer_values(payload: bytes, name: str) -> list[str]:
@@ -82,13 +93,14 @@ def _trailer_values(payload: bytes, name: str) -> list[str]:
     ),
 )
 def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of the domain
-    `a2a-protocol.org`. Such statuses are NOT_FOUND if the call names a task, FAILED_PRECONDITION, and ABORTED if the
-    request has `ifGenerationMatch`; other statuses may come from the library or a gateway. Details that cannot be
-    decoded are A2A-GRPC-013.
+    """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of
+    the domain `a2a-protocol.org`. Such statuses are NOT_FOUND if the call names a task,
+    FAILED_PRECONDITION, and ABORTED if the request has `ifGenerationMatch`; other statuses may come
+    from the library or a gateway. Details that cannot be decoded are A2A-GRPC-013.
 
-    Several A2A errors share one status: without the reason in the ErrorInfo, the client does not know which error it is
-    and how to react. The agent must add the ErrorInfo to `grpc-status-details-bin`.
+    Several A2A errors share one status: without the reason in the ErrorInfo, the client does not
+    know which error it is and how to react. The agent must add the ErrorInfo to
+    `grpc-status-details-bin`.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END or not _is_a2a_status(context, frame.error_code):
@@ -97,12 +109,17 @@ def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
         return
     info = context.failure.info
     if info is None:
-        told = f"the agent sends {context.failure.status_name} {context.failure.text[:60]!r} without ErrorInfo"
+        told = (
+            f"the agent sends {context.failure.status_name} {context.failure.text[:60]!r} without "
+            f"ErrorInfo"
+        )
         yield RuleFinding(summary=f"{told} in grpc-status-details-bin", path=_DETAILS_TRAILER)
     elif info.get("domain") != _DOMAIN:
         found = str(info.get("domain", ""))
         told = f"the only ErrorInfo of {context.failure.status_name} has the domain {found!r}"
-        yield RuleFinding(summary=f"{told}, expected {_DOMAIN!r}", path=_DETAILS_TRAILER, value=found)
+        yield RuleFinding(
+            summary=f"{told}, expected {_DOMAIN!r}", path=_DETAILS_TRAILER, value=found
+        )
 
 
 def _is_a2a_status(context: RuleContext, status: int) -> bool:
@@ -139,10 +156,11 @@ def _is_a2a_status(context: RuleContext, status: int) -> bool:
     ),
 )
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
-    """The google.rpc.Status in `grpc-status-details-bin` has another code than `grpc-status`, or cannot be decoded.
+    """The google.rpc.Status in `grpc-status-details-bin` has another code than `grpc-status`, or
+    cannot be decoded.
 
-    gRPC libraries compare the two: they drop the details, or report the wrong status. The agent must send the same code
-    in both.
+    gRPC libraries compare the two: they drop the details, or report the wrong status. The agent
+    must send the same code in both.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END:
@@ -157,7 +175,9 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
         yield RuleFinding(
-            summary=f"grpc-status is {frame.error_code}, but the code in grpc-status-details-bin is {code}",
+            summary=f"grpc-status is {frame.error_code}, but the code in "
+            f"grpc-status-details-bin is "
+            f"{code}",
             value=str(code),
         )
 
@@ -172,15 +192,18 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
     required_flags=FrameFlag.ODD_END,
-    flagged=grpc("SendMessage", send(), status=_DEADLINE_CODE, headers={"grpc-timeout": "2S"}, seconds=2),
+    flagged=grpc(
+        "SendMessage", send(), status=_DEADLINE_CODE, headers={"grpc-timeout": "2S"}, seconds=2
+    ),
     clean=grpc("SendMessage", send(), {"task": task()}, headers={"grpc-timeout": "2S"}, seconds=1),
 )
 def deadline(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call ends with DEADLINE_EXCEEDED, or the client cancels it when the time of its `grpc-timeout` is over, before
-    the task has reached a terminal state.
+    """A call ends with DEADLINE_EXCEEDED, or the client cancels it when the time of its
+    `grpc-timeout` is over, before the task has reached a terminal state.
 
-    The agent continues with the task, but the client does not learn the result. Blocking sends and streams take as long
-    as the task: the client should set no deadline for them, or use `returnImmediately` and call GetTask later.
+    The agent continues with the task, but the client does not learn the result. Blocking sends and
+    streams take as long as the task: the client should set no deadline for them, or use
+    `returnImmediately` and call GetTask later.
     """
     exchange = context.exchange
     if context.record.state in TERMINAL:
@@ -188,11 +211,16 @@ def deadline(context: RuleContext) -> Iterator[RuleFinding]:
     limit = context.request_header("grpc-timeout")
     allowed = f"the client allows {limit}" if limit else "the client sets no deadline"
     if exchange.grpc_status == _DEADLINE_CODE:
-        yield RuleFinding(summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit)
+        yield RuleFinding(
+            summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit
+        )
     elif exchange.how == "client cancel" and (found := _TIMEOUT.fullmatch(limit)) is not None:
         late = exchange.closed - exchange.started - int(found[1]) * _TIMEOUT_UNITS[found[2]]
         if abs(late) < _DEADLINE_TOLERANCE:
-            yield RuleFinding(summary=f"the client cancels {exchange.method} at its deadline, {allowed}", value=limit)
+            yield RuleFinding(
+                summary=f"the client cancels {exchange.method} at its deadline, {allowed}",
+                value=limit,
+            )
 
 
 @rule(
@@ -214,12 +242,14 @@ def deadline(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def unmapped(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call ends with the status UNKNOWN, which gRPC libraries send for an exception that the agent's code does not
-    catch.
+    """A call ends with the status UNKNOWN, which gRPC libraries send for an exception that the
+    agent's code does not catch.
 
-    UNKNOWN says nothing about the cause, so the client does not know whether to try again. The agent must catch the
-    exception and answer INTERNAL with an ErrorInfo.
+    UNKNOWN says nothing about the cause, so the client does not know whether to try again. The
+    agent must catch the exception and answer INTERNAL with an ErrorInfo.
     """
     frame = context.frame
     if frame.kind is FrameKind.END and frame.error_code == _UNKNOWN_CODE:
-        yield RuleFinding(summary=f"{context.exchange.method} ends with UNKNOWN: {context.failure.text[:100]!r}")
+        yield RuleFinding(
+            summary=f"{context.exchange.method} ends with UNKNOWN: {context.failure.text[:100]!r}"
+        )

@@ -28,7 +28,11 @@ from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.facts.json_text import find_bad_member
 
 _TASK_PARAMS = {"id": "t1"}
-_A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = "application/a2a+json", "application/json", "text/event-stream"
+_A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = (
+    "application/a2a+json",
+    "application/json",
+    "text/event-stream",
+)
 
 
 _GATEWAY_STATUSES = frozenset({401, 403, 404, 405, 407, 413, 429, 502, 503, 504})
@@ -39,7 +43,10 @@ def content_types(context: RuleContext) -> tuple[str, str]:
     """Return the `Content-Type` fields of request and response."""
     found: tuple[str, str] | None = context.cache.get("types")
     if found is None:
-        found = context.cache["types"] = context.request_header("content-type"), context.response_header("content-type")
+        found = context.cache["types"] = (
+            context.request_header("content-type"),
+            context.response_header("content-type"),
+        )
     return found
 
 
@@ -49,14 +56,20 @@ def format_media_type(kind: str) -> str:
 
 
 def _check_foreign_answer(context: RuleContext, expected: str) -> Iterator[RuleFinding]:
-    """Report an answer to a certain A2A call that is not JSON and not declared as JSON, for example an HTML page."""
+    """Report an answer to a certain A2A call that is not JSON and not declared as JSON, for example
+    an HTML page."""
     status = context.exchange.status
-    if status in _GATEWAY_STATUSES or not (status // 100 == 2 or status >= 400) or not _is_foreign(context.frame):
+    if (
+        status in _GATEWAY_STATUSES
+        or not (status // 100 == 2 or status >= 400)
+        or not _is_foreign(context.frame)
+    ):
         return
     if is_certain_call(context.exchange, context.session.facts.get_card(context.record.agent)):
         kind = strip_parameters(content_types(context)[1])
         told = (
-            f"the answer to {context.operation} is not A2A: HTTP {status} with content type {format_media_type(kind)}"
+            f"the answer to {context.operation} is not A2A: HTTP {status} with content type "
+            f"{format_media_type(kind)}"
         )
         severity = Severity.WARNING if status >= 400 else Severity.ERROR
         yield RuleFinding(summary=f"{told}, expected {expected}", value=kind, severity=severity)
@@ -84,17 +97,23 @@ def _is_foreign(frame: Frame) -> bool:
     hook_points=HookPoint.HEADS,
     bindings=JSONRPC,
     flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
-    clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
+    clean=rpc(
+        "GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}
+    ),
 )
 def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC request has a content type other than `application/json` (parameters are ignored), or none.
+    """A JSON-RPC request has a content type other than `application/json` (parameters are ignored),
+    or none.
 
-    Agents decide by the content type how to read a body: many answer 415, or find no body. The client must send
-    `Content-Type: application/json`.
+    Agents decide by the content type how to read a body: many answer 415, or find no body. The
+    client must send `Content-Type: application/json`.
     """
     kind = strip_parameters(content_types(context)[0])
     if kind != _JSON_TYPE and context.request is not None:
-        told = f"the content type of the JSON-RPC request is {format_media_type(kind)}, it must be `{_JSON_TYPE}`"
+        told = (
+            f"the content type of the JSON-RPC request is {format_media_type(kind)}, it must be "
+            f"`{_JSON_TYPE}`"
+        )
         yield RuleFinding(summary=told, value=kind, seq=context.request.seq)
 
 
@@ -112,14 +131,14 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC response that is not a stream has a content type other than `application/json`, or none. If it is not
-    JSON either, for example an HTML page, it is a warning for an HTTP status of 400 or above. Not judged are
-    statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504), and the success of a
-    streaming call (A2A-HTTP-003).
+    """A JSON-RPC response that is not a stream has a content type other than `application/json`, or
+    none. If it is not JSON either, for example an HTML page, it is a warning for an HTTP status of
+    400 or above. Not judged are statuses with which gateways answer (401, 403, 404, 405, 407, 413,
+    429, 502, 503, 504), and the success of a streaming call (A2A-HTTP-003).
 
-    Clients that check the content type first take the response for the error page of a proxy; of a page they can only
-    tell that the call failed. The agent, or a proxy that changes the response, must send JSON-RPC with `Content-Type:
-    application/json`.
+    Clients that check the content type first take the response for the error page of a proxy; of a
+    page they can only tell that the call failed. The agent, or a proxy that changes the response,
+    must send JSON-RPC with `Content-Type: application/json`.
     """
     if context.frame_or_none is None:
         kind = strip_parameters(content_types(context)[1])
@@ -131,12 +150,22 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if _is_foreign(context.frame):
         asked, is_streaming = context.request, context.operation in STREAMING_OPERATIONS
-        if asked is not None and asked.rpc_id and not (is_streaming and context.exchange.status // 100 == 2):
+        if (
+            asked is not None
+            and asked.rpc_id
+            and not (is_streaming and context.exchange.status // 100 == 2)
+        ):
             yield from _check_foreign_answer(context, "JSON-RPC")
-    elif context.frame.kind is not FrameKind.OTHER and isinstance(context.value, dict) and "jsonrpc" in context.value:
+    elif (
+        context.frame.kind is not FrameKind.OTHER
+        and isinstance(context.value, dict)
+        and "jsonrpc" in context.value
+    ):
         kind = notes["other type"]
         yield RuleFinding(
-            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be "
+            summary=f"the content type of the JSON-RPC response is "
+            f"{format_media_type(kind)}, it must "
+            f"be "
             f"`{_JSON_TYPE}`",
             value=kind,
         )
@@ -150,28 +179,43 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=REST,
     trigger_flags=FrameFlag.FIRST,
-    flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers={"Content-Type": "text/json"}),
+    flagged=rest(
+        "POST",
+        "/message:send",
+        send(),
+        snapshot("COMPLETED"),
+        headers={"Content-Type": "text/json"},
+    ),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a REST request, or of a successful response that is not a stream, has a content type other than
-    `application/a2a+json` and `application/json`. `application/json`, which was correct in 1.0.0, is reported once for
-    each agent and each client as information: since 1.0.1 `application/a2a+json` should be used. In every version: an
-    answer is not JSON, for example an HTML page. It is an error, and a warning if its HTTP status is 400 or above. Not
-    judged are statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504), and the success
-    of a streaming call (A2A-HTTP-003).
+    """The body of a REST request, or of a successful response that is not a stream, has a content
+    type other than `application/a2a+json` and `application/json`. `application/json`, which was
+    correct in 1.0.0, is reported once for each agent and each client as information: since 1.0.1
+    `application/a2a+json` should be used. In every version: an answer is not JSON, for example an
+    HTML page. It is an error, and a warning if its HTTP status is 400 or above. Not judged are
+    statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504), and the
+    success of a streaming call (A2A-HTTP-003).
 
-    The receiver may not know how to read the body; `application/a2a+json` also lets gateways distinguish A2A from other
-    JSON. The sender must set it: the client for requests, the agent for responses.
+    The receiver may not know how to read the body; `application/a2a+json` also lets gateways
+    distinguish A2A from other JSON. The sender must set it: the client for requests, the agent for
+    responses.
     """
     if context.frame_or_none is None:
         asked = context.request
         if asked is not None and asked.size and context.is_v1:
             kind = strip_parameters(content_types(context)[0])
-            yield from _check_json_type(kind, "request", context.session.client_notes(context.record.client), asked.seq)
+            yield from _check_json_type(
+                kind, "request", context.session.client_notes(context.record.client), asked.seq
+            )
         return
-    kind, is_success = strip_parameters(content_types(context)[1]), context.exchange.status // 100 == 2
-    if kind in (_A2A_TYPE, _EVENT_STREAM_TYPE) or (is_success and context.operation in STREAMING_OPERATIONS):
+    kind, is_success = (
+        strip_parameters(content_types(context)[1]),
+        context.exchange.status // 100 == 2,
+    )
+    if kind in (_A2A_TYPE, _EVENT_STREAM_TYPE) or (
+        is_success and context.operation in STREAMING_OPERATIONS
+    ):
         return
     if _is_foreign(context.frame):
         if kind != _JSON_TYPE and not kind.endswith("+json"):
@@ -180,12 +224,16 @@ def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_json_type(kind, "response", context.agent.notes, -1)
 
 
-def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[RuleFinding]:
+def _check_json_type(
+    kind: str, side: str, notes: dict[str, Any], seq: int
+) -> Iterator[RuleFinding]:
     if kind == _A2A_TYPE:
         return
     told = f"the content type of the {side} is {format_media_type(kind)}"
     if kind != _JSON_TYPE:
-        yield RuleFinding(summary=f"{told}, it should be `{_A2A_TYPE}`", value=kind, seq=seq, actor=SENDERS[side])
+        yield RuleFinding(
+            summary=f"{told}, it should be `{_A2A_TYPE}`", value=kind, seq=seq, actor=SENDERS[side]
+        )
     elif not notes.get("rest as json"):
         notes["rest as json"] = True
         yield RuleFinding(
@@ -209,15 +257,18 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
 def error_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC error is sent with an HTTP status other than 200. The specification leaves the status open; all SDKs
-    send 200.
+    """A JSON-RPC error is sent with an HTTP status other than 200. The specification leaves the
+    status open; all SDKs send 200.
 
-    Many HTTP libraries discard the body of such a response or raise an error of their own, and the JSON-RPC error code
-    is lost. The agent should send 200.
+    Many HTTP libraries discard the body of such a response or raise an error of their own, and the
+    JSON-RPC error code is lost. The agent should send 200.
     """
     status = context.exchange.status
     if status != 200 and isinstance(context.value, dict) and "jsonrpc" in context.value:
-        told = f"the agent sends error {context.frame.error_code} with HTTP status {status}, usual is 200"
+        told = (
+            f"the agent sends error {context.frame.error_code} with HTTP status {status}, usual is "
+            f"200"
+        )
         yield RuleFinding(summary=told, value=str(status))
 
 
@@ -229,15 +280,22 @@ def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=(HookPoint.HEADS, HookPoint.REQUEST, HookPoint.ANSWER),
     bindings=JSONRPC | REST | WEBHOOK | CARD,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=latin1"}),
-    clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
+    flagged=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task(),
+        headers={"Content-Type": "application/json; charset=latin1"},
+    ),
+    clean=rpc(
+        "GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}
+    ),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
-    """The content type of a JSON body names a character set other than UTF-8, or the body has bytes that are not valid
-    UTF-8.
+    """The content type of a JSON body names a character set other than UTF-8, or the body has bytes
+    that are not valid UTF-8.
 
-    JSON between systems must be UTF-8: the receiver refuses the text, or reads wrong characters. The sender (client or
-    agent) must encode JSON as UTF-8.
+    JSON between systems must be UTF-8: the receiver refuses the text, or reads wrong characters.
+    The sender (client or agent) must encode JSON as UTF-8.
     """
     if context.frame_or_none is None:
         for field, side in zip(content_types(context), ("request", "response"), strict=True):
@@ -250,7 +308,9 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.truncated or frame.kind is FrameKind.COMMENT or frame.note == "body broke off":
         return
-    kind = context.request_header if frame.direction is Direction.TO_AGENT else context.response_header
+    kind = (
+        context.request_header if frame.direction is Direction.TO_AGENT else context.response_header
+    )
     if not _is_json_type(strip_parameters(kind("content-type"))) or frame.schema == "bytes":
         return
     try:
@@ -259,10 +319,14 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         byte = f"0x{data[error.start]:02x}"
         member = find_bad_member(data)
         told = f"byte {byte} at offset {error.start} of the JSON text is not valid UTF-8"
-        yield RuleFinding(summary=f"{told}, in `{member}`" if member else told, path=member, value=byte)
+        yield RuleFinding(
+            summary=f"{told}, in `{member}`" if member else told, path=member, value=byte
+        )
         return
     if b"\0" in data[:4]:
-        yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex())
+        yield RuleFinding(
+            summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex()
+        )
 
 
 def _is_json_type(kind: str) -> bool:
@@ -277,7 +341,9 @@ def _check_charset(field: str, side: str) -> Iterator[RuleFinding]:
     if not _is_json_type(strip_parameters(field)) or strip_parameters(field) == _EVENT_STREAM_TYPE:
         return
     named = [part.partition("=") for part in field.split(";")[1:]]
-    charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
+    charset = next(
+        (value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), ""
+    )
     if charset.lower() not in _UTF8_NAMES:
         told = f"the content type of the {side} says `{charset[:40]}`, JSON must be UTF-8"
         yield RuleFinding(summary=told, value=charset, seq=-1, actor=SENDERS[side])

@@ -44,11 +44,11 @@ _LIST_PARAMETERS = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "tota
     clean=rest("GET", "/tasks?pageSize=5", result=_LIST_PARAMETERS),
 )
 def snake_case(context: RuleContext) -> Iterator[RuleFinding]:
-    """The name of a query parameter is written in snake case, as in the protobuf definition (`page_size`), instead of
-    camel case (`pageSize`).
+    """The name of a query parameter is written in snake case, as in the protobuf definition
+    (`page_size`), instead of camel case (`pageSize`).
 
-    Agents ignore unknown parameters: the filter or limit has no effect, without any error. The client must use the JSON
-    names.
+    Agents ignore unknown parameters: the filter or limit has no effect, without any error. The
+    client must use the JSON names.
     """
     for name, _ in _query_pairs(context):
         if name in _SNAKE_CASE:
@@ -65,7 +65,9 @@ def _request_seq(context: RuleContext) -> int:
     return context.request.seq if context.request is not None else -1
 
 
-_STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
+_STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {
+    "TASK_STATE_UNSPECIFIED"
+}
 _INTEGER_TEXT = re.compile(r"-?\d{1,19}")
 _NESTED_PARAMETERS = re.compile(r"\w+\[\w+\]|metadata\.\w+")
 """Parameter name that addresses a member of an object."""
@@ -77,7 +79,10 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "pageSize": (_INTEGER_TEXT.fullmatch, "a decimal number"),
     "historyLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
     "timelineLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
-    "statusTimestampAfter": (_TIME_PARAMETERS.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
+    "statusTimestampAfter": (
+        _TIME_PARAMETERS.fullmatch,
+        "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)",
+    ),
 }
 """Parameter name to check and description. `currentGeneration` is judged by A2A-GEN-020."""
 
@@ -99,11 +104,12 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     ),
 )
 def badly_typed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A query value is not in the form of its type: a boolean is `true` or `false`, a state is its name, a number is
-    decimal, a time is ISO 8601 in UTC. Also reported: a parameter that is a JSON object or addresses a member of one.
-    Empty values count as absent.
+    """A query value is not in the form of its type: a boolean is `true` or `false`, a state is its
+    name, a number is decimal, a time is ISO 8601 in UTC. Also reported: a parameter that is a JSON
+    object or addresses a member of one. Empty values count as absent.
 
-    Agents answer 400, or read another value than the client means. The client must correct the value.
+    Agents answer 400, or read another value than the client means. The client must correct the
+    value.
     """
     for name, value in _query_pairs(context):
         fits, words = _PARAMETER_TYPES.get(name, (None, ""))

@@ -42,17 +42,29 @@ _A2A_PATHS = (
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """The path of a request belongs to a REST operation that has another HTTP method. `:subscribe` accepts GET and
-    POST; OPTIONS and HEAD requests are not calls.
+    """The path of a request belongs to a REST operation that has another HTTP method. `:subscribe`
+    accepts GET and POST; OPTIONS and HEAD requests are not calls.
 
-    The agent answers 404 or 405, and the operation is not performed. The client must use the method of the operation.
+    The agent answers 404 or 405, and the operation is not performed. The client must use the method
+    of the operation.
     """
     exchange = context.exchange
     target = exchange.target
     path = target.partition("?")[0]
-    if context.operation == "GetTask" and path.endswith(":cancel") and exchange.status in (404, 405):
-        yield RuleFinding(summary="`GET` on the path of CancelTask, the method must be POST", value="GET")
-    if exchange.binding is not Binding.OTHER or exchange.method in ("OPTIONS", "HEAD", "TRACE", "CONNECT"):
+    if (
+        context.operation == "GetTask"
+        and path.endswith(":cancel")
+        and exchange.status in (404, 405)
+    ):
+        yield RuleFinding(
+            summary="`GET` on the path of CancelTask, the method must be POST", value="GET"
+        )
+    if exchange.binding is not Binding.OTHER or exchange.method in (
+        "OPTIONS",
+        "HEAD",
+        "TRACE",
+        "CONNECT",
+    ):
         return
     if not path.endswith(_A2A_PATHS) and "/pushNotificationConfigs/" not in path:
         return
@@ -80,23 +92,27 @@ def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("GET", "/tasks/t1", result=_OPERATIONS_WITHOUT_TASK, status=404),
 )
 def status_and_body(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST response with a status below 400 has a member `error` at its top level, or a response with a status of 400
-    or above has a Task, a Message or a list of tasks.
+    """A REST response with a status below 400 has a member `error` at its top level, or a response
+    with a status of 400 or above has a Task, a Message or a list of tasks.
 
-    HTTP clients decide by the status: they pass the error on as a result, or discard the result. The agent, or a proxy
-    that replaces the status, must send the status that fits the body.
+    HTTP clients decide by the status: they pass the error on as a result, or discard the result.
+    The agent, or a proxy that replaces the status, must send the status that fits the body.
     """
     value, status, kind = context.value, context.exchange.status, context.frame.kind
     if not isinstance(value, dict) or kind is FrameKind.EVENT:
         return
     if status < 400 and kind is not FrameKind.ERROR and "error" in value:
         yield RuleFinding(
-            summary=f"the body is an error, but the HTTP status is {status}", path="error", value=str(status)
+            summary=f"the body is an error, but the HTTP status is {status}",
+            path="error",
+            value=str(status),
         )
     elif status >= 400 and kind is FrameKind.ERROR and "error" not in value:
         shape = _describe_result(value)
         if shape:
-            yield RuleFinding(summary=f"the body has {shape}, but the HTTP status is {status}", value=str(status))
+            yield RuleFinding(
+                summary=f"the body has {shape}, but the HTTP status is {status}", value=str(status)
+            )
 
 
 def _describe_result(value: dict[str, object]) -> str:
@@ -124,13 +140,15 @@ def _describe_result(value: dict[str, object]) -> str:
 def body_of_get(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST request with the method GET or DELETE has a body.
 
-    HTTP does not define a meaning for such a body: agents ignore it, and proxies may drop it or refuse the request. The
-    client must send the parameters in path and query.
+    HTTP does not define a meaning for such a body: agents ignore it, and proxies may drop it or
+    refuse the request. The client must send the parameters in path and query.
     """
     asked, method = context.request, context.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
         yield RuleFinding(
-            summary=f"{method} has a body of {asked.size} bytes, parameters belong in path and query", seq=asked.seq
+            summary=f"{method} has a body of {asked.size} bytes, parameters "
+            f"belong in path and query",
+            seq=asked.seq,
         )
 
 
@@ -150,11 +168,11 @@ _NAMED_TASK = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfi
     clean=rest("POST", "/tasks/t1:cancel", {"id": "t1"}, task("CANCELED")),
 )
 def two_names(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST request names one task (or tenant) in its path and another in its body. An absent or empty value in the
-    body is accepted.
+    """A REST request names one task (or tenant) in its path and another in its body. An absent or
+    empty value in the body is accepted.
 
-    Agents use only one of the two, so the call may affect another task than the client means. The client must send the
-    same id in both, or only the path.
+    Agents use only one of the two, so the call may affect another task than the client means. The
+    client must send the same id in both, or only the path.
     """
     named = context.operation in _NAMED_TASK
     if not named and b'"tenant"' not in context.frame.payload:
@@ -168,7 +186,9 @@ def two_names(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_same_id(name, path.task_id, members.get(name))
     if path.prefix and isinstance(members.get("tenant"), str):
         yield from _check_same_id(
-            "tenant", context.session.facts.tenant_of(context.record.agent, path.prefix), members["tenant"]
+            "tenant",
+            context.session.facts.tenant_of(context.record.agent, path.prefix),
+            members["tenant"],
         )
 
 
@@ -177,7 +197,9 @@ def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]
         return
     if not is_label(here.encode()) and not is_label(there.encode()):
         yield RuleFinding(
-            summary=f"the path names {here[:60]}, but `{name}` in the body is {there[:60]}", path=name, value=there
+            summary=f"the path names {here[:60]}, but `{name}` in the body is {there[:60]}",
+            path=name,
+            value=there,
         )
 
 
@@ -195,16 +217,19 @@ def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]
     clean=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", result={}),
 )
 def answer_to_delete(context: RuleContext) -> Iterator[RuleFinding]:
-    """The successful answer to DeleteTaskPushNotificationConfig is not HTTP 200 with an empty JSON object.
+    """The successful answer to DeleteTaskPushNotificationConfig is not HTTP 200 with an empty JSON
+    object.
 
-    Clients that parse every response as JSON fail if the body is missing. The agent should answer 200 with `{}`.
+    Clients that parse every response as JSON fail if the body is missing. The agent should answer
+    200 with `{}`.
     """
     status = context.exchange.status
     if status // 100 != 2 or (status == 200 and context.value == {}):
         return
     body = f"a body of {context.frame.size} bytes" if context.frame.payload else "no body"
     yield RuleFinding(
-        summary=f"the agent answers the delete with {status} and {body}, usual is 200 with {{}}", value=str(status)
+        summary=f"the agent answers the delete with {status} and {body}, usual is 200 with {{}}",
+        value=str(status),
     )
 
 
@@ -227,18 +252,29 @@ _REFUSED_BODY = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST",
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def path_as_base(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation occurs twice in the
-    request target.
+    """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation occurs
+    twice in the request target.
 
-    The client is configured with the URL of an operation instead of the URL of the agent's interface, and finds no
-    operation there. Correct the URL in the client, or in the agent card if it came from there.
+    The client is configured with the URL of an operation instead of the URL of the agent's
+    interface, and finds no operation there. Correct the URL in the client, or in the agent card if
+    it came from there.
     """
     path = context.rest_match if _DUPLICATE_ID.search(context.exchange.target) else None
     if path is not None and _match_prefix(path) is not None:
-        told = f"the path has two operations, the base URL ends in one: {context.exchange.target[:100]}"
+        told = (
+            f"the path has two operations, the base URL ends in one: "
+            f"{context.exchange.target[:100]}"
+        )
         yield RuleFinding(summary=told, value=context.exchange.target)
-    elif b'"jsonrpc"' in context.frame.payload and isinstance(context.value, dict) and "jsonrpc" in context.value:
-        told = f"a JSON-RPC call is posted to the path of {context.operation} instead of the interface's URL"
+    elif (
+        b'"jsonrpc"' in context.frame.payload
+        and isinstance(context.value, dict)
+        and "jsonrpc" in context.value
+    ):
+        told = (
+            f"a JSON-RPC call is posted to the path of {context.operation} instead of the "
+            f"interface's URL"
+        )
         yield RuleFinding(summary=told, path="jsonrpc", value=context.exchange.target)
 
 

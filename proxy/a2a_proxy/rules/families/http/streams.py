@@ -1,4 +1,5 @@
-"""Rules about event streams as HTTP responses (A2A 1.0 sections 9.4.2, 11.7; manual/protocol.md "Calls that wait")."""
+"""Rules about event streams as HTTP responses (A2A 1.0 sections 9.4.2, 11.7; manual/protocol.md
+"Calls that wait")."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
+    fetch_card,
+    http,
+    json_text,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.families.http.media import content_types, format_media_type
 
@@ -25,10 +33,14 @@ _ACCEPT_TYPES: dict[str, str | None] = {"Accept": _EVENT_STREAM_TYPE}
 
 
 def _json_lines(*results: object) -> str:
-    return "".join(json_text({"jsonrpc": "2.0", "id": 1, "result": each}) + "\n" for each in results)
+    return "".join(
+        json_text({"jsonrpc": "2.0", "id": 1, "result": each}) + "\n" for each in results
+    )
 
 
-_STREAM_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": send()})
+_STREAM_CALL = json_text(
+    {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": send()}
+)
 
 
 @rule(
@@ -52,18 +64,19 @@ _STREAM_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMes
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call is answered with success, but the content type of the body is neither `text/event-stream` nor
-    JSON.
+    """A streaming call is answered with success, but the content type of the body is neither
+    `text/event-stream` nor JSON.
 
-    A2A streams are server-sent events: the client cannot read events in another format. The agent must stream
-    `text/event-stream`.
+    A2A streams are server-sent events: the client cannot read events in another format. The agent
+    must stream `text/event-stream`.
     """
     exchange, kind = context.exchange, strip_parameters(content_types(context)[1])
     if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE or kind in _JSON_TYPE:
         return
     if exchange.status not in (202, 204, 205) and context.response_header("content-length") != "0":
         told = (
-            f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, it must be "
+            f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, "
+            f"it must be "
             f"`{_EVENT_STREAM_TYPE}`"
         )
         yield RuleFinding(summary=told, value=kind)
@@ -78,15 +91,16 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=HTTP,
     operations=STREAMING_OPERATIONS,
     trigger_flags=FrameFlag.FIRST,
-    flagged=fetch_card() + rpc("SendStreamingMessage", send(), snapshot("COMPLETED"), headers=_ACCEPT_TYPES),
+    flagged=fetch_card()
+    + rpc("SendStreamingMessage", send(), snapshot("COMPLETED"), headers=_ACCEPT_TYPES),
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED")),
 )
 def one_object(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call is answered with success and one JSON object instead of an event stream, although the agent's
-    card declares streaming, or (low confidence) was not seen.
+    """A streaming call is answered with success and one JSON object instead of an event stream,
+    although the agent's card declares streaming, or (low confidence) was not seen.
 
-    The client waits for events, gets none, and does not learn what happens after this answer. The agent must answer
-    with an event stream; a client may call SendMessage instead.
+    The client waits for events, gets none, and does not learn what happens after this answer. The
+    agent must answer with an event stream; a client may call SendMessage instead.
     """
     if (
         context.frame.kind is not FrameKind.RESPONSE
@@ -102,7 +116,8 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
     declared = context.declarations
     if declared is None or declared.streaming:
         told = (
-            f"{context.exchange.operation} is answered with one `{context.media_type}` object, it must be an event "
+            f"{context.exchange.operation} is answered with one `{context.media_type}` object, it "
+            f"must be an event "
             "stream"
         )
         yield RuleFinding(summary=told, is_sure=declared is not None)
@@ -118,17 +133,23 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=_UNARY_CALL,
-    flagged=rpc_stream("GetTask", _TASK_PARAMS, snapshot("COMPLETED"), headers={"Accept": "application/json"}),
+    flagged=rpc_stream(
+        "GetTask", _TASK_PARAMS, snapshot("COMPLETED"), headers={"Accept": "application/json"}
+    ),
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call with a single answer, such as SendMessage or GetTask, is answered with `text/event-stream`.
+    """A call with a single answer, such as SendMessage or GetTask, is answered with
+    `text/event-stream`.
 
-    The client parses the body as one JSON value and fails at the first `data:`. The agent must answer with one JSON
-    object.
+    The client parses the body as one JSON value and fails at the first `data:`. The agent must
+    answer with one JSON object.
     """
     if context.exchange.streaming and context.media_type == _EVENT_STREAM_TYPE:
-        told = f"the answer to {context.exchange.operation} is `{_EVENT_STREAM_TYPE}`, it must be one JSON object"
+        told = (
+            f"the answer to {context.exchange.operation} is `{_EVENT_STREAM_TYPE}`, it must be one "
+            f"JSON object"
+        )
         yield RuleFinding(summary=told, value=_EVENT_STREAM_TYPE)
 
 
@@ -141,26 +162,41 @@ def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.HEADS,
     bindings=HTTP,
     operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "application/json"}),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "*/*"}),
+    flagged=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("COMPLETED"),
+        headers={"Accept": "application/json"},
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "*/*"}
+    ),
 )
 def not_accepted(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call has an `Accept` field that does not include `text/event-stream`. A call without the field, which
-    accepts everything, is reported as information. Agents of the vendor dialect require the field: for them both are
-    errors.
+    """A streaming call has an `Accept` field that does not include `text/event-stream`. A call
+    without the field, which accepts everything, is reported as information. Agents of the vendor
+    dialect require the field: for them both are errors.
 
-    Servers that respect the field answer 406, or one JSON object instead of a stream. The client must send `Accept:
-    text/event-stream`.
+    Servers that respect the field answer 406, or one JSON object instead of a stream. The client
+    must send `Accept: text/event-stream`.
     """
     said = context.request_headers("accept")
     if said == [_EVENT_STREAM_TYPE]:
         return
     if any(_accepts_event_stream(item) for field in said for item in field.split(",")):
         return
-    severity = Severity.ERROR if context.exchange.dialect is Dialect.VENDOR else None if said else Severity.INFO
+    severity = (
+        Severity.ERROR
+        if context.exchange.dialect is Dialect.VENDOR
+        else None
+        if said
+        else Severity.INFO
+    )
     told = f"`Accept` is `{', '.join(said)[:80]}`" if said else "`Accept` is missing"
     summary = f"{told}, {context.exchange.operation} is answered with `{_EVENT_STREAM_TYPE}`"
-    yield RuleFinding(summary=summary, value=", ".join(said), severity=severity, seq=_request_seq(context))
+    yield RuleFinding(
+        summary=summary, value=", ".join(said), severity=severity, seq=_request_seq(context)
+    )
 
 
 def _accepts_event_stream(item: str) -> bool:
@@ -174,7 +210,8 @@ def _request_seq(context: RuleContext) -> int:
 
 
 _MIN_SPREAD = 2.0
-"""Seconds between the timestamps of events that arrive together, from which on they count as held back."""
+"""Seconds between the timestamps of events that arrive together, from which on they count as held
+back."""
 _MIN_EVENTS = 64
 """Number of updates of a burst that are checked."""
 _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
@@ -210,18 +247,24 @@ _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     ),
 )
 def held_back(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event stream has a `Content-Encoding`; or at least three status updates arrive together, two seconds or more
-    after the call, with timestamps that are as far apart (low confidence, because it trusts the agent's timestamps):
-    something on the way collected them.
+    """An event stream has a `Content-Encoding`; or at least three status updates arrive together,
+    two seconds or more after the call, with timestamps that are as far apart (low confidence,
+    because it trusts the agent's timestamps): something on the way collected them.
 
-    Compressors and buffering servers hold events back until a block is full, so the client sees progress late. Turn off
-    compression and buffering for event streams in the agent's server and in every proxy on the way.
+    Compressors and buffering servers hold events back until a block is full, so the client sees
+    progress late. Turn off compression and buffering for event streams in the agent's server and in
+    every proxy on the way.
     """
     if context.frame_or_none is None:
-        coding = context.response_header("content-encoding").lower() if context.exchange.streaming else ""
+        coding = (
+            context.response_header("content-encoding").lower()
+            if context.exchange.streaming
+            else ""
+        )
         if coding not in ("", "identity"):
             yield RuleFinding(
-                summary=f"the event stream is compressed (`Content-Encoding: {coding[:40]}`)", value=coding
+                summary=f"the event stream is compressed (`Content-Encoding: {coding[:40]}`)",
+                value=coding,
             )
         return
     # A new subscriber may receive earlier events all at once.
@@ -244,14 +287,18 @@ def _check_burst(context: RuleContext) -> Iterator[RuleFinding]:
     if burst["count"] >= 3 and apart >= _MIN_SPREAD:
         waited = (record.broken_silence - record.started) / 1e9
         told = f"{burst['count']} status updates arrived together {waited:.1f} s after the call"
-        yield RuleFinding(summary=f"{told}, but their timestamps are {apart:.1f} s apart", is_sure=False)
+        yield RuleFinding(
+            summary=f"{told}, but their timestamps are {apart:.1f} s apart", is_sure=False
+        )
         burst["count"] = _MIN_EVENTS
 
 
 def _seconds_between(one: str, other: str) -> float:
     """Return the seconds between two timestamps, or 0 if one of them cannot be parsed."""
     try:
-        first, second = (datetime.fromisoformat(each.replace("Z", "+00:00")) for each in (one, other))
+        first, second = (
+            datetime.fromisoformat(each.replace("Z", "+00:00")) for each in (one, other)
+        )
         return (second - first).total_seconds()
     except (ValueError, TypeError):
         return 0.0

@@ -28,15 +28,19 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     required_flags=FrameFlag.ODD_END,
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
-    """The sender of an HTTP/1 body closes or resets the connection before all bytes of `Content-Length`, or the last
-    chunk, are sent. An event stream that the agent's side breaks off before the end of its task is A2A-SSE-011 instead.
+    """The sender of an HTTP/1 body closes or resets the connection before all bytes of
+    `Content-Length`, or the last chunk, are sent. An event stream that the agent's side breaks off
+    before the end of its task is A2A-SSE-011 instead.
 
-    The body is incomplete: the receiver may have half a message and must discard it. The sender (the agent for
-    responses, the client for requests), or a proxy in between, broke the connection off.
+    The body is incomplete: the receiver may have half a message and must discard it. The sender
+    (the agent for responses, the client for requests), or a proxy in between, broke the connection
+    off.
     """
     exchange = context.exchange
     if not exchange.http_version.startswith("1") or is_cut_event_stream(context):
@@ -56,7 +60,10 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         return
     if coding:
-        yield RuleFinding(summary=f"the {side} ends before its last chunk: the body is incomplete", actor=SENDERS[side])
+        yield RuleFinding(
+            summary=f"the {side} ends before its last chunk: the body is incomplete",
+            actor=SENDERS[side],
+        )
     elif length:
         yield RuleFinding(
             summary=f"the {side} ends before the {length[:20]} bytes of its `Content-Length`",
@@ -86,12 +93,12 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Authorization": "Bearer x"}),
 )
 def redirected(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that carries credentials is answered with a redirect. A redirect to another host, or from https to http,
-    is an error.
+    """A call that carries credentials is answered with a redirect. A redirect to another host, or
+    from https to http, is an error.
 
-    Clients that follow it send the credentials to the new location, or omit them and get 401; a POST may become a GET.
-    The agent should answer calls at the URL of its card, or the card (or the client's configuration) should have the
-    final URL.
+    Clients that follow it send the credentials to the new location, or omit them and get 401; a
+    POST may become a GET. The agent should answer calls at the URL of its card, or the card (or the
+    client's configuration) should have the final URL.
     """
     exchange = context.exchange
     if exchange.status not in _REDIRECT_STATUSES:
@@ -105,8 +112,15 @@ def redirected(context: RuleContext) -> Iterator[RuleFinding]:
         worse = " to another host"
     elif scheme_of(place) == "http" and scheme_of(context.record.upstream) == "https":
         worse = " from https to http"
-    told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_location_without_query(place)}"
-    yield RuleFinding(summary=told, value=_location_without_query(place), severity=Severity.ERROR if worse else None)
+    told = (
+        f"a call with {found[0]} is redirected{worse}: {exchange.status} to "
+        f"{_location_without_query(place)}"
+    )
+    yield RuleFinding(
+        summary=told,
+        value=_location_without_query(place),
+        severity=Severity.ERROR if worse else None,
+    )
 
 
 def _location_host(place: str) -> str:
@@ -122,4 +136,6 @@ def _location_without_query(place: str) -> str:
         parts = urlsplit(place)
     except ValueError:
         return place.partition("?")[0][:100]
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"[:100] if parts.netloc else parts.path[:100]
+    return (
+        f"{parts.scheme}://{parts.netloc}{parts.path}"[:100] if parts.netloc else parts.path[:100]
+    )

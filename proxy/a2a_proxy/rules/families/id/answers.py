@@ -1,4 +1,5 @@
-"""Rules that compare the task and context ids of an answer with its request (A2A 1.0 section 3.4)."""
+"""Rules that compare the task and context ids of an answer with its request (A2A 1.0 section
+3.4)."""
 
 from __future__ import annotations
 
@@ -18,14 +19,20 @@ from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 _TASK_PARAMS = {"id": "t1"}
-_UNKNOWN_TASK = rpc("SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task"))
+_UNKNOWN_TASK = rpc(
+    "SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")
+)
 _QUESTION = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 _IMMEDIATE_CONFIGURATION = {"returnImmediately": True}
 
 
 def _answered_request(context: RuleContext) -> RequestSnapshot | None:
     """Return the request of a send whose first answer is not an error, or None."""
-    return context.record.request_snapshot if context.is_success and context.frame.event in _TASK_EVENTS else None
+    return (
+        context.record.request_snapshot
+        if context.is_success and context.frame.event in _TASK_EVENTS
+        else None
+    )
 
 
 @rule(
@@ -38,22 +45,34 @@ def _answered_request(context: RuleContext) -> RequestSnapshot | None:
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.NAMES,
-    flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_IMMEDIATE_CONFIGURATION), snapshot(id="mine-1")),
+    flagged=rpc(
+        "SendMessage",
+        send(taskId="mine-1", configuration=_IMMEDIATE_CONFIGURATION),
+        snapshot(id="mine-1"),
+    ),
     clean=_UNKNOWN_TASK,
 )
 def made_up(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task id that this agent has not sent in this recording, and the agent accepts it as the id of a
-    new task. Reported as information (low confidence) if the task is not new to the agent: then it began before the
-    recording.
+    """A message names a task id that this agent has not sent in this recording, and the agent
+    accepts it as the id of a new task. Reported as information (low confidence) if the task is not
+    new to the agent: then it began before the recording.
 
-    Only agents may create task ids: ids that clients make up can collide with tasks of other clients, by accident or on
-    purpose. The agent must answer TaskNotFoundError; the client must send its first message without `taskId`.
+    Only agents may create task ids: ids that clients make up can collide with tasks of other
+    clients, by accident or on purpose. The agent must answer TaskNotFoundError; the client must
+    send its first message without `taskId`.
     """
     asked = _answered_request(context)
-    if asked is None or not asked.task_id or asked.is_task_known or context.frame.task_id != asked.task_id:
+    if (
+        asked is None
+        or not asked.task_id
+        or asked.is_task_known
+        or context.frame.task_id != asked.task_id
+    ):
         return
     if context.frame.state == TaskState.SUBMITTED:
-        told = f"the client made up the task id {asked.task_id}, and the agent created a task with it"
+        told = (
+            f"the client made up the task id {asked.task_id}, and the agent created a task with it"
+        )
         yield RuleFinding(summary=told, value=asked.task_id)
     else:
         told = f"the task {asked.task_id} continues here, but is not in the recording before"
@@ -70,18 +89,24 @@ def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.NAMES,
-    flagged=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
-    clean=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
+    flagged=_QUESTION
+    + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
+    clean=_QUESTION
+    + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
 def other_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names an existing task, but the answer, or the first event of the stream, has another task id.
+    """A message names an existing task, but the answer, or the first event of the stream, has
+    another task id.
 
-    The client receives a task that it did not ask for, and waits for the other one. The agent must answer with the task
-    that the message names, or with an error.
+    The client receives a task that it did not ask for, and waits for the other one. The agent must
+    answer with the task that the message names, or with an error.
     """
     asked, frame = _answered_request(context), context.frame
     if asked is not None and are_different(asked.task_id, frame.task_id):
-        told = f"the message is for task {asked.task_id}, the answer is {event_phrase(frame)} of task {frame.task_id}"
+        told = (
+            f"the message is for task {asked.task_id}, the answer is {event_phrase(frame)} of task "
+            f"{frame.task_id}"
+        )
         yield RuleFinding(summary=told, path=_id_path(context, "id", "taskId"), value=frame.task_id)
 
 
@@ -100,7 +125,10 @@ def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.NAMES,
-    flagged=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
+    flagged=_QUESTION
+    + rpc(
+        "SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)
+    ),
     clean=_QUESTION
     + rpc(
         "SendMessage",
@@ -109,15 +137,22 @@ def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
     ),
 )
 def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task and a context, the task is known to belong to another context, and the agent answers with
-    success.
+    """A message names a task and a context, the task is known to belong to another context, and the
+    agent answers with success.
 
-    Client and agent disagree about the conversation that the message belongs to, and neither notices. The agent must
-    refuse the message; the client must send the task's context, or none.
+    Client and agent disagree about the conversation that the message belongs to, and neither
+    notices. The agent must refuse the message; the client must send the task's context, or none.
     """
     asked = _answered_request(context)
-    if asked is not None and asked.is_task_known and are_different(asked.context_id, asked.known_context):
-        told = f"task {asked.task_id} is in context {asked.known_context}, the message names {asked.context_id}"
+    if (
+        asked is not None
+        and asked.is_task_known
+        and are_different(asked.context_id, asked.known_context)
+    ):
+        told = (
+            f"task {asked.task_id} is in context {asked.known_context}, the message names "
+            f"{asked.context_id}"
+        )
         yield RuleFinding(summary=f"{told}, but the agent accepts it", value=asked.context_id)
 
 
@@ -137,15 +172,22 @@ def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
 def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a context and no task, but the answer is in another context.
 
-    The conversation falls apart: further messages in the client's context have no connection with this answer. The
-    agent must use the client's context, or answer with an error if it cannot.
+    The conversation falls apart: further messages in the client's context have no connection with
+    this answer. The agent must use the client's context, or answer with an error if it cannot.
     """
     asked, frame = _answered_request(context), context.frame
-    if asked is not None and not asked.task_id and are_different(asked.context_id, frame.context_id):
+    if (
+        asked is not None
+        and not asked.task_id
+        and are_different(asked.context_id, frame.context_id)
+    ):
         told = (
-            f"the message is in context {asked.context_id}, the answer is {event_phrase(frame)} in {frame.context_id}"
+            f"the message is in context {asked.context_id}, the answer is {event_phrase(frame)} in "
+            f"{frame.context_id}"
         )
-        yield RuleFinding(summary=told, path=_id_path(context, "contextId", "contextId"), value=frame.context_id)
+        yield RuleFinding(
+            summary=told, path=_id_path(context, "contextId", "contextId"), value=frame.context_id
+        )
 
 
 @rule(
@@ -157,16 +199,18 @@ def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    flagged=rpc("SendMessage", send(contextId="c1"), {"task": {"id": "t1", "status": state("COMPLETED")}}),
+    flagged=rpc(
+        "SendMessage", send(contextId="c1"), {"task": {"id": "t1", "status": state("COMPLETED")}}
+    ),
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )
 def no_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to a message is a new Task, or a Message, without `contextId`. Reported as a warning if the client's
-    message had none either, because the agent may not have created a context; as information for a Message, where the
-    member is optional.
+    """The answer to a message is a new Task, or a Message, without `contextId`. Reported as a
+    warning if the client's message had none either, because the agent may not have created a
+    context; as information for a Message, where the member is optional.
 
-    The client cannot continue the conversation: its next message has no context to name. The agent must send the
-    `contextId`, its own or the client's.
+    The client cannot continue the conversation: its next message has no context to name. The agent
+    must send the `contextId`, its own or the client's.
     """
     asked, frame = _answered_request(context), context.frame
     if asked is None or frame.context_id or frame.truncated:
@@ -193,16 +237,19 @@ def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
-    + rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(second=2), status("COMPLETED", second=3)),
+    + rpc_stream(
+        "SendStreamingMessage", send(id="m2"), snapshot(second=2), status("COMPLETED", second=3)
+    ),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED", id="t2", second=2)),
 )
 def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message that names no task is answered with a task id that an earlier message had created. Not reported: the
-    same message sent again, and a task that continues in the context of the message.
+    """A message that names no task is answered with a task id that an earlier message had created.
+    Not reported: the same message sent again, and a task that continues in the context of the
+    message.
 
-    Everything stored under the task id is mixed up: states, artifacts and push configurations of two tasks. The agent
-    must create a unique id for each task.
+    Everything stored under the task id is mixed up: states, artifacts and push configurations of
+    two tasks. The agent must create a unique id for each task.
     """
     asked, task = _answered_request(context), context.task
     if (
@@ -230,10 +277,13 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
 def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     """GetTask or CancelTask is answered with a task whose id is not the id in the request.
 
-    The client shows or cancels the wrong task, which may be another user's. The agent, or a shared cache or gateway in
-    front of it, must return the requested task.
+    The client shows or cancels the wrong task, which may be another user's. The agent, or a shared
+    cache or gateway in front of it, must return the requested task.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if request_snapshot is not None and are_different(request_snapshot.task_id, frame.task_id):
-        told = f"{context.operation} is for task {request_snapshot.task_id}, the answer is task {frame.task_id}"
+        told = (
+            f"{context.operation} is for task {request_snapshot.task_id}, the answer is task "
+            f"{frame.task_id}"
+        )
         yield RuleFinding(summary=told, path=_id_path(context, "id", "id"), value=frame.task_id)

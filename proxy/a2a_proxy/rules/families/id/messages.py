@@ -37,12 +37,13 @@ _SECOND_SEND = rpc("SendMessage", send("good bye"), agent_reply(id="r2"))
     clean=_FIRST_SEND + rpc("SendMessage", send("good bye", id="m2"), agent_reply(id="r2")),
 )
 def used_again(context: RuleContext) -> Iterable[RuleFinding]:
-    """A client sends a message with the id of an earlier message to this agent that was not refused, but with different
-    parts. Reported as information if the parts are equal: then it is a retry, and the finding says whether it created a
-    second task. Clients are identified by host and `User-Agent`.
+    """A client sends a message with the id of an earlier message to this agent that was not
+    refused, but with different parts. Reported as information if the parts are equal: then it is a
+    retry, and the finding says whether it created a second task. Clients are identified by host and
+    `User-Agent`.
 
-    Agents may drop a message whose id they know, and the new content is lost. The client must create a new `messageId`
-    for each message and reuse it only for a retry.
+    Agents may drop a message whose id they know, and the new content is lost. The client must
+    create a new `messageId` for each message and reuse it only for a retry.
     """
     if context.frame_or_none is None:
         return _check_retry(context)
@@ -56,10 +57,17 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
     if not look.parts:
         return ()
     digest = 0 if frame.redacted or frame.truncated else content_hash(look.content)
-    key = f"{record.agent} {record.client} {context.request_header('user-agent')} {frame.message_id}"
+    key = (
+        f"{record.agent} {record.client} {context.request_header('user-agent')} {frame.message_id}"
+    )
     known: dict[str, Any] = context.session.notes.setdefault("sent", {})
     before = known.pop(key, None)
-    known[key] = {"digest": digest, "exchange": record.id, "connection": record.connection, "task": ""}
+    known[key] = {
+        "digest": digest,
+        "exchange": record.id,
+        "connection": record.connection,
+        "task": "",
+    }
     for oldest in keys_to_evict(known, _MAX_MESSAGES):
         del known[oldest]
     notes = record.writable_notes()
@@ -67,7 +75,10 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
     if before is None or before["exchange"] == record.id or not digest:
         return ()
     if before["digest"] and digest != before["digest"]:
-        told = f"the client reuses message id {frame.message_id}, which had other content on #{before['exchange']}"
+        told = (
+            f"the client reuses message id {frame.message_id}, which had other content on "
+            f"#{before['exchange']}"
+        )
         path = f"{context.root}message.messageId"
         same = before["connection"] == record.connection
         return (RuleFinding(summary=told, path=path, value=frame.message_id, is_sure=same),)
@@ -129,17 +140,20 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), agent_reply(id="r2")),
 )
 def unknown_reference(context: RuleContext) -> Iterator[RuleFinding]:
-    """`referenceTaskIds` of a message contains an id that this agent has not sent in this recording. Low confidence:
-    the task may be older than the recording.
+    """`referenceTaskIds` of a message contains an id that this agent has not sent in this
+    recording. Low confidence: the task may be older than the recording.
 
-    The agent cannot find the task that the client refers to, and most agents then continue without it. The client must
-    refer to tasks of this agent only.
+    The agent cannot find the task that the client refers to, and most agents then continue without
+    it. The client must refer to tasks of this agent only.
     """
     frame = context.frame
     if frame.schema == "json" and b"eference" not in frame.payload:
         return
     for index, each in enumerate(_request_summary(context).references[:100]):
-        if not context.session.has_seen_task(context.record.agent, each) and "redacted-" not in each:
+        if (
+            not context.session.has_seen_task(context.record.agent, each)
+            and "redacted-" not in each
+        ):
             path = f"{context.root}message.referenceTaskIds[{index}]"
             told = f"the message refers to task {each}, which this agent has never sent"
             yield RuleFinding(summary=told, path=path, value=each, is_sure=False)
@@ -175,17 +189,22 @@ def _working_update(text: str, *, id: str, second: int) -> dict[str, Any]:
     ),
 )
 def agent_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """The message of a status has the id of an earlier message of the task, but different content. Reported as
-    information if the text only grew: some agents send one message in steps.
+    """The message of a status has the id of an earlier message of the task, but different content.
+    Reported as information if the text only grew: some agents send one message in steps.
 
-    Clients that store messages by id overwrite the earlier message, or drop this one as a duplicate. The agent must
-    create a new `messageId` for each message.
+    Clients that store messages by id overwrite the earlier message, or drop this one as a
+    duplicate. The agent must create a new `messageId` for each message.
     """
     frame = context.frame
     grew = context.has_flag(FrameFlag.GROWN)
-    told = f"the agent reuses message id {frame.message_id}, which had other content in task {frame.task_id}"
+    told = (
+        f"the agent reuses message id {frame.message_id}, which had other content in task "
+        f"{frame.task_id}"
+    )
     if grew:
         told = f"the agent extends the text of message {frame.message_id} of task {frame.task_id}"
     wrapper = "statusUpdate." if context.is_v1 and context.has_flag(FrameFlag.STATUS) else ""
     place = f"{context.root}{wrapper}status.message.messageId"
-    yield RuleFinding(summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None)
+    yield RuleFinding(
+        summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None
+    )

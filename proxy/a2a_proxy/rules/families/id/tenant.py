@@ -15,7 +15,14 @@ from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card, task
 
 _TENANT_URL = "http://localhost:8000/"
-_TENANT_PATH = [{"url": _TENANT_URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "billing"}]
+_TENANT_PATH = [
+    {
+        "url": _TENANT_URL,
+        "protocolBinding": "JSONRPC",
+        "protocolVersion": "1.0",
+        "tenant": "billing",
+    }
+]
 _TENANT_CARD = fetch_card(card(supportedInterfaces=_TENANT_PATH))
 
 
@@ -33,14 +40,20 @@ _TENANT_CARD = fetch_card(card(supportedInterfaces=_TENANT_PATH))
     clean=_TENANT_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
 )
 def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent card names a tenant for every interface of this binding, but the request has none of these tenants; or
-    the card names none, and the request has one. Judged only if the card was fetched before the request.
+    """The agent card names a tenant for every interface of this binding, but the request has none
+    of these tenants; or the card names none, and the request has one. Judged only if the card was
+    fetched before the request.
 
-    Several agents may share one address and differ only by tenant: the request reaches another customer's agent, or is
-    refused. The client must send the `tenant` of the interface that it uses, and none if that interface has none.
+    Several agents may share one address and differ only by tenant: the request reaches another
+    customer's agent, or is refused. The client must send the `tenant` of the interface that it
+    uses, and none if that interface has none.
     """
     declared = context.declarations
-    offers = declared.matching_interfaces(context.binding, context.exchange.dialect) if declared is not None else []
+    offers = (
+        declared.matching_interfaces(context.binding, context.exchange.dialect)
+        if declared is not None
+        else []
+    )
     if not offers:
         return
     tenants = {offer.tenant for offer in offers}
@@ -51,7 +64,9 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
     wanted = " or ".join(f'"{each}"' if each else "none" for each in sorted(tenants))
     told = f'has the tenant "{tenant}"' if tenant else "has no tenant"
     yield RuleFinding(
-        summary=f"{context.operation} {told}, the card says {wanted}", path=f"{context.root}tenant", value=tenant
+        summary=f"{context.operation} {told}, the card says {wanted}",
+        path=f"{context.root}tenant",
+        value=tenant,
     )
 
 
@@ -70,7 +85,8 @@ def _tenant_member(context: RuleContext) -> str:
 
 
 def _tenant_of_path(context: RuleContext) -> str:
-    """Return the path segment before the REST suffix if it follows the path of an interface, or an empty string."""
+    """Return the path segment before the REST suffix if it follows the path of an interface, or an
+    empty string."""
     if context.binding is not Binding.REST or context.rest_match is None:
         return ""
     return context.session.facts.tenant_of(context.record.agent, context.rest_match.prefix)

@@ -2,7 +2,8 @@
 
 LEFT_OUT: dict[str, str] = {
     "A2A-LAT-009": (
-        "bytes are captured on arrival, so a recording does not show when the proxy sent them; the benchmark measures"
+        "bytes are captured on arrival, so a recording does not show when the proxy sent them; the "
+        "benchmark measures"
         " the delay of the proxy"
     ),
 }

@@ -53,18 +53,22 @@ def format_seconds(ns: int) -> str:
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.FIRST,
     operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream("SendStreamingMessage", send(), EventPause(6), *_FIRST_EVENTS, status("COMPLETED")),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), EventPause(6), *_FIRST_EVENTS, status("COMPLETED")
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
 def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
     """The first event of a stream arrives more than 5 s after the end of the request.
 
-    The user of the client sees no reaction during this time. The agent should send the Task, or a first status update,
-    before it starts to work.
+    The user of the client sees no reaction during this time. The agent should send the Task, or a
+    first status update, before it starts to work.
     """
     asked = context.exchange.request_ended or context.exchange.started
     if context.at - asked > MAX_FIRST_EVENT:
-        yield RuleFinding(summary=f"the agent sent the first event after {format_seconds(context.at - asked)}")
+        yield RuleFinding(
+            summary=f"the agent sent the first event after {format_seconds(context.at - asked)}"
+        )
 
 
 @rule(
@@ -83,17 +87,19 @@ def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
 )
 def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that only reads or changes stored data (such as GetTask or ListTasks) is answered after more than 10 s.
-    Long polls are not judged.
+    """A call that only reads or changes stored data (such as GetTask or ListTasks) is answered
+    after more than 10 s. Long polls are not judged.
 
-    Such calls do not wait for the agent's work: the agent, or a proxy in front of it, is overloaded or stuck.
+    Such calls do not wait for the agent's work: the agent, or a proxy in front of it, is overloaded
+    or stuck.
     """
     request_snapshot = context.exchange.request_ended or context.exchange.started
     if context.at - request_snapshot > MAX_UNARY and not (
         context.record.request_snapshot and context.record.request_snapshot.generation
     ):
         yield RuleFinding(
-            summary=f"the agent answered {context.operation} after {format_seconds(context.at - request_snapshot)}"
+            summary=f"the agent answered {context.operation} after "
+            f"{format_seconds(context.at - request_snapshot)}"
         )
 
 
@@ -104,7 +110,10 @@ def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
     if context.at - record.last_at < MAX_STALL * SECOND_NS:
         context.schedule_due(MAX_STALL - (context.at - record.last_at) / SECOND_NS)
         return
-    summary = f"no event for {format_seconds(context.at - record.last_at)}, the task is {TaskState(record.state).label}"
+    summary = (
+        f"no event for {format_seconds(context.at - record.last_at)}, the task is "
+        f"{TaskState(record.state).label}"
+    )
     yield RuleFinding(summary=summary, seq=record.last_seq)
 
 
@@ -117,14 +126,18 @@ def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=STREAMING_OPERATIONS,
     due=_check_stalled,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(40), status("COMPLETED")),
-    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(20), status("COMPLETED")),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(40), status("COMPLETED")
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(20), status("COMPLETED")
+    ),
 )
 def stall(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream has no event for 30 s while its task is submitted or working.
 
-    The client does not know whether the agent still works or has failed, and idle timeouts of gateways close such
-    streams. The agent should send status updates more often.
+    The client does not know whether the agent still works or has failed, and idle timeouts of
+    gateways close such streams. The agent should send status updates more often.
     """
     context.schedule_due(MAX_STALL)
     yield from ()
@@ -142,7 +155,9 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
         context.schedule_due(MAX_IDLE - idle / SECOND_NS)
         return
     yield RuleFinding(
-        summary=f"task {task.task_id} is {TaskState(task.state).label}, but no request or event has named it for "
+        summary=f"task {task.task_id} is {TaskState(task.state).label}, but "
+        f"no request or event has "
+        f"named it for "
         f"{format_seconds(idle)}",
         seq=-1,
     )
@@ -157,21 +172,30 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.LIVE,
     due=_check_stuck,
-    flagged=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
-        rpc("ListTasks", {"status": "TASK_STATE_FAILED"}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
+    flagged=rpc(
+        "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+    ).then(
+        rpc(
+            "ListTasks",
+            {"status": "TASK_STATE_FAILED"},
+            {"tasks": [], "nextPageToken": "", "pageSize": 50},
+            id=2,
+        ),
         700 * SECOND_NS,
     ),
-    clean=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
-        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND_NS
-    ),
+    clean=rpc(
+        "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+    ).then(rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND_NS),
 )
 def stuck(context: RuleContext) -> Iterator[RuleFinding]:
-    """No request or event of a task that is submitted or working is seen for 10 minutes, on any connection.
+    """No request or event of a task that is submitted or working is seen for 10 minutes, on any
+    connection.
 
-    The agent may have lost the task, which then never finishes. The client should call GetTask; the agent must move a
-    task that it cannot finish to a terminal state.
+    The agent may have lost the task, which then never finishes. The client should call GetTask; the
+    agent must move a task that it cannot finish to a terminal state.
     """
-    # Checked when an exchange ends and its task is still active: most tasks end in the exchange that began them.
+    # Checked when an exchange ends and its task is still active: most tasks end in the exchange
+    # that began them.
     task = context.task
     if task is not None and task.state in ACTIVE and not task.is_watched:
         task.is_watched = True
@@ -199,15 +223,16 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.INTERRUPTED,
     due=_check_waiting,
     flagged=rpc("SendMessage", send(), {"task": _question_task()}).then(
-        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND_NS
+        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
+        700 * SECOND_NS,
     ),
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
 )
 def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     """A task waits for input or authentication, and no client sends a message to it for 10 minutes.
 
-    The client, or its user, may not know that the agent waits for an answer. The client must show the question
-    (`status.message`) and send a message with this task id.
+    The client, or its user, may not know that the agent waits for an answer. The client must show
+    the question (`status.message`) and send a message with this task id.
     """
     if context.has_flag(FrameFlag.CHANGED):
         context.schedule_due(MAX_WAITING)
@@ -224,17 +249,24 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED"), EventPause(0.8)),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED"), EventPause(0.8)
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
 def late_close(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream more than 500 ms after its terminal state. From 2 s on this is A2A-STREAM-006.
+    """The agent ends a stream more than 500 ms after its terminal state. From 2 s on this is
+    A2A-STREAM-006.
 
-    Clients that wait for the end of the stream are slower by this time. The agent should end the stream directly after
-    the last event.
+    Clients that wait for the end of the stream are slower by this time. The agent should end the
+    stream directly after the last event.
     """
     late = context.exchange.closed - context.record.terminal
-    if context.record.terminal and MAX_CLOSE < late < MAX_UNANSWERED and context.exchange.how == "complete":
+    if (
+        context.record.terminal
+        and MAX_CLOSE < late < MAX_UNANSWERED
+        and context.exchange.how == "complete"
+    ):
         yield RuleFinding(
             summary=f"the agent ended the stream {format_seconds(late)} after the terminal state",
             seq=context.record.last_seq,

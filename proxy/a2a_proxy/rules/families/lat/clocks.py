@@ -1,4 +1,5 @@
-"""Rules about clocks that differ, clients that reconnect too often, and events lost in a reconnection."""
+"""Rules about clocks that differ, clients that reconnect too often, and events lost in a
+reconnection."""
 
 from __future__ import annotations
 
@@ -47,20 +48,27 @@ def _skewed_stream(task_id: str, rpc_id: int) -> Script:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.CHANGED,
     flagged=_skewed_stream("t1", 1) + _skewed_stream("t2", 2),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED")),
+    clean=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("SUBMITTED"),
+        status("WORKING"),
+        status("COMPLETED"),
+    ),
 )
 def skew(context: RuleContext) -> Iterator[RuleFinding]:
-    """The timestamps of three consecutive status updates of an agent differ by more than 5 s from the proxy's clock:
-    they are ahead of it, or, on a stream, behind it.
+    """The timestamps of three consecutive status updates of an agent differ by more than 5 s from
+    the proxy's clock: they are ahead of it, or, on a stream, behind it.
 
-    Timestamps of this agent cannot be compared with those of other agents or with the client's clock. Synchronise the
-    clocks of both hosts (NTP), or check the time zone that the agent writes.
+    Timestamps of this agent cannot be compared with those of other agents or with the client's
+    clock. Synchronise the clocks of both hosts (NTP), or check the time zone that the agent writes.
     """
     if context.frame.event is not EventKind.STATUS or not (written := context.status_summary.stamp):
         return
     at = parse_timestamp(written)
     if at > 0 and (
-        -_SKEW_TOLERANCE < at - context.at < _SKEW_TOLERANCE or (at < context.at and not context.record.is_streaming)
+        -_SKEW_TOLERANCE < at - context.at < _SKEW_TOLERANCE
+        or (at < context.at and not context.record.is_streaming)
     ):
         context.agent.notes["off"] = 0
         return
@@ -81,7 +89,9 @@ def skew(context: RuleContext) -> Iterator[RuleFinding]:
     if off == _MIN_SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
         yield RuleFinding(
-            summary=f"the agent's timestamps are {_format_span(abs(ahead))} {word} the proxy's clock", value=stamp
+            summary=f"the agent's timestamps are {_format_span(abs(ahead))} "
+            f"{word} the proxy's clock",
+            value=stamp,
         )
 
 
@@ -94,7 +104,10 @@ def _request_storm(count: int, pause: int) -> Script:
     made = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
     for number in range(count):
         made = made.then(
-            rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), id=number + 2, finish="leave"), pause
+            rpc_stream(
+                "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), id=number + 2, finish="leave"
+            ),
+            pause,
         )
     return made
 
@@ -115,20 +128,24 @@ def _request_storm(count: int, pause: int) -> Script:
 def storm(context: RuleContext) -> Iterator[RuleFinding]:
     """One client opens more than five streams of the same task within 30 s.
 
-    The client reconnects without a delay: each attempt costs the agent a Task and gains nothing. The client should wait
-    longer after each attempt, and check why its streams end.
+    The client reconnects without a delay: each attempt costs the agent a Task and gains nothing.
+    The client should wait longer after each attempt, and check why its streams end.
     """
     task_id = context.frame.task_id
     if not task_id:
         return
-    opens: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault("opens", {})
+    opens: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault(
+        "opens", {}
+    )
     key = f"{context.record.agent} {task_id}"
     times = [at for at in opens.pop(key, []) if context.frame.at - at < _WITHIN]
     opens[key] = times = [*times, context.frame.at]
     if len(opens) > _MAX_TASKS:
         del opens[next(iter(opens))]
     if len(times) == _OPENS + 1:
-        yield RuleFinding(summary=f"the client opened {len(times)} streams of task {task_id} within 30 s")
+        yield RuleFinding(
+            summary=f"the client opened {len(times)} streams of task {task_id} within 30 s"
+        )
 
 
 @rule(
@@ -140,31 +157,45 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK,
     operations=("SubscribeToTask", "GetTask"),
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut")
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut"
+    )
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED"))
+    clean=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("SUBMITTED"),
+        status("WORKING"),
+        status("COMPLETED"),
+    )
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
     also_broken=("A2A-SSE-011",),
 )
 def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
-    """The stream of a task broke off while no other stream of the task was open, and the next Task has a terminal state
-    or artifacts that no event has shown.
+    """The stream of a task broke off while no other stream of the task was open, and the next Task
+    has a terminal state or artifacts that no event has shown.
 
-    The changes in between are in no event, so a client that shows progress has a gap there. The client
-    should take the state and the artifacts from this Task.
+    The changes in between are in no event, so a client that shows progress has a gap there. The
+    client should take the state and the artifacts from this Task.
     """
     task = context.task
-    if task is None or not context.has_flag(FrameFlag.FIRST) or task.streams.keys() - {context.record.id}:
+    if (
+        task is None
+        or not context.has_flag(FrameFlag.FIRST)
+        or task.streams.keys() - {context.record.id}
+    ):
         return
     if task.notes is None or not task.notes.pop("broken", None):
         return
     artifacts = context.object.get("artifacts")
     unknown = isinstance(artifacts, list) and any(
-        isinstance(each, dict) and each.get("artifactId") not in task.artifacts for each in artifacts
+        isinstance(each, dict) and each.get("artifactId") not in task.artifacts
+        for each in artifacts
     )
     if context.state_before in ACTIVE and (context.frame.state in TERMINAL or unknown):
         before, now = TaskState(context.state_before).label, TaskState(context.frame.state).label
         more = " with artifacts that no event carried" if unknown else ""
         yield RuleFinding(
-            summary=f"the stream of task {task.task_id} broke off in state {before}; this Task is {now}{more}"
+            summary=f"the stream of task {task.task_id} broke off in state {before}; this Task is "
+            f"{now}{more}"
         )

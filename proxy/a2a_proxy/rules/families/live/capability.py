@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import GRPC, HTTP, STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    GRPC,
+    HTTP,
+    STDIO,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status
@@ -21,9 +29,15 @@ from a2a_proxy.rules.families.live.words import (
 )
 
 _DECLARING_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
-_LIVE_STREAM = grpc("SendLiveMessage", send(), snapshot(), status("COMPLETED", second=1), half_close=False)
+_LIVE_STREAM = grpc(
+    "SendLiveMessage", send(), snapshot(), status("COMPLETED", second=1), half_close=False
+)
 _REFUSED_CALL = grpc(
-    "SendLiveMessage", send(), status=UNIMPLEMENTED, text="there are no live streams", half_close=False
+    "SendLiveMessage",
+    send(),
+    status=UNIMPLEMENTED,
+    text="there are no live streams",
+    half_close=False,
 )
 
 
@@ -34,7 +48,11 @@ def _is_live_undeclared(context: RuleContext) -> bool:
 
 def _is_card_complete(context: RuleContext) -> bool:
     """Return whether all cards were seen: an extended card that was not seen may declare more."""
-    return context.declarations is None or not context.declarations.extended or context.agent.extended is not None
+    return (
+        context.declarations is None
+        or not context.declarations.extended
+        or context.agent.extended is not None
+    )
 
 
 @rule(
@@ -53,18 +71,24 @@ def _is_card_complete(context: RuleContext) -> bool:
     clean=_DECLARING_CARD + _LIVE_STREAM,
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client opens a live stream with SendLiveMessage or ReconnectToTask, but the agent cards seen do not declare
-    `bidiStreaming`. Reported as information for the messages of a proposal that has no such capability.
+    """A client opens a live stream with SendLiveMessage or ReconnectToTask, but the agent cards
+    seen do not declare `bidiStreaming`. Reported as information for the messages of a proposal that
+    has no such capability.
 
-    An agent without the capability refuses the call; an agent that accepts it may stop doing so without notice. The
-    client must check the card first, or the agent must declare the capability.
+    An agent without the capability refuses the call; an agent that accepts it may stop doing so
+    without notice. The client must check the card first, or the agent must declare the capability.
     """
     if _is_live_undeclared(context):
         request = context.request
         other = request is not None and request.schema.endswith("@live-2153")
-        told = f"the client calls `{context.operation}`, but the card does not declare `bidiStreaming`"
+        told = (
+            f"the client calls `{context.operation}`, but the card does not declare `bidiStreaming`"
+        )
         yield RuleFinding(
-            summary=told, seq=-1, severity=Severity.INFO if other else None, is_sure=_is_card_complete(context)
+            summary=told,
+            seq=-1,
+            severity=Severity.INFO if other else None,
+            is_sure=_is_card_complete(context),
         )
 
 
@@ -84,12 +108,13 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_DECLARING_CARD + _LIVE_STREAM,
 )
 def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent cards seen do not declare `bidiStreaming`, but a live stream is answered with success, or refused with
-    a status other than UNIMPLEMENTED. FAILED_PRECONDITION with the reason UNSUPPORTED_OPERATION is accepted, and so are
-    the statuses with which any call may end: authentication, overload, deadline, cancellation.
+    """The agent cards seen do not declare `bidiStreaming`, but a live stream is answered with
+    success, or refused with a status other than UNIMPLEMENTED. FAILED_PRECONDITION with the reason
+    UNSUPPORTED_OPERATION is accepted, and so are the statuses with which any call may end:
+    authentication, overload, deadline, cancellation.
 
-    UNIMPLEMENTED tells clients to send their messages one by one; from another status they conclude that their message
-    is wrong. The agent must answer UNIMPLEMENTED, or declare the capability.
+    UNIMPLEMENTED tells clients to send their messages one by one; from another status they conclude
+    that their message is wrong. The agent must answer UNIMPLEMENTED, or declare the capability.
     """
     if not _is_live_undeclared(context) or not is_plain_live(context):
         return
@@ -103,11 +128,17 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
         code, failure = context.frame.error_code, context.failure
         unsupported = code == FAILED_PRECONDITION and failure.reason == "UNSUPPORTED_OPERATION"
         if code != UNIMPLEMENTED and code not in EXCUSED_STATUSES and not unsupported:
-            told = f"`{context.operation}` is refused with {failure.status_name}, {absent}: it must be UNIMPLEMENTED"
-            yield RuleFinding(summary=told, value=failure.status_name, is_sure=_is_card_complete(context))
+            told = (
+                f"`{context.operation}` is refused with {failure.status_name}, {absent}: it must "
+                f"be UNIMPLEMENTED"
+            )
+            yield RuleFinding(
+                summary=told, value=failure.status_name, is_sure=_is_card_complete(context)
+            )
     elif context.has_flag(FrameFlag.FIRST) and context.is_success and context.frame.event:
         yield RuleFinding(
-            summary=f"the agent accepts `{context.operation}` {absent}", is_sure=_is_card_complete(context)
+            summary=f"the agent accepts `{context.operation}` {absent}",
+            is_sure=_is_card_complete(context),
         )
 
 
@@ -132,18 +163,24 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_LIVE_STREAM,
 )
 def not_grpc(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls SendLiveMessage or ReconnectToTask on JSON-RPC or stdio, or with a path for them on REST. Reported
-    as information if the agent accepts the call: other proposals define these bindings.
+    """A client calls SendLiveMessage or ReconnectToTask on JSON-RPC or stdio, or with a path for
+    them on REST. Reported as information if the agent accepts the call: other proposals define
+    these bindings.
 
-    Live streams are defined for gRPC only: an agent answers that the method is unknown, and the client's message is
-    lost. The client must use gRPC, or SendStreamingMessage.
+    Live streams are defined for gRPC only: an agent answers that the method is unknown, and the
+    client's message is lost. The client must use gRPC, or SendStreamingMessage.
     """
     request = context.request
-    told = f"the client calls `{context.operation}` on {context.binding}, live streams are defined for gRPC only"
+    told = (
+        f"the client calls `{context.operation}` on {context.binding}, live streams are defined "
+        f"for gRPC only"
+    )
     if context.frame_or_none is None:
         if not context.record.answers:
             yield RuleFinding(summary=told, seq=request.seq if request is not None else -1)
     elif context.has_flag(FrameFlag.FIRST):
         taken = context.is_success and bool(context.frame.event)
         severity = Severity.INFO if taken else None
-        yield RuleFinding(summary=told, seq=request.seq if request is not None else None, severity=severity)
+        yield RuleFinding(
+            summary=told, seq=request.seq if request is not None else None, severity=severity
+        )

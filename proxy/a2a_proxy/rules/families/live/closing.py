@@ -8,7 +8,14 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    ANY_EVENT,
+    GRPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
@@ -20,7 +27,12 @@ from a2a_proxy.rules.families.live.words import (
     is_reconnection,
     question_update,
 )
-from a2a_proxy.rules.families.stream.closing import LATE_CLOSE, MAX_CLOSE_DELAY, check_still_open, not_closed
+from a2a_proxy.rules.families.stream.closing import (
+    LATE_CLOSE,
+    MAX_CLOSE_DELAY,
+    check_still_open,
+    not_closed,
+)
 from a2a_proxy.rules.families.stream.middle import after_terminal
 from a2a_proxy.rules.families.stream.words import event_and_state
 from a2a_proxy.rules.state.records import ACTIVE
@@ -33,13 +45,20 @@ _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _CLIENT_ANSWER = ClientMessage(send("this one", id="m2"))
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
 _COMPLETE_STREAM = grpc(
-    "SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), _CLIENT_ANSWER, *_REMAINING_EVENTS, half_close=False
+    "SendLiveMessage",
+    send(),
+    *_FIRST_EVENTS,
+    question_update(),
+    _CLIENT_ANSWER,
+    *_REMAINING_EVENTS,
+    half_close=False,
 )
 
 
 def _is_ended_ok(context: RuleContext) -> bool:
-    """Return whether the agent ended the stream with OK before a terminal state, while the client could still send
-    messages. False if the last state may be in an event that could not be decoded."""
+    """Return whether the agent ended the stream with OK before a terminal state, while the client
+    could still send messages. False if the last state may be in an event that could not be
+    decoded."""
     record, exchange = context.record, context.exchange
     if (
         not is_plain_live(context)
@@ -66,15 +85,17 @@ def _is_ended_ok(context: RuleContext) -> bool:
     clean=_COMPLETE_STREAM,
 )
 def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a live stream with status OK when the task is in INPUT_REQUIRED or AUTH_REQUIRED, although the
-    client neither left nor ended its side of the stream.
+    """The agent ends a live stream with status OK when the task is in INPUT_REQUIRED or
+    AUTH_REQUIRED, although the client neither left nor ended its side of the stream.
 
-    A live stream stays open for the client's answer: here the client is asked a question and cannot answer on the same
-    stream. The agent must keep the stream open until the task is in a terminal state.
+    A live stream stays open for the client's answer: here the client is asked a question and cannot
+    answer on the same stream. The agent must keep the stream open until the task is in a terminal
+    state.
     """
     if context.record.state in INTERRUPTED and _is_ended_ok(context):
         yield RuleFinding(
-            summary=f"the agent ended the live stream while the task is in {state_label(context.record.state)}; it "
+            summary=f"the agent ended the live stream while the task is in "
+            f"{state_label(context.record.state)}; it "
             "must wait for the client's answer"
         )
 
@@ -94,16 +115,21 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     draft=True,
     due=lambda see: check_still_open(see),
     flagged=grpc(
-        "SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), EventPause(60), half_close=False
+        "SendLiveMessage",
+        send(),
+        *_FIRST_EVENTS,
+        status("COMPLETED", second=1),
+        EventPause(60),
+        half_close=False,
     ),
     clean=_COMPLETE_STREAM,
 )
 def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent keeps a live stream open after an event with a terminal state: an error if the stream is still open
-    after 10 s, a warning if it ended after more than 2 s.
+    """The agent keeps a live stream open after an event with a terminal state: an error if the
+    stream is still open after 10 s, a warning if it ended after more than 2 s.
 
-    The client holds a stream on which nothing can follow, and waits for its end. The agent must end the stream with
-    status OK directly after the terminal event.
+    The client holds a stream on which nothing can follow, and waits for its end. The agent must end
+    the stream with status OK directly after the terminal event.
     """
     if is_plain_live(context):
         yield from not_closed(context)
@@ -122,15 +148,21 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     draft=True,
     also_broken=("A2A-STATE-013",),
     flagged=grpc(
-        "SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), chunk("late"), half_close=False
+        "SendLiveMessage",
+        send(),
+        *_FIRST_EVENTS,
+        status("COMPLETED", second=1),
+        chunk("late"),
+        half_close=False,
     ),
     clean=_COMPLETE_STREAM,
 )
 def late_event(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event follows the event with a terminal state on the same live stream. One Task in the same state may follow.
+    """An event follows the event with a terminal state on the same live stream. One Task in the
+    same state may follow.
 
-    Clients treat the terminal state as the end of the conversation and never read later events. The agent must send
-    everything before the terminal event.
+    Clients treat the terminal state as the end of the conversation and never read later events. The
+    agent must send everything before the terminal event.
     """
     if is_plain_live(context):
         yield from after_terminal(context)
@@ -150,15 +182,17 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     due=lambda see: _check_message_open(see),
-    flagged=grpc("SendLiveMessage", send(), agent_reply(), agent_reply("and this", id="r2"), half_close=False),
+    flagged=grpc(
+        "SendLiveMessage", send(), agent_reply(), agent_reply("and this", id="r2"), half_close=False
+    ),
     clean=grpc("SendLiveMessage", send(), agent_reply(), half_close=False),
 )
 def after_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A live stream begins with a Message, but another event follows, or the agent keeps the stream open: an error if
-    it is still open after 10 s, a warning if it ended after more than 2 s.
+    """A live stream begins with a Message, but another event follows, or the agent keeps the stream
+    open: an error if it is still open after 10 s, a warning if it ended after more than 2 s.
 
-    A Message is the complete answer, without a task that could continue, so the client waits for the end of the stream.
-    The agent must end the stream directly after the Message.
+    A Message is the complete answer, without a task that could continue, so the client waits for
+    the end of the stream. The agent must end the stream directly after the Message.
     """
     record = context.record
     if record.first is not EventKind.MESSAGE or not is_plain_live(context):
@@ -166,11 +200,16 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
     if context.frame_or_none is None:
         after = (context.exchange.closed - record.last_at) / _SECOND_NS
         if LATE_CLOSE < after < MAX_CLOSE_DELAY and context.exchange.how == "complete":
-            told = f"the agent ended the live stream {after:.1f} s after its Message, it must end at once"
+            told = (
+                f"the agent ended the live stream {after:.1f} s after its Message, it must end at "
+                f"once"
+            )
             yield RuleFinding(summary=told, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.LATER):
         yield RuleFinding(
-            summary=f"the agent sends {event_and_state(context.frame)} after the Message that is the complete answer"
+            summary=f"the agent sends {event_and_state(context.frame)} after "
+            f"the Message that is the "
+            f"complete answer"
         )
     else:
         context.schedule_due(MAX_CLOSE_DELAY)
@@ -179,7 +218,10 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
 def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     record = context.record
     if record.started and record.closed_exchange is None and record.events == 1:
-        told = f"the live stream is still open {MAX_CLOSE_DELAY} s after its Message, the agent must end it"
+        told = (
+            f"the live stream is still open {MAX_CLOSE_DELAY} s after its Message, the agent must "
+            f"end it"
+        )
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
@@ -196,30 +238,42 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     flagged=grpc(
-        "SendLiveMessage", send(), *_FIRST_EVENTS, HalfClosed(), question_update(), finish="leave", half_close=False
+        "SendLiveMessage",
+        send(),
+        *_FIRST_EVENTS,
+        HalfClosed(),
+        question_update(),
+        finish="leave",
+        half_close=False,
     ),
     clean=_COMPLETE_STREAM,
 )
 def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
-    """The task on a live stream changes to INPUT_REQUIRED after the client has ended its side of the stream, and no
-    other live stream of the task is open for an answer. Reported as information for AUTH_REQUIRED, because credentials
-    may arrive in another way. The Task that a reconnecting client receives first is not judged: it only shows the
-    current state.
+    """The task on a live stream changes to INPUT_REQUIRED after the client has ended its side of
+    the stream, and no other live stream of the task is open for an answer. Reported as information
+    for AUTH_REQUIRED, because credentials may arrive in another way. The Task that a reconnecting
+    client receives first is not judged: it only shows the current state.
 
-    The client cannot answer on this stream, and the task waits until the client sends its answer by another call. The
-    client must keep its side open as long as it can answer; the agent should not ask after that.
+    The client cannot answer on this stream, and the task waits until the client sends its answer by
+    another call. The client must keep its side open as long as it can answer; the agent should not
+    ask after that.
     """
     record, task, state = context.record, context.task, context.frame.state
     if not record.half_closed or context.stream_state_before == state or not is_plain_live(context):
         return
     if context.has_flag(FrameFlag.FIRST) and is_reconnection(record):
         return
-    tracks = [context.session.exchange_records.get(number) for number in (task.streams if task is not None else ())]
+    tracks = [
+        context.session.exchange_records.get(number)
+        for number in (task.streams if task is not None else ())
+    ]
     if any(each is not None and can_client_send(each) for each in tracks):
         return
     told = f"the task is {state_label(state)}, but the client has ended its side of the live stream"
     auth = state == TaskState.AUTH_REQUIRED
-    yield RuleFinding(summary=f"{told} and cannot answer on it", severity=Severity.INFO if auth else None)
+    yield RuleFinding(
+        summary=f"{told} and cannot answer on it", severity=Severity.INFO if auth else None
+    )
 
 
 @rule(
@@ -238,14 +292,16 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a live stream with status OK while the last state on the stream is SUBMITTED or WORKING, although
-    the client neither left nor ended its side.
+    """The agent ends a live stream with status OK while the last state on the stream is SUBMITTED
+    or WORKING, although the client neither left nor ended its side.
 
-    The client takes the end of the stream for the end of the work and has to reconnect to learn the result. The agent
-    must keep the stream open until the task is in a terminal state.
+    The client takes the end of the stream for the end of the work and has to reconnect to learn the
+    result. The agent must keep the stream open until the task is in a terminal state.
     """
     if context.record.state in ACTIVE and _is_ended_ok(context):
-        told = f"the agent ended the live stream while the task is {state_label(context.record.state)}"
+        told = (
+            f"the agent ended the live stream while the task is {state_label(context.record.state)}"
+        )
         yield RuleFinding(summary=f"{told} and the client could still send messages")
 
 
@@ -275,21 +331,33 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def waits(context: RuleContext) -> Iterator[RuleFinding]:
-    """For 60 s after INPUT_REQUIRED or AUTH_REQUIRED on a live stream that is still open, no client has sent a message
-    to the task.
+    """For 60 s after INPUT_REQUIRED or AUTH_REQUIRED on a live stream that is still open, no client
+    has sent a message to the task.
 
-    The agent decides how long it waits: it may let the task fail, and a proxy in between may close an idle stream. The
-    client should show the question to its user, or answer it.
+    The agent decides how long it waits: it may let the task fail, and a proxy in between may close
+    an idle stream. The client should show the question to its user, or answer it.
     """
-    if context.stream_state_before != context.frame.state and not context.record.half_closed and is_plain_live(context):
+    if (
+        context.stream_state_before != context.frame.state
+        and not context.record.half_closed
+        and is_plain_live(context)
+    ):
         context.schedule_due(MAX_OPEN_TIME, str(context.at))
     yield from ()
 
 
 def _check_unanswered(context: RuleContext) -> Iterator[RuleFinding]:
     record, task, asked = context.record, context.task, int(context.due_note)
-    if not record.started or record.closed_exchange is not None or task is None or record.state not in INTERRUPTED:
+    if (
+        not record.started
+        or record.closed_exchange is not None
+        or task is None
+        or record.state not in INTERRUPTED
+    ):
         return
     if task.client_message_at < asked and task.state in INTERRUPTED:
-        told = f"task {task.task_id} is {state_label(record.state)} for {MAX_OPEN_TIME} s, and no client has answered"
+        told = (
+            f"task {task.task_id} is {state_label(record.state)} for {MAX_OPEN_TIME} s, and no "
+            f"client has answered"
+        )
         yield RuleFinding(summary=told, seq=context.due_seq)

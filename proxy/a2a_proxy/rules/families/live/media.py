@@ -29,7 +29,12 @@ def _media_event(event: str, number: int) -> Json:
 
 def _media_script(*numbers: int) -> Script:
     sounds = [_media_event("DELTA", number) for number in numbers]
-    events = [{"event": snapshot()}, _media_event("START", 3), *sounds, _media_event("STOP", numbers[-1] + 1)]
+    events = [
+        {"event": snapshot()},
+        _media_event("START", 3),
+        *sounds,
+        _media_event("STOP", numbers[-1] + 1),
+    ]
     ending = {"event": status("COMPLETED", second=1)}
     return grpc(
         "SendLiveMessage",
@@ -57,12 +62,13 @@ def _media_script(*numbers: int) -> Script:
     clean=_media_script(4, 5),
 )
 def out_of_sequence(context: RuleContext) -> Iterator[RuleFinding]:
-    """Proposal with media: in one direction and one modality, `seq_num` of a media frame does not increase, or skips
-    more numbers than there were frames in between; or (low confidence) a media frame is not between START and STOP.
-    Numbers may restart at START. Not judged after frames that could not be decoded.
+    """Proposal with media: in one direction and one modality, `seq_num` of a media frame does not
+    increase, or skips more numbers than there were frames in between; or (low confidence) a media
+    frame is not between START and STOP. Numbers may restart at START. Not judged after frames that
+    could not be decoded.
 
-    The receiver plays sound with a gap, or in the wrong order. The sender that the finding names (client or agent) must
-    number its frames in order; frames may also be lost in a proxy.
+    The receiver plays sound with a gap, or in the wrong order. The sender that the finding names
+    (client or agent) must number its frames in order; frames may also be lost in a proxy.
     """
     notes = context.record.writable_notes()
     media: dict[str, Any] = notes.setdefault("live.media", {"seen": context.frame.seq, "flows": {}})
@@ -95,8 +101,8 @@ def _decode_media_frame(frame: Frame) -> Any:
 
 
 def _advance_flow(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
-    """Judge one media frame. `flow` is the last number (-1: none), the frames since, and whether START came without
-    STOP."""
+    """Judge one media frame. `flow` is the last number (-1: none), the frames since, and whether
+    START came without STOP."""
     flow[1] += 1
     if found.event == _START_EVENT:
         flow[:] = [-1, 0, 1]
@@ -110,6 +116,10 @@ def _advance_flow(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFin
             told = f"seq_num {found.seq_num} follows {last} {where}"
             yield RuleFinding(summary=told, path="frame.seqNum", value=str(found.seq_num))
         elif not on:
-            yield RuleFinding(summary=f"media outside of START and STOP {where}", path="frame.event", is_sure=False)
+            yield RuleFinding(
+                summary=f"media outside of START and STOP {where}",
+                path="frame.event",
+                is_sure=False,
+            )
             flow[2] = 1
         flow[0], flow[1] = found.seq_num, 0

@@ -15,7 +15,12 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.facts.request_summary import summarise_request
-from a2a_proxy.rules.families.live.words import LIVE_OPERATIONS, RECONNECT_MESSAGE, is_later_request, question_update
+from a2a_proxy.rules.families.live.words import (
+    LIVE_OPERATIONS,
+    RECONNECT_MESSAGE,
+    is_later_request,
+    question_update,
+)
 from a2a_proxy.rules.state.records import ACTIVE
 
 _EVENTS_TO_QUESTION = (snapshot(), status("WORKING"), question_update())
@@ -53,11 +58,12 @@ _HISTORY_CONFIGURATION = {"historyLength": 5}
     clean=_ANSWERED_STREAM,
 )
 def switched(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream names another task or context than the stream's: the ids that the agent has
-    sent on it, or else the ids of the first message. Empty ids are correct and mean the stream's.
+    """A further message on a live stream names another task or context than the stream's: the ids
+    that the agent has sent on it, or else the ids of the first message. Empty ids are correct and
+    mean the stream's.
 
-    A live stream is about one task: the agent refuses the message, or adds it to the wrong conversation. The client
-    must open another stream for another task.
+    A live stream is about one task: the agent refuses the message, or adds it to the wrong
+    conversation. The client must open another stream for another task.
     """
     record, frame, request_snapshot = context.record, context.frame, context.record.request_snapshot
     if request_snapshot is None or not is_later_request(context):
@@ -100,11 +106,12 @@ def switched(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def reconfigured(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream has a `configuration` that differs from the first message's. Low confidence:
-    the draft requires "identical or left out" in one place and allows changes of single fields in another.
+    """A further message on a live stream has a `configuration` that differs from the first
+    message's. Low confidence: the draft requires "identical or left out" in one place and allows
+    changes of single fields in another.
 
-    Agents use the configuration of the first message and ignore the change. The client should open a new stream to
-    change it.
+    Agents use the configuration of the first message and ignore the change. The client should open
+    a new stream to change it.
     """
     first = context.request
     if first is None or not is_later_request(context) or context.frame.redacted or first.redacted:
@@ -145,16 +152,17 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
     clean=_ANSWERED_STREAM,
 )
 def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message of the client arrives on a live stream while the last state on the stream is SUBMITTED or
-    WORKING.
+    """A further message of the client arrives on a live stream while the last state on the stream
+    is SUBMITTED or WORKING.
 
-    Live streams allow this, but agents that work turn by turn may queue such a message or ignore it. If it has no
-    effect, the client should wait for INPUT_REQUIRED.
+    Live streams allow this, but agents that work turn by turn may queue such a message or ignore
+    it. If it has no effect, the client should wait for INPUT_REQUIRED.
     """
     record = context.record
     if is_later_request(context) and record.state in ACTIVE:
         yield RuleFinding(
-            summary=f"the client sends a message while task {record.task_id} is {TaskState(record.state).label}"
+            summary=f"the client sends a message while task {record.task_id} is "
+            f"{TaskState(record.state).label}"
         )
 
 
@@ -180,12 +188,21 @@ def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_ANSWERED_STREAM,
 )
 def empty(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream names the task but has no parts. Only the first message may be empty, to
-    reconnect. An empty message that does not name the task is A2A-SCH-002.
+    """A further message on a live stream names the task but has no parts. Only the first message
+    may be empty, to reconnect. An empty message that does not name the task is A2A-SCH-002.
 
-    The agent waits for an answer and receives one without content. The client must send at least one part.
+    The agent waits for an answer and receives one without content. The client must send at least
+    one part.
     """
     frame = context.frame
-    if is_later_request(context) and frame.task_id and frame.message_id and not summarise_request(frame).parts:
-        told = f"message {frame.message_id} has no parts, only the first one of a live stream may be empty"
+    if (
+        is_later_request(context)
+        and frame.task_id
+        and frame.message_id
+        and not summarise_request(frame).parts
+    ):
+        told = (
+            f"message {frame.message_id} has no parts, only the first one of a live stream may be "
+            f"empty"
+        )
         yield RuleFinding(summary=told, path="message.parts")

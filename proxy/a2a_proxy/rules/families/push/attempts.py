@@ -8,7 +8,13 @@ from functools import reduce
 
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    ANY_EVENT,
+    WEBHOOK,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import deliver
 from a2a_proxy.rules.examples.objects import status
@@ -24,7 +30,8 @@ from a2a_proxy.rules.state.push_deliveries import (
 from a2a_proxy.rules.state.push_receivers import active_receivers
 
 RETRY_WAIT = 60
-"""Seconds after a failed attempt within which another one is expected, if earlier pauses were not longer."""
+"""Seconds after a failed attempt within which another one is expected, if earlier pauses were not
+longer."""
 _PAUSE_GROWTH = 4
 """A pause up to this many times as long as the previous one is expected."""
 _MAX_ATTEMPTS, _STORM_TIME = 3, 10_000 * MS
@@ -51,12 +58,13 @@ _LEAVING_CLIENTS = frozenset({"client cancel", "client gone"})
     clean=deliver(status("WORKING"), 500).then(deliver(status("WORKING"), 204), 1000 * MS),
 )
 def unacknowledged(context: RuleContext) -> Iterator[RuleFinding]:
-    """The last attempt to deliver an event is answered with another status than 2xx, or not at all. An attempt is the
-    last if none follows within 60 s, or within four times the previous pause. Reported as a warning if the agent did
-    not wait for the answer. A redirection is not judged if the agent followed it.
+    """The last attempt to deliver an event is answered with another status than 2xx, or not at all.
+    An attempt is the last if none follows within 60 s, or within four times the previous pause.
+    Reported as a warning if the agent did not wait for the answer. A redirection is not judged if
+    the agent followed it.
 
-    The event is lost to the receiver, unless the agent tries again later. The receiver must answer 2xx once it has the
-    event, and should process it afterwards.
+    The event is lost to the receiver, unless the agent tries again later. The receiver must answer
+    2xx once it has the event, and should process it afterwards.
     """
     if context.frame_or_none is not None:
         note_delivery(context)
@@ -67,12 +75,15 @@ def unacknowledged(context: RuleContext) -> Iterator[RuleFinding]:
     attempts = closed.sent["attempts"][closed.digest]
     pause = attempts[-1]["started"] - attempts[-2]["started"] if len(attempts) > 1 else 0
     wait = max(RETRY_WAIT, _PAUSE_GROWTH * pause / 1e9)
-    context.schedule_due(wait, f"{closed.digest} {_describe_end(context, len(attempts))}\n{closed.key}")
+    context.schedule_due(
+        wait, f"{closed.digest} {_describe_end(context, len(attempts))}\n{closed.key}"
+    )
     yield from ()
 
 
 def _describe_end(context: RuleContext, count: int) -> str:
-    """Return the end of the attempt in words, with the number of attempts; it begins with `agent` if the agent left."""
+    """Return the end of the attempt in words, with the number of attempts; it begins with `agent`
+    if the agent left."""
     exchange = context.exchange
     times = f" to the last of {count} attempts" if count > 1 else ""
     if exchange.status:
@@ -91,9 +102,13 @@ def _check_last_attempt(context: RuleContext) -> Iterator[RuleFinding]:
     attempts = sent["attempts"].get(digest, []) if sent is not None else []
     if not attempts or attempts[-1]["exchange"] != context.record.id:
         return
-    if 300 <= attempts[-1]["status"] < 400 and is_delivered_elsewhere(context.session, task_id, url, digest):
+    if 300 <= attempts[-1]["status"] < 400 and is_delivered_elsewhere(
+        context.session, task_id, url, digest
+    ):
         return
-    yield RuleFinding(summary=told, severity=Severity.WARNING if told.startswith("the agent") else None)
+    yield RuleFinding(
+        summary=told, severity=Severity.WARNING if told.startswith("the agent") else None
+    )
 
 
 @rule(
@@ -109,25 +124,31 @@ def _check_last_attempt(context: RuleContext) -> Iterator[RuleFinding]:
     clean=deliver(status("WORKING"), 500).then(deliver(status("WORKING")), 1000 * MS),
 )
 def delivered_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """A body is delivered to the same URL again although the receiver has acknowledged it. If the task has several
-    push configurations with this URL, the finding says so.
+    """A body is delivered to the same URL again although the receiver has acknowledged it. If the
+    task has several push configurations with this URL, the finding says so.
 
-    This is allowed, and the receiver must recognise an event that it has processed. With several configurations the
-    client should delete all but one; otherwise check why the agent sends the event again.
+    This is allowed, and the receiver must recognise an event that it has processed. With several
+    configurations the client should delete all but one; otherwise check why the agent sends the
+    event again.
     """
     if context.frame_or_none is None:
         note_outcome(context)
         return
     noted = note_delivery(context)
     delivery = noted.delivery
-    acknowledged = [each for each in noted.earlier if is_acknowledged(each) and each["closed"] <= delivery.started]
+    acknowledged = [
+        each
+        for each in noted.earlier
+        if is_acknowledged(each) and each["closed"] <= delivery.started
+    ]
     if not acknowledged:
         return
     summary = f"the receiver has acknowledged this body before, in #{acknowledged[-1]['exchange']}"
     receivers = active_receivers(context.session, delivery.task_id, delivery.url)
     if len(receivers) > 1:
         yield RuleFinding(
-            summary=f"{summary}: the task has {len(receivers)} push configurations with this URL", actor=Actor.CLIENT
+            summary=f"{summary}: the task has {len(receivers)} push configurations with this URL",
+            actor=Actor.CLIENT,
         )
     else:
         yield RuleFinding(summary=summary, actor=Actor.AGENT)
@@ -155,10 +176,11 @@ def _attempts(pauses: tuple[int, ...]) -> Script:
     clean=_attempts((1000, 2000, 4000)),
 )
 def retry_storm(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is delivered more than three times within 10 s, and the pauses between the attempts do not grow. Not
-    judged if the task has several push configurations with the URL.
+    """An event is delivered more than three times within 10 s, and the pauses between the attempts
+    do not grow. Not judged if the task has several push configurations with the URL.
 
-    A receiver that is overloaded gets more load from retries. The agent should wait longer after each attempt.
+    A receiver that is overloaded gets more load from retries. The agent should wait longer after
+    each attempt.
     """
     if context.frame_or_none is None:
         note_outcome(context)
@@ -173,7 +195,13 @@ def retry_storm(context: RuleContext) -> Iterator[RuleFinding]:
     pauses = [after - before for before, after in itertools.pairwise(starts)]
     grows = all(after >= _MIN_GROWTH * before for before, after in itertools.pairwise(pauses))
     span = starts[-1] - starts[0]
-    if span > _STORM_TIME or grows or len(active_receivers(context.session, delivery.task_id, delivery.url)) > 1:
+    if (
+        span > _STORM_TIME
+        or grows
+        or len(active_receivers(context.session, delivery.task_id, delivery.url)) > 1
+    ):
         return
     listed = ", ".join(f"{pause / 1e9:.1f} s" for pause in pauses)
-    yield RuleFinding(summary=f"{len(attempts)} attempts within {span / 1e9:.1f} s, with pauses of {listed}")
+    yield RuleFinding(
+        summary=f"{len(attempts)} attempts within {span / 1e9:.1f} s, with pauses of {listed}"
+    )

@@ -29,20 +29,31 @@ _TOKEN: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
     clean=_CREATED_CONFIG + deliver(status("WORKING"), headers=_TOKEN),
 )
 def other_body(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a delivery does not have exactly one of the members `task`, `message`, `statusUpdate` and
-    `artifactUpdate`, although its push configuration was set in 1.0. In 0.2 and 0.3 the body is not defined.
+    """The body of a delivery does not have exactly one of the members `task`, `message`,
+    `statusUpdate` and `artifactUpdate`, although its push configuration was set in 1.0. In 0.2 and
+    0.3 the body is not defined.
 
-    Receivers read the body like an event of a stream and find nothing in it. The agent must send a StreamResponse; a
-    bare Task is the form of older SDKs.
+    Receivers read the body like an event of a stream and find nothing in it. The agent must send a
+    StreamResponse; a bare Task is the form of older SDKs.
     """
     for match in matched_deliveries(context):
         delivery = match.delivery
-        if len(delivery.members) == 1 or not delivery.is_whole or not all(each["is_v1"] for each in match.receivers):
+        if (
+            len(delivery.members) == 1
+            or not delivery.is_whole
+            or not all(each["is_v1"] for each in match.receivers)
+        ):
             continue
         if delivery.members:
-            told = f"the body has {' and '.join(f'`{each}`' for each in delivery.members)}, it must have one of them"
+            told = (
+                f"the body has {' and '.join(f'`{each}`' for each in delivery.members)}, it must "
+                f"have one of them"
+            )
         elif delivery.bare:
-            told = f"the body is {delivery.bare} without a wrapper, as in 0.3; the push configuration was set in 1.0"
+            told = (
+                f"the body is {delivery.bare} without a wrapper, as in 0.3; the push configuration "
+                f"was set in 1.0"
+            )
         else:
             told = "the body has no `task`, `message`, `statusUpdate` or `artifactUpdate`"
         yield RuleFinding(
@@ -64,16 +75,20 @@ def other_body(context: RuleContext) -> Iterator[RuleFinding]:
     clean=deliver(status("WORKING")),
 )
 def other_content_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """The content type of a delivery in the 1.0 form is not `application/a2a+json`. Reported as information for
-    `application/json`, which several SDKs send.
+    """The content type of a delivery in the 1.0 form is not `application/a2a+json`. Reported as
+    information for `application/json`, which several SDKs send.
 
-    Web frameworks choose the parser by the content type: the receiver gets no JSON, or answers 415. The agent must send
-    `application/a2a+json`; the receiver should accept `application/json` too.
+    Web frameworks choose the parser by the content type: the receiver gets no JSON, or answers 415.
+    The agent must send `application/a2a+json`; the receiver should accept `application/json` too.
     """
     found = context.request_header("content-type").partition(";")[0].strip().lower()
     if found == _A2A_TYPE:
         return
-    told = f"the content type of the delivery is {found[:60]}" if found else "the delivery has no content type"
+    told = (
+        f"the content type of the delivery is {found[:60]}"
+        if found
+        else "the delivery has no content type"
+    )
     yield RuleFinding(
         summary=f"{told}, it should be {_A2A_TYPE}",
         value=found,

@@ -45,24 +45,31 @@ _CARD_WITHOUT_PUSH = fetch_card(card(capabilities={"streaming": True}))
     + rpc(
         CREATE_CONFIG,
         _SET_CONFIG,
-        error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications"),
+        error=rpc_error(
+            -32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications"
+        ),
     ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent card does not declare `pushNotifications`, but an operation on push configurations succeeds. Reported
-    as a warning if a message that carries a push configuration is accepted.
+    """The agent card does not declare `pushNotifications`, but an operation on push configurations
+    succeeds. Reported as a warning if a message that carries a push configuration is accepted.
 
-    The client waits for notifications that the agent does not promise and may never send. The agent must refuse with
-    PushNotificationNotSupportedError, or declare the capability; the client should check the card.
+    The client waits for notifications that the agent does not promise and may never send. The agent
+    must refuse with PushNotificationNotSupportedError, or declare the capability; the client should
+    check the card.
     """
     declared = context.declarations
     if declared is None or declared.push or not context.is_success:
         return
     if context.operation not in SENDING_OPERATIONS:
-        yield RuleFinding(summary=f"`{context.operation}` succeeds, but the card does not declare `pushNotifications`")
+        yield RuleFinding(
+            summary=f"`{context.operation}` succeeds, but the card does not "
+            f"declare `pushNotifications`"
+        )
     elif requested_config(context) is not None:
         yield RuleFinding(
-            summary="the agent accepts a message with a push configuration, its card has no `pushNotifications`",
+            summary="the agent accepts a message with a push configuration, its card has no "
+            "`pushNotifications`",
             severity=Severity.WARNING,
         )
 
@@ -77,17 +84,20 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     operations=SENDING_OPERATIONS | {CREATE_CONFIG},
     required_flags=FrameFlag.PUSHES,
     flagged=rpc(
-        CREATE_CONFIG, _SET_CONFIG | {"url": "http://10.0.0.5/hook"}, _STORED_CONFIG | {"url": "http://10.0.0.5/hook"}
+        CREATE_CONFIG,
+        _SET_CONFIG | {"url": "http://10.0.0.5/hook"},
+        _STORED_CONFIG | {"url": "http://10.0.0.5/hook"},
     ),
     clean=rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
 )
 def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
-    """A push configuration has a webhook URL that is not https, or whose host is this machine, link-local or in a
-    private network. Accepted are a webhook on this machine for an agent on this machine, and an https webhook in a
-    private network for an agent that is not public.
+    """A push configuration has a webhook URL that is not https, or whose host is this machine,
+    link-local or in a private network. Accepted are a webhook on this machine for an agent on this
+    machine, and an https webhook in a private network for an agent that is not public.
 
-    Notifications over http can be read on the way, and an agent that posts to any URL can be misused to reach hosts of
-    its own network. The client must set a public https URL; the agent should refuse others.
+    Notifications over http can be read on the way, and an agent that posts to any URL can be
+    misused to reach hosts of its own network. The client must set a public https URL; the agent
+    should refuse others.
     """
     config = requested_config(context)
     url = string_member(config, "url") if config is not None else ""
@@ -99,7 +109,10 @@ def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
         return
     wrong = []
     if scheme_of(url) != "https":
-        wrong.append(f"has {f'the scheme {scheme_of(url)}' if scheme_of(url) else 'no scheme'}, it should be https")
+        wrong.append(
+            f"has {f'the scheme {scheme_of(url)}' if scheme_of(url) else 'no scheme'}, it should "
+            f"be https"
+        )
     if (
         there is HostReach.LOOPBACK
         or there is HostReach.LINK_LOCAL
@@ -110,7 +123,11 @@ def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"the webhook {url[:120]} {' and '.join(wrong)}")
 
 
-_REACH_WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-local", HostReach.PRIVATE: "private"}
+_REACH_WORDS = {
+    HostReach.LOOPBACK: "loopback",
+    HostReach.LINK_LOCAL: "link-local",
+    HostReach.PRIVATE: "private",
+}
 
 
 @rule(
@@ -131,7 +148,9 @@ def without_id(context: RuleContext) -> Iterator[RuleFinding]:
     Without the id the client cannot read or delete the configuration. The agent must create one.
     """
     if context.is_success and isinstance(context.body, dict) and not context.body.get("id"):
-        yield RuleFinding(summary="the agent created a push configuration without `id`", path=f"{context.root}id")
+        yield RuleFinding(
+            summary="the agent created a push configuration without `id`", path=f"{context.root}id"
+        )
 
 
 _SEND_WITH_CONFIG = {"url": _WEBHOOK}
@@ -152,20 +171,23 @@ _SEND_WITH_CONFIG = {"url": _WEBHOOK}
         snapshot("COMPLETED"),
     ),
     clean=rpc(
-        "SendMessage", send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG}), snapshot("COMPLETED")
+        "SendMessage",
+        send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG}),
+        snapshot("COMPLETED"),
     ),
 )
 def names_task(context: RuleContext) -> Iterator[RuleFinding]:
     """`configuration.taskPushNotificationConfig` of a message has a `taskId`.
 
-    The configuration belongs to the task that the message creates or continues; agents cannot apply it to another one.
-    The client must leave `taskId` empty here.
+    The configuration belongs to the task that the message creates or continues; agents cannot apply
+    it to another one. The client must leave `taskId` empty here.
     """
     config = requested_config(context)
     task = string_member(config, "taskId") if config is not None else ""
     if task:
         yield RuleFinding(
-            summary=f'the push configuration of a message names the task "{task}", it must name none',
+            summary=f"the push configuration of a message names the task "
+            f'"{task}", it must name none',
             path=f"{context.root}configuration.taskPushNotificationConfig.taskId",
             value=task,
         )
@@ -180,19 +202,24 @@ def names_task(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.PUSH,
     operations=(CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS),
-    flagged=rpc(CREATE_CONFIG, _SET_CONFIG | {"token": "t0ken-of-hook"}, _STORED_CONFIG | {"token": "t0ken-of-hook"}),
+    flagged=rpc(
+        CREATE_CONFIG,
+        _SET_CONFIG | {"token": "t0ken-of-hook"},
+        _STORED_CONFIG | {"token": "t0ken-of-hook"},
+    ),
     clean=rpc(CREATE_CONFIG, _SET_CONFIG | {"token": "t0ken-of-hook"}, _STORED_CONFIG),
 )
 def shown_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to Create, Get or List contains the `token` or the `authentication.credentials` of a push
-    configuration. The recording has redaction labels in their place.
+    """The answer to Create, Get or List contains the `token` or the `authentication.credentials` of
+    a push configuration. The recording has redaction labels in their place.
 
-    Any client that may read the task can then send notifications in the agent's name and use the credentials. The agent
-    must omit the secrets from its answers.
+    Any client that may read the task can then send notifications in the agent's name and use the
+    credentials. The agent must omit the secrets from its answers.
     """
     for config in answered_configs(context):
         found = secret_members(config)
         if found:
             yield RuleFinding(
-                summary=f"the agent returns {' and '.join(found)} of push configuration {string_member(config, 'id')}"
+                summary=f"the agent returns {' and '.join(found)} of push configuration "
+                f"{string_member(config, 'id')}"
             )

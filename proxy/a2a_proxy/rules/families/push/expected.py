@@ -1,4 +1,5 @@
-"""Rules about deliveries that nothing asked for, and missing deliveries (A2A 1.0 sections 3.1.10, 4.3.3)."""
+"""Rules about deliveries that nothing asked for, and missing deliveries (A2A 1.0 sections 3.1.10,
+4.3.3)."""
 
 from __future__ import annotations
 
@@ -47,9 +48,9 @@ _MAX_WAIT = 600
 _MAX_IDLE = 86_400 * _SECOND_NS
 """Time without an event after which a task is no longer watched, ns."""
 _CONFIG = {"taskId": "t1", "url": WEBHOOK_URL}
-_STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")) + rpc(
-    CREATE_CONFIG, _CONFIG, _CONFIG | {"id": "p1"}, id=2
-)
+_STARTED = rpc(
+    "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+) + rpc(CREATE_CONFIG, _CONFIG, _CONFIG | {"id": "p1"}, id=2)
 _DELETED = rpc(DELETE_CONFIG, {"taskId": "t1", "id": "p1"}, {}, id=3)
 _FINISHED = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=4)
 
@@ -60,15 +61,19 @@ _FINISHED = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=4)
     Severity.WARNING,
     section="1.0 3.1.10, 4.3.3",
     due=lambda see: _check_asked_for(see),
-    flagged=(_STARTED + _DELETED).then(deliver(status("WORKING")), 11_000 * MS).then(_FINISHED, 11_000 * MS),
+    flagged=(_STARTED + _DELETED)
+    .then(deliver(status("WORKING")), 11_000 * MS)
+    .then(_FINISHED, 11_000 * MS),
     clean=_STARTED.then(deliver(status("WORKING")), 11_000 * MS).then(_FINISHED, 11_000 * MS),
 )
 def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is delivered to a URL that no push configuration of its task has, or 10 s after the configuration was
-    deleted. Judged only if the beginning of the task was recorded, and not for copies of a delivery that was asked for.
+    """An event is delivered to a URL that no push configuration of its task has, or 10 s after the
+    configuration was deleted. Judged only if the beginning of the task was recorded, and not for
+    copies of a delivery that was asked for.
 
-    The receiver gets events that it did not ask for, and another client may read them. The agent must stop when
-    the client deletes the configuration. A configuration that was set past the proxy is not known to it.
+    The receiver gets events that it did not ask for, and another client may read them. The agent
+    must stop when the client deletes the configuration. A configuration that was set past the proxy
+    is not known to it.
     """
     if context.binding is not Binding.WEBHOOK:
         learn_receivers(context)
@@ -83,7 +88,8 @@ def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
 def _is_asked_for(context: RuleContext, delivery: Delivery) -> bool:
     """Whether a configuration of the task may have asked for the delivery."""
     return any(
-        is_same_receiver(each, delivery.url) and (not each["until"] or delivery.started - each["until"] <= GRACE)
+        is_same_receiver(each, delivery.url)
+        and (not each["until"] or delivery.started - each["until"] <= GRACE)
         for each in receivers_of(context.session, delivery.task_id)
     )
 
@@ -102,7 +108,9 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None or not task.created_by or has_dropped_receivers(session, task.first):
         return
     deleted = [
-        each for each in receivers_of(session, delivery.task_id) if each["until"] and each["url"] == delivery.url
+        each
+        for each in receivers_of(session, delivery.task_id)
+        if each["until"] and each["url"] == delivery.url
     ]
     if deleted:
         seconds = (delivery.started - deleted[-1]["until"]) / 1e9
@@ -121,17 +129,17 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 4.3.3",
     due=lambda see: _check_delivered(see),
     flagged=(_STARTED + deliver(status("WORKING")) + _FINISHED).then(_FINISHED, 31_000 * MS),
-    clean=(_STARTED + deliver(status("WORKING")) + _FINISHED + deliver(status("COMPLETED", second=1))).then(
-        _FINISHED, 31_000 * MS
-    ),
+    clean=(
+        _STARTED + deliver(status("WORKING")) + _FINISHED + deliver(status("COMPLETED", second=1))
+    ).then(_FINISHED, 31_000 * MS),
 )
 def not_delivered(context: RuleContext) -> Iterator[RuleFinding]:
-    """The task has ended, or waits for input or credentials, and 30 s later no delivery has shown that. Judged only if
-    an earlier event of the task passed here to the URL of the push configuration, and the receiver acknowledged the
-    last one.
+    """The task has ended, or waits for input or credentials, and 30 s later no delivery has shown
+    that. Judged only if an earlier event of the task passed here to the URL of the push
+    configuration, and the receiver acknowledged the last one.
 
-    A client that relies on notifications waits for a task that has ended. The agent must deliver each event; check
-    whether it still reaches the receiver through this proxy.
+    A client that relies on notifications waits for a task that has ended. The agent must deliver
+    each event; check whether it still reaches the receiver through this proxy.
     """
     if context.binding is Binding.WEBHOOK:
         note_delivery(context)
@@ -159,13 +167,16 @@ def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     if wait < 0 and task is not None and sent["last"] is not None and is_acknowledged(sent["last"]):
         at, state = task.states[-1]
         seconds = f"{(context.at - at) / 1e9:.0f} s"
-        told = f"the task has been {TaskState(state).label} for {seconds}, and no delivery has shown it"
+        told = (
+            f"the task has been {TaskState(state).label} for {seconds}, and no delivery has shown "
+            f"it"
+        )
         yield RuleFinding(summary=told)
 
 
 def _seconds_to_wait(context: RuleContext, task: TaskRecord, sent: SentEvents) -> float:
-    """Return after how many seconds the task is examined again; 0 if that is not necessary, negative if the delivery of
-    its state is overdue.
+    """Return after how many seconds the task is examined again; 0 if that is not necessary,
+    negative if the delivery of its state is overdue.
     """
     at, state = task.states[-1]
     if state in TERMINAL:

@@ -26,17 +26,23 @@ from a2a_proxy.rules.state.push_configs import (
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _WEBHOOK = "https://client.example.com/hook"
-_CREATED_CONFIG = rpc(CREATE_CONFIG, {"taskId": "t1", "url": _WEBHOOK}, {"id": "p1", "taskId": "t1", "url": _WEBHOOK})
+_CREATED_CONFIG = rpc(
+    CREATE_CONFIG, {"taskId": "t1", "url": _WEBHOOK}, {"id": "p1", "taskId": "t1", "url": _WEBHOOK}
+)
 _CONFIG_PARAMS = {"taskId": "t1", "id": "p1"}
 _DELETED_CONFIG = rpc(DELETE_CONFIG, _CONFIG_PARAMS, {})
 _NOT_FOUND_REASON = "TASK_NOT_FOUND"
-_EXCUSED_ERRORS = frozenset({_NOT_FOUND_REASON, "PUSH_NOTIFICATION_NOT_SUPPORTED", "VERSION_NOT_SUPPORTED"})
+_EXCUSED_ERRORS = frozenset(
+    {_NOT_FOUND_REASON, "PUSH_NOTIFICATION_NOT_SUPPORTED", "VERSION_NOT_SUPPORTED"}
+)
 _GRPC_ERRORS = frozenset({2, 3, 9, 12, 13})
-"""UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: errors of the agent itself."""
+"""UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: errors of the agent
+itself."""
 
 
 def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
-    """Return whether the same client created or deleted the configuration before this request was sent."""
+    """Return whether the same client created or deleted the configuration before this request was
+    sent."""
     return bool(entry["at"] < context.record.started and entry["by"] == client_identity(context))
 
 
@@ -51,15 +57,17 @@ def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
     operations=(CREATE_CONFIG, DELETE_CONFIG),
     flagged=_CREATED_CONFIG
     + _DELETED_CONFIG
-    + rpc(DELETE_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
+    + rpc(
+        DELETE_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")
+    ),
     clean=_CREATED_CONFIG + _DELETED_CONFIG + _DELETED_CONFIG,
 )
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """A configuration that the same client has deleted before is deleted again, and the agent answers with an error
-    other than TaskNotFoundError or an error about credentials.
+    """A configuration that the same client has deleted before is deleted again, and the agent
+    answers with an error other than TaskNotFoundError or an error about credentials.
 
-    Deletes must be idempotent: a client that repeats a delete after a lost answer takes the error for a failure. The
-    agent must answer with success.
+    Deletes must be idempotent: a client that repeats a delete after a lost answer takes the error
+    for a failure. The agent must answer with success.
     """
     known = configs_before(context)
     if context.operation != DELETE_CONFIG or not context.has_flag(FrameFlag.ERROR):
@@ -74,11 +82,16 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     failure = context.failure
-    own = failure.name if context.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_ERRORS
+    own = (
+        failure.name
+        if context.binding is not Binding.GRPC
+        else failure.name or failure.code in _GRPC_ERRORS
+    )
     if own and failure.name not in _EXCUSED_ERRORS and context.exchange.status not in (401, 403):
         name = failure.name or failure.status_name
         yield RuleFinding(
-            summary=f'the second delete of push configuration "{config}" fails: {name} {failure.text[:100]}'
+            summary=f'the second delete of push configuration "{config}" fails: {name} '
+            f"{failure.text[:100]}"
         )
 
 
@@ -93,15 +106,17 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     operations=(CREATE_CONFIG, DELETE_CONFIG, LIST_CONFIGS),
     flagged=_CREATED_CONFIG + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": []}),
     clean=_CREATED_CONFIG
-    + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}),
+    + rpc(
+        LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}
+    ),
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """The complete list of a task's push configurations (not a page of it) lacks a configuration that the same client
-    has created and not deleted. Not judged once the task is finished, because the agent may then drop them; low
-    confidence if the task's state is not known.
+    """The complete list of a task's push configurations (not a page of it) lacks a configuration
+    that the same client has created and not deleted. Not judged once the task is finished, because
+    the agent may then drop them; low confidence if the task's state is not known.
 
-    The client takes the configuration for lost, creates it again, and gets every notification twice. The agent must
-    list all active configurations.
+    The client takes the configuration for lost, creates it again, and gets every notification
+    twice. The agent must list all active configurations.
     """
     known = configs_before(context)
     if (
@@ -119,7 +134,8 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     for config, entry in known.items():
         if entry["on"] and config not in shown and _is_known_before(context, entry):
             yield RuleFinding(
-                summary=f'the push configuration "{config}" is active but not in the list', is_sure=task is not None
+                summary=f'the push configuration "{config}" is active but not in the list',
+                is_sure=task is not None,
             )
 
 
@@ -137,13 +153,18 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc(GET_CONFIG, _CONFIG_PARAMS, {"id": "p1", "taskId": "t1", "url": _WEBHOOK}),
     clean=_CREATED_CONFIG
     + _DELETED_CONFIG
-    + rpc(GET_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config")),
+    + rpc(
+        GET_CONFIG,
+        _CONFIG_PARAMS,
+        error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config"),
+    ),
 )
 def still_there(context: RuleContext) -> Iterator[RuleFinding]:
-    """Get or List returns a push configuration that the same client has deleted with success and not created again.
+    """Get or List returns a push configuration that the same client has deleted with success and
+    not created again.
 
-    The agent still sends notifications to a webhook that the client has removed. The agent must delete the
-    configuration.
+    The agent still sends notifications to a webhook that the client has removed. The agent must
+    delete the configuration.
     """
     known = configs_before(context)
     if context.operation not in (GET_CONFIG, LIST_CONFIGS) or not context.is_success:
@@ -157,4 +178,6 @@ def still_there(context: RuleContext) -> Iterator[RuleFinding]:
             and _is_known_before(context, entry)
             and not has_concurrent_call(context, CREATE_CONFIG)
         ):
-            yield RuleFinding(summary=f'the push configuration "{ident}" was deleted, but the agent returns it')
+            yield RuleFinding(
+                summary=f'the push configuration "{ident}" was deleted, but the agent returns it'
+            )

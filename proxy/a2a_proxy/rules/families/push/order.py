@@ -1,4 +1,5 @@
-"""Rules about the order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3, 13.2)."""
+"""Rules about the order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3,
+13.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    ANY_EVENT,
+    WEBHOOK,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import deliver
 from a2a_proxy.rules.examples.objects import status
@@ -31,7 +38,8 @@ MAX_AGE = 600_000 * MS
 """Age from which a delivered event is old, ns."""
 _SECOND_NS = 1000 * MS
 _MAX_SKEW = 60 * _SECOND_NS
-"""Difference of the clocks up to which the agent's timestamps are compared with the proxy's time, ns."""
+"""Difference of the clocks up to which the agent's timestamps are compared with the proxy's time,
+ns."""
 _MAX_SOURCES = 64
 """Maximum number of remembered addresses of one agent."""
 _SOURCES_NOTE = "push sources"
@@ -53,12 +61,14 @@ _EVENT_FLAGS = ANY_EVENT | FrameFlag.OTHER
     clean=deliver(status("WORKING")) + deliver(status("COMPLETED", second=1)),
 )
 def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is delivered after a newer event of the task to the same URL: its generation is lower, or its state is
-    not terminal after a terminal one, or its timestamp is more than a second earlier. Not judged if both deliveries
-    began within a second and the first was not answered yet. Reported as information if it repeats a failed attempt.
+    """An event is delivered after a newer event of the task to the same URL: its generation is
+    lower, or its state is not terminal after a terminal one, or its timestamp is more than a second
+    earlier. Not judged if both deliveries began within a second and the first was not answered yet.
+    Reported as information if it repeats a failed attempt.
 
-    The receiver takes the older event for the latest, and shows a finished task as running. The agent must deliver the
-    events of a task in their order, each after the answer to the one before it.
+    The receiver takes the older event for the latest, and shows a finished task as running. The
+    agent must deliver the events of a task in their order, each after the answer to the one before
+    it.
     """
     if context.frame_or_none is None:
         note_outcome(context)
@@ -67,7 +77,10 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     delivery, newest = noted.delivery, noted.newest
     if newest is None or not is_older(delivery, newest) or any(map(is_acknowledged, noted.earlier)):
         return
-    if not 0 < newest["closed"] <= delivery.started and delivery.started - newest["started"] < _SECOND_NS:
+    if (
+        not 0 < newest["closed"] <= delivery.started
+        and delivery.started - newest["started"] < _SECOND_NS
+    ):
         return
     task = owner_task(context.session, delivery.task_id)
     if newest["state"] in TERMINAL and task is not None and task.state not in TERMINAL:
@@ -85,7 +98,9 @@ def _describe_order(noted: NotedDelivery, newest: NewestEvent) -> str:
     name = TaskState(delivery.state).label if delivery.state else "an artifact"
     if newest["state"] in TERMINAL:
         return f"{name} after {TaskState(newest['state']).label}"
-    return f"{name}, {(abs(newest['stamp']) - abs(delivery.stamp)) / 1e9:.0f} s older than the event"
+    return (
+        f"{name}, {(abs(newest['stamp']) - abs(delivery.stamp)) / 1e9:.0f} s older than the event"
+    )
 
 
 @rule(
@@ -103,12 +118,14 @@ def _describe_order(noted: NotedDelivery, newest: NewestEvent) -> str:
     clean=deliver(status("WORKING")).then(deliver(status("COMPLETED", second=59)), 59_000 * MS),
 )
 def old_or_foreign(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is delivered again more than 10 minutes after the receiver acknowledged it, or a status update is first
-    delivered more than 10 minutes after its timestamp, and the agent's clock is right. Reported as information if a
-    delivery comes from an address that this agent has not used before.
+    """An event is delivered again more than 10 minutes after the receiver acknowledged it, or a
+    status update is first delivered more than 10 minutes after its timestamp, and the agent's clock
+    is right. Reported as information if a delivery comes from an address that this agent has not
+    used before.
 
-    An attacker who has recorded a notification may send it again. The receiver should refuse old notifications and
-    check credentials, not addresses; the agent's operator should check which process sent it.
+    An attacker who has recorded a notification may send it again. The receiver should refuse old
+    notifications and check credentials, not addresses; the agent's operator should check which
+    process sent it.
     """
     if context.frame_or_none is None:
         note_outcome(context)
@@ -122,16 +139,20 @@ def old_or_foreign(context: RuleContext) -> Iterator[RuleFinding]:
             f"#{acknowledged[-1]['exchange']}"
         )
     elif not noted.earlier and (age_ns := _proven_age(context, noted)) > MAX_AGE:
-        yield RuleFinding(summary=f"the status is {age_ns / 60e9:.0f} min old when it is first delivered")
+        yield RuleFinding(
+            summary=f"the status is {age_ns / 60e9:.0f} min old when it is first delivered"
+        )
     if source := _new_source(context, noted):
         yield RuleFinding(
-            summary=f"the delivery comes from {source}, an address that this agent has not used before",
+            summary=f"the delivery comes from {source}, an address that this "
+            f"agent has not used before",
             severity=Severity.INFO,
         )
 
 
 def _proven_age(context: RuleContext, noted: NotedDelivery) -> int:
-    """Return the age of a status update in ns; 0 if it is not known, or if the agent's clock may be wrong."""
+    """Return the age of a status update in ns; 0 if it is not known, or if the agent's clock may be
+    wrong."""
     delivery = noted.delivery
     task = owner_task(context.session, delivery.task_id)
     if delivery.event != EventKind.STATUS or delivery.stamp <= 0 or task is None or not task.states:
@@ -143,10 +164,15 @@ def _proven_age(context: RuleContext, noted: NotedDelivery) -> int:
 
 
 def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
-    """Return the address of the sender if it is new for this agent; empty if it is known or the first one."""
+    """Return the address of the sender if it is new for this agent; empty if it is known or the
+    first one."""
     delivery = noted.delivery
     owner = context.session.owners.get(delivery.task_id, "")
-    if not owner or not is_address(delivery.source) or address_of(owner) == address_of(context.record.upstream):
+    if (
+        not owner
+        or not is_address(delivery.source)
+        or address_of(owner) == address_of(context.record.upstream)
+    ):
         return ""
     agents: dict[str, list[str]] = context.session.notes.setdefault(_SOURCES_NOTE, {})
     known = agents.setdefault(owner, [])
@@ -159,4 +185,8 @@ def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
     reach = host_reach(host)
     if reach is HostReach.LOOPBACK:
         return "" if host_reach(delivery.source) is HostReach.LOOPBACK else delivery.source
-    return delivery.source if is_address(host) and host.strip("[]") != delivery.source.strip("[]") else ""
+    return (
+        delivery.source
+        if is_address(host) and host.strip("[]") != delivery.source.strip("[]")
+        else ""
+    )

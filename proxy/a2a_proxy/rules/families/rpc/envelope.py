@@ -12,7 +12,12 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import is_from_client, json_kind, read_envelope, short_json
+from a2a_proxy.rules.families.rpc.reading import (
+    is_from_client,
+    json_kind,
+    read_envelope,
+    short_json,
+)
 
 _TASK_PARAMS = {"id": "t1"}
 _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
@@ -32,11 +37,12 @@ _RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def version(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its value is not the string
-    "2.0".
+    """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its
+    value is not the string "2.0".
 
-    Libraries use this member to distinguish JSON-RPC 2.0 from 1.0. They reject a message without it or parse it by
-    other rules. The sender (the client for a request, the agent for a response) must add `"jsonrpc": "2.0"`.
+    Libraries use this member to distinguish JSON-RPC 2.0 from 1.0. They reject a message without it
+    or parse it by other rules. The sender (the client for a request, the agent for a response) must
+    add `"jsonrpc": "2.0"`.
     """
     value = read_envelope(context)
     if not value or value.get("jsonrpc") == "2.0":
@@ -64,41 +70,63 @@ def version(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def one_outcome(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC response, or the data of an event, has both `result` and `error`, or neither. A `result` of null
-    counts as present. If one of the two is null and the other is not, a warning is reported, because 0.1 libraries
-    write responses this way. A success response whose whole body is a JSON string, number or boolean has neither
-    member.
+    """A JSON-RPC response, or the data of an event, has both `result` and `error`, or neither. A
+    `result` of null counts as present. If one of the two is null and the other is not, a warning is
+    reported, because 0.1 libraries write responses this way. A success response whose whole body is
+    a JSON string, number or boolean has neither member.
 
-    Clients check one of the two members first: with both they may take a failure for a success, with neither they wait
-    for an answer that has already arrived. The agent must send exactly one of them.
+    Clients check one of the two members first: with both they may take a failure for a success,
+    with neither they wait for an answer that has already arrived. The agent must send exactly one
+    of them.
     """
     value = read_envelope(context)
     if is_from_client(context) or not ("jsonrpc" in value or "id" in value):
         if _is_scalar_answer(context):
-            told = f"the response is {json_kind(context.value)}; it must be an object with `result` or `error`"
+            told = (
+                f"the response is {json_kind(context.value)}; it must be an object with `result` "
+                f"or `error`"
+            )
             yield RuleFinding(summary=told, value=short_json(context.value))
         return
     result, error = "result" in value, "error" in value
     if result and error:
         empty = [name for name in ("error", "result") if value[name] is None]
         if len(empty) == 1:
-            told = f"`{empty[0]}` is null; the agent must leave it out when the other member is present"
+            told = (
+                f"`{empty[0]}` is null; the agent must leave it out when the other member is "
+                f"present"
+            )
             yield RuleFinding(summary=told, path=empty[0], severity=Severity.WARNING)
         else:
             yield RuleFinding(
-                summary="the response has both `result` and `error`; exactly one is allowed", path="error"
+                summary="the response has both `result` and `error`; exactly one is allowed",
+                path="error",
             )
     elif not result and value.get("error") is None:
-        told = "`error` is null and `result` is missing" if error else "the response has neither `result` nor `error`"
+        told = (
+            "`error` is null and `result` is missing"
+            if error
+            else "the response has neither `result` nor `error`"
+        )
         yield RuleFinding(summary=f"{told}; exactly one is required", path="result")
 
 
 def _is_scalar_answer(context: RuleContext) -> bool:
-    """Whether the answer to an A2A call is a JSON string, number or boolean, which cannot have members."""
+    """Whether the answer to an A2A call is a JSON string, number or boolean, which cannot have
+    members."""
     frame = context.frame
-    if frame.kind is not FrameKind.OTHER or frame.framing or frame.truncated or frame.schema != JSON:
+    if (
+        frame.kind is not FrameKind.OTHER
+        or frame.framing
+        or frame.truncated
+        or frame.schema != JSON
+    ):
         return False
-    return context.exchange.status == 200 and bool(context.operation) and isinstance(context.value, (str, int, float))
+    return (
+        context.exchange.status == 200
+        and bool(context.operation)
+        and isinstance(context.value, (str, int, float))
+    )
 
 
 @rule(
@@ -109,15 +137,17 @@ def _is_scalar_answer(context: RuleContext) -> bool:
     hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
+    flagged=rpc(
+        "GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}
+    ),
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has a top-level member other than `jsonrpc`, `id`, `method` and `params`, or a response has one other
-    than `jsonrpc`, `id`, `result` and `error`.
+    """A request has a top-level member other than `jsonrpc`, `id`, `method` and `params`, or a
+    response has one other than `jsonrpc`, `id`, `result` and `error`.
 
-    Strict parsers reject the message; all others ignore the member, so its content is lost. The sender (client or
-    agent) should move it into `params` or `result`, for example into `metadata`.
+    Strict parsers reject the message; all others ignore the member, so its content is lost. The
+    sender (client or agent) should move it into `params` or `result`, for example into `metadata`.
     """
     value = read_envelope(context)
     if "jsonrpc" not in value or context.frame.kind is FrameKind.COMMENT:
@@ -127,6 +157,11 @@ def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
     if unknown:
         names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
         side = "request" if request else "response"
-        told = f"the {side} has the unknown top-level {'member' if len(unknown) == 1 else 'members'} {names}"
-        path = "" if context.frame.redacted else unknown[0]  # the name is unknown, whatever the value
+        told = (
+            f"the {side} has the unknown top-level {'member' if len(unknown) == 1 else 'members'} "
+            f"{names}"
+        )
+        path = (
+            "" if context.frame.redacted else unknown[0]
+        )  # the name is unknown, whatever the value
         yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))

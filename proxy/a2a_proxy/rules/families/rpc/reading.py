@@ -21,9 +21,11 @@ _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_envelope(context: RuleContext) -> Json:
-    """Return the request or response if it is a JSON object, or an empty dict if the frame is not JSON-RPC.
+    """Return the request or response if it is a JSON object, or an empty dict if the frame is not
+    JSON-RPC.
 
-    An HTTP error without `jsonrpc` was sent by a server in front of the agent and is not a JSON-RPC response.
+    An HTTP error without `jsonrpc` was sent by a server in front of the agent and is not a JSON-RPC
+    response.
     """
     found: Json | None = context.cache.get("envelope")
     if found is None:
@@ -35,11 +37,19 @@ def _decode_envelope(context: RuleContext) -> Json:
     value = context.value if context.frame.schema == JSON else _decode_other_type(context.frame)
     if not isinstance(value, dict):
         return {}
-    is_foreign_event = context.frame.kind is FrameKind.UNDECODABLE and context.binding is Binding.JSONRPC
-    if context.is_notification or context.is_bare_event or (is_foreign_event and context.frame.framing):
+    is_foreign_event = (
+        context.frame.kind is FrameKind.UNDECODABLE and context.binding is Binding.JSONRPC
+    )
+    if (
+        context.is_notification
+        or context.is_bare_event
+        or (is_foreign_event and context.frame.framing)
+    ):
         return {}  # not a response: another rule reports it
     refused = (
-        context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
+        context.exchange.status // 100 != 2
+        and not is_from_client(context)
+        and context.binding is not Binding.STDIO
     )
     return {} if refused and "jsonrpc" not in value else value
 
@@ -50,8 +60,13 @@ def is_from_client(context: RuleContext) -> bool:
 
 
 def _decode_other_type(frame: Frame) -> Any:
-    """Return the JSON value of a body that was sent under a content type other than JSON, or None."""
-    if frame.kind is FrameKind.COMMENT or frame.truncated or frame.payload.lstrip()[:1] not in (b"{", b"["):
+    """Return the JSON value of a body that was sent under a content type other than JSON, or
+    None."""
+    if (
+        frame.kind is FrameKind.COMMENT
+        or frame.truncated
+        or frame.payload.lstrip()[:1] not in (b"{", b"[")
+    ):
         return None
     try:
         return msgspec.json.decode(frame.payload)
@@ -60,7 +75,8 @@ def _decode_other_type(frame: Frame) -> Any:
 
 
 def operation_name(request: Json) -> str:
-    """Return the 1.0 name of the operation that a request calls, or an empty string if its method is not an A2A method.
+    """Return the 1.0 name of the operation that a request calls, or an empty string if its method
+    is not an A2A method.
 
     A batch has no single operation.
     """
@@ -86,14 +102,21 @@ def json_kind(value: object) -> str:
         return "a boolean"
     if isinstance(value, (int, float)):
         return "a number"
-    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "an object"
+    return (
+        "a string"
+        if isinstance(value, str)
+        else "an array"
+        if isinstance(value, list)
+        else "an object"
+    )
 
 
 def find_json_error(data: bytes) -> int:
-    """Return the position at which the text stops being JSON, in characters (in bytes if it is not UTF-8), or -1 if it
-    is one JSON value.
+    """Return the position at which the text stops being JSON, in characters (in bytes if it is not
+    UTF-8), or -1 if it is one JSON value.
 
-    Text that merely exceeds the limits of the decoder (numbers, lone surrogates, depth) counts as JSON.
+    Text that merely exceeds the limits of the decoder (numbers, lone surrogates, depth) counts as
+    JSON.
     """
     try:
         msgspec.json.decode(data)
@@ -113,7 +136,9 @@ def _locate_json_error(data: bytes) -> int:
     except RecursionError:
         return -1
     except _InvalidConstant:
-        return next(found.start() for found in _CONSTANT_PATTERN.finditer(text) if found.group()[0] != '"')
+        return next(
+            found.start() for found in _CONSTANT_PATTERN.finditer(text) if found.group()[0] != '"'
+        )
     return -1
 
 

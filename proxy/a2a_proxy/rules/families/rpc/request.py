@@ -10,7 +10,12 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import json_kind, operation_name, read_envelope, short_json
+from a2a_proxy.rules.families.rpc.reading import (
+    json_kind,
+    operation_name,
+    read_envelope,
+    short_json,
+)
 
 _TASK_PARAMS = {"id": "t1"}
 _METHODS_WITHOUT_PARAMS = frozenset({"GetExtendedAgentCard", "ListTasks"})
@@ -29,15 +34,18 @@ def _error_response(code: int, text: str) -> str:
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=http(
-        "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_error_response(-32600, "no method")
+        "POST",
+        "/",
+        json_text({"jsonrpc": "2.0", "id": 1, "params": {}}),
+        answer=_error_response(-32600, "no method"),
     ),
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def method(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request has no member `method`, or its value is not a string.
 
-    The agent cannot know which operation is called: it answers -32600, or takes the text for a response. The client
-    must send the name of the method.
+    The agent cannot know which operation is called: it answers -32600, or takes the text for a
+    response. The client must send the name of the method.
     """
     value = read_envelope(context)
     if not value or isinstance(value.get("method"), str):
@@ -47,7 +55,9 @@ def method(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         found = value["method"]
         yield RuleFinding(
-            summary=f"`method` is {json_kind(found)}; it must be a string", path="method", value=short_json(found)
+            summary=f"`method` is {json_kind(found)}; it must be a string",
+            path="method",
+            value=short_json(found),
         )
 
 
@@ -69,15 +79,18 @@ def method(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("CancelTask", _TASK_PARAMS, task("CANCELED")),
 )
 def no_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request for an A2A method has no member `id`. In JSON-RPC this makes it a notification, but every A2A method
-    has an answer.
+    """A request for an A2A method has no member `id`. In JSON-RPC this makes it a notification, but
+    every A2A method has an answer.
 
-    An agent that follows JSON-RPC does not answer a notification, so the client never learns the outcome of its call.
-    The client must send an `id`.
+    An agent that follows JSON-RPC does not answer a notification, so the client never learns the
+    outcome of its call. The client must send an `id`.
     """
     value = read_envelope(context)
     if value and "id" not in value and operation_name(value):
-        told = f"`{value['method']}` is called without `id`, so the agent need not answer; the client must send an `id`"
+        told = (
+            f"`{value['method']}` is called without `id`, so the agent need not answer; the client "
+            f"must send an `id`"
+        )
         yield RuleFinding(summary=told, path="id")
 
 
@@ -93,11 +106,12 @@ def no_id(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), id="req-1"),
 )
 def type_of_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `id` of a JSON-RPC request is neither a string nor an integer. Null is a warning: JSON-RPC allows it but
-    advises against it, and the types of A2A 0.3 exclude it.
+    """The `id` of a JSON-RPC request is neither a string nor an integer. Null is a warning:
+    JSON-RPC allows it but advises against it, and the types of A2A 0.3 exclude it.
 
-    The client finds the answer to its call by comparing ids: a fraction may be rounded, null is the id of answers to
-    unreadable requests, and most libraries reject other types. The client must send a string or an integer.
+    The client finds the answer to its call by comparing ids: a fraction may be rounded, null is the
+    id of answers to unreadable requests, and most libraries reject other types. The client must
+    send a string or an integer.
     """
     found = read_envelope(context).get("id", "")
     if found is None:
@@ -123,19 +137,26 @@ def type_of_id(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def params(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `params` of an A2A method are not an object, or they are missing. Only GetExtendedAgentCard and ListTasks may
-    be called without `params`.
+    """The `params` of an A2A method are not an object, or they are missing. Only
+    GetExtendedAgentCard and ListTasks may be called without `params`.
 
-    The parameters of A2A have names: an agent cannot find the task id or the message in an array or a scalar. The
-    client must send an object.
+    The parameters of A2A have names: an agent cannot find the task id or the message in an array or
+    a scalar. The client must send an object.
     """
     value = read_envelope(context)
     operation = operation_name(value)
     found = value.get("params")
-    if not operation or isinstance(found, dict) or (found is None and operation in _METHODS_WITHOUT_PARAMS):
+    if (
+        not operation
+        or isinstance(found, dict)
+        or (found is None and operation in _METHODS_WITHOUT_PARAMS)
+    ):
         return
     if "params" in value:
         told = f"`params` of `{value['method']}` is {json_kind(found)}; it must be an object"
         yield RuleFinding(summary=told, path="params", value=short_json(found))
     else:
-        yield RuleFinding(summary=f"`{value['method']}` is called without `params`; it needs an object", path="params")
+        yield RuleFinding(
+            summary=f"`{value['method']}` is called without `params`; it needs an object",
+            path="params",
+        )

@@ -1,4 +1,5 @@
-"""Rule about the type of a result: whether it is the type that the called method returns (A2A 1.0 section 9.4)."""
+"""Rule about the type of a result: whether it is the type that the called method returns (A2A 1.0
+section 9.4)."""
 
 from __future__ import annotations
 
@@ -39,17 +40,20 @@ _NEW_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("ListTasks", {}, [task()]),
-    clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
+    clean=rpc(
+        "ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    ),
 )
 def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `result` of a JSON-RPC response is not of the type that the method returns in the protocol version of the
-    call. Examples in 1.0: a GetTask result wrapped in a member `task`, a list that is not an object with `tasks`.
-    Examples in 0.x: a result wrapped in such a member, a list of push configurations that is not an array. Also: null
-    where an object is required. A 1.0 send result without its wrapper `task` or `message` is reported by A2A-SCH-004, a
-    result of another dialect by A2A-VER-007.
+    """The `result` of a JSON-RPC response is not of the type that the method returns in the
+    protocol version of the call. Examples in 1.0: a GetTask result wrapped in a member `task`, a
+    list that is not an object with `tasks`. Examples in 0.x: a result wrapped in such a member, a
+    list of push configurations that is not an array. Also: null where an object is required. A 1.0
+    send result without its wrapper `task` or `message` is reported by A2A-SCH-004, a result of
+    another dialect by A2A-VER-007.
 
-    A typed client cannot parse the answer at all; an untyped client finds neither id nor state in it. The agent must
-    return the type that the specification names for the method.
+    A typed client cannot parse the answer at all; an untyped client finds neither id nor state in
+    it. The agent must return the type that the specification names for the method.
     """
     frame = context.frame
     if frame.kind is not FrameKind.RESPONSE and frame.kind is not FrameKind.EVENT:
@@ -66,14 +70,24 @@ def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
         else None
     )
     result = value["result"]
-    if row is None or table is None or (result is None and context.exchange.dialect is Dialect.V0_1):
+    if (
+        row is None
+        or table is None
+        or (result is None and context.exchange.dialect is Dialect.V0_1)
+    ):
         return
     expected = table[ResponseKind.STREAM if frame.kind is FrameKind.EVENT else row.answer]
     complaint = expected(rename_to_camel(result))
-    if complaint and not findings_of_kinds(context, FaultKind.FOREIGN) and not _lacks_wrapper(context):
+    if (
+        complaint
+        and not findings_of_kinds(context, FaultKind.FOREIGN)
+        and not _lacks_wrapper(context)
+    ):
         told = f"the result of {context.exchange.method} is {_describe_result(result)}; {complaint}"
         # A redacted value keeps its JSON type, so the complaint holds.
-        yield RuleFinding(summary=told, path="" if frame.redacted else "result", value=short_json(result))
+        yield RuleFinding(
+            summary=told, path="" if frame.redacted else "result", value=short_json(result)
+        )
 
 
 def _lacks_wrapper(context: RuleContext) -> bool:
@@ -132,7 +146,9 @@ def _judge_empty(result: Any) -> str:
 
 
 def _judge_bare_result(result: Any) -> str:
-    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS)):
+    if isinstance(result, dict) and (
+        "kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS)
+    ):
         return ""
     return "it must be a bare Task or Message, without a wrapper"
 
@@ -155,7 +171,9 @@ def _accept_any(_: Any) -> str:
 
 _JUDGES_1_0: dict[ResponseKind, Callable[[Any], str]] = {
     ResponseKind.SEND: _wrapper_judge(frozenset({"task", "message"}), "`task` or `message`"),
-    ResponseKind.STREAM: _wrapper_judge(_EVENT_MEMBERS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
+    ResponseKind.STREAM: _wrapper_judge(
+        _EVENT_MEMBERS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"
+    ),
     ResponseKind.TASK: _judge_task,
     ResponseKind.TASKS: _list_judge(_LIST_MEMBERS, "`tasks`"),
     ResponseKind.PUSH_CONFIG: _judge_flat_push,

@@ -22,9 +22,14 @@ _TASK_PARAMS = {"id": "t1"}
 _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
 _CALL_TEXT = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _TASK_PARAMS}
-_BATCH_TEXT = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
+_BATCH_TEXT = {
+    "jsonrpc": "2.0",
+    "id": None,
+    "error": rpc_error(-32600, text="batches are not supported"),
+}
 _MAX_DUPLICATES = 1 << 20
-"""Size in bytes up to which a payload is searched for duplicate names; larger payloads would delay the recorder."""
+"""Size in bytes up to which a payload is searched for duplicate names; larger payloads would delay
+the recorder."""
 
 
 @rule(
@@ -39,19 +44,22 @@ _MAX_DUPLICATES = 1 << 20
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request or a response is not exactly one JSON value: it is empty, ends early, has text after its end, or is not
-    UTF-8. On REST only bodies declared as JSON are judged. The data of events is judged by A2A-SSE-002, and by
-    A2A-SSE-009 if it is not UTF-8.
+    """A request or a response is not exactly one JSON value: it is empty, ends early, has text
+    after its end, or is not UTF-8. On REST only bodies declared as JSON are judged. The data of
+    events is judged by A2A-SSE-002, and by A2A-SSE-009 if it is not UTF-8.
 
-    The receiver can read nothing of it, not even the id that an error response must name. The sender (client or agent)
-    must send valid JSON; if it did, look for a proxy in between that cuts or changes bodies.
+    The receiver can read nothing of it, not even the id that an error response must name. The
+    sender (client or agent) must send valid JSON; if it did, look for a proxy in between that cuts
+    or changes bodies.
     """
     frame = context.frame
     if frame.framing or (context.binding is Binding.REST and not _is_json_body(context)):
         return
     if context.is_enveloped and not frame.size and _is_body_missing(context):
         side = "request" if is_from_client(context) else "response"
-        yield RuleFinding(summary=f"the body of the {side} is empty; it must be one JSON-RPC {side}")
+        yield RuleFinding(
+            summary=f"the body of the {side} is empty; it must be one JSON-RPC {side}"
+        )
     elif frame.payload and _is_unreadable_json(context) and is_whole_text(frame):
         place = find_json_error(frame.payload)
         if place >= 0:
@@ -60,7 +68,10 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
             told = f"the {what} is not valid JSON from character {place} on"
             if not is_utf8(frame.payload):
                 member = find_bad_member(frame.payload)
-                told = f"the {what} is not valid UTF-8 at byte {place}{f', in `{member}`' if member else ''}"
+                told = (
+                    f"the {what} is not valid UTF-8 at byte "
+                    f"{place}{f', in `{member}`' if member else ''}"
+                )
             yield RuleFinding(summary=told, value=text[:120])
 
 
@@ -79,7 +90,11 @@ def _is_body_missing(context: RuleContext) -> bool:
 
 
 def _is_json_body(context: RuleContext) -> bool:
-    kind = strip_parameters(context.request_header("content-type")) if is_from_client(context) else context.media_type
+    kind = (
+        strip_parameters(context.request_header("content-type"))
+        if is_from_client(context)
+        else context.media_type
+    )
     return kind == "application/json" or kind.endswith("+json")
 
 
@@ -101,24 +116,31 @@ def _is_unreadable_json(context: RuleContext) -> bool:
     hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=http("POST", "/", json_text([_CALL_TEXT, _CALL_TEXT | {"id": 2}]), answer=json_text(_BATCH_TEXT)),
+    flagged=http(
+        "POST", "/", json_text([_CALL_TEXT, _CALL_TEXT | {"id": 2}]), answer=json_text(_BATCH_TEXT)
+    ),
     clean=rpc("GetTask", _TASK_PARAMS, task()) + rpc("GetTask", _TASK_PARAMS, task(), id=2),
 )
 def batch(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a request or response is a JSON array. JSON-RPC allows batches of calls, but A2A defines one call per
-    POST.
+    """The body of a request or response is a JSON array. JSON-RPC allows batches of calls, but A2A
+    defines one call per POST.
 
-    Agents reject batches with -32600 or answer only a part of them, and no document says which HTTP answer a streaming
-    call in a batch gets. The client must send one call per request, the agent one response.
+    Agents reject batches with -32600 or answer only a part of them, and no document says which HTTP
+    answer a streaming call in a batch gets. The client must send one call per request, the agent
+    one response.
     """
     frame = context.frame
-    if frame.note != "batch" and (frame.kind is not FrameKind.OTHER or frame.payload.lstrip()[:1] != b"["):
+    if frame.note != "batch" and (
+        frame.kind is not FrameKind.OTHER or frame.payload.lstrip()[:1] != b"["
+    ):
         return
     notes = context.record.writable_notes()
     if "batch" not in notes and (frame.note == "batch" or find_json_error(frame.payload) < 0):
         notes["batch"] = True
         side = "request" if is_from_client(context) else "response"
-        yield RuleFinding(summary=f"the {side} is a JSON array (a batch); A2A allows one call per {side}")
+        yield RuleFinding(
+            summary=f"the {side} is a JSON array (a batch); A2A allows one call per {side}"
+        )
 
 
 class _ObjectWithDuplicates(dict[str, Any]):
@@ -158,16 +180,18 @@ def _duplicate_paths(value: Any, path: str) -> Iterator[str]:
     bindings=JSON_TEXT,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc(
-        "SendMessage", send(), answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}'
+        "SendMessage",
+        send(),
+        answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}',
     ),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
 def name_twice(context: RuleContext) -> Iterator[RuleFinding]:
     """An object in a JSON payload has several members of the same name.
 
-    Some parsers take the first value, some the last, and some reject the text, so client and agent may see different
-    messages, and a proxy or filter between them may check a value that is not the one used. The sender must write each
-    name once.
+    Some parsers take the first value, some the last, and some reject the text, so client and agent
+    may see different messages, and a proxy or filter between them may check a value that is not the
+    one used. The sender must write each name once.
     """
     frame = context.frame
     if context.value is None or len(frame.payload) > _MAX_DUPLICATES:
@@ -179,4 +203,7 @@ def name_twice(context: RuleContext) -> Iterator[RuleFinding]:
         return
     for path in found[:3]:
         name = path.rpartition(".")[2]
-        yield RuleFinding(summary=f"`{name}` occurs twice in one object; parsers take the first or the last", path=path)
+        yield RuleFinding(
+            summary=f"`{name}` occurs twice in one object; parsers take the first or the last",
+            path=path,
+        )

@@ -40,11 +40,12 @@ _TASK_PARAMS = {"id": "t1"}
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
 def enum(context: RuleContext) -> Iterable[RuleFinding]:
-    """A state, a role or another enum has a name or number that the enum does not define, or its "unspecified" value.
-    `unknown` in 0.x is reported as information, because these versions define that state.
+    """A state, a role or another enum has a name or number that the enum does not define, or its
+    "unspecified" value. `unknown` in 0.x is reported as information, because these versions define
+    that state.
 
-    Receivers reject the message, or treat the task as having no state and wait indefinitely. The sender (client or
-    agent) must send a defined value.
+    Receivers reject the message, or treat the task as having no state and wait indefinitely. The
+    sender (client or agent) must send a defined value.
     """
     return findings_of_kinds(context, FaultKind.ENUM)
 
@@ -58,15 +59,22 @@ def enum(context: RuleContext) -> Iterable[RuleFinding]:
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.SINCE_0_2,
     bindings=JSONRPC | REST | WEBHOOK,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00+02:00"))),
-    clean=rpc("GetTask", _TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))),
+    flagged=rpc(
+        "GetTask",
+        _TASK_PARAMS,
+        task(status=state("WORKING", timestamp="2026-01-01T00:00:00+02:00")),
+    ),
+    clean=rpc(
+        "GetTask", _TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))
+    ),
 )
 def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
-    """A timestamp is not a valid ISO 8601 time, or in 1.0 is not in UTC with the letter `Z`. A timestamp without
-    milliseconds in 1.0, or without a time zone in 0.2 and 0.3, is reported as information.
+    """A timestamp is not a valid ISO 8601 time, or in 1.0 is not in UTC with the letter `Z`. A
+    timestamp without milliseconds in 1.0, or without a time zone in 0.2 and 0.3, is reported as
+    information.
 
-    Clients that compare states by time sort them wrongly, by hours, or fail to parse the status. The sender (usually
-    the agent) must write UTC, such as `2026-01-01T00:00:00.000Z`.
+    Clients that compare states by time sort them wrongly, by hours, or fail to parse the status.
+    The sender (usually the agent) must write UTC, such as `2026-01-01T00:00:00.000Z`.
     """
     return findings_of_kinds(context, FaultKind.TIMESTAMP)
 
@@ -83,11 +91,11 @@ def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("SendMessage", send(parts=[{"raw": "aGk="}]), agent_reply()),
 )
 def base64(context: RuleContext) -> Iterable[RuleFinding]:
-    """The inline bytes of a file (`raw`, `bytes`, `fileWithBytes`) are not base64, neither in the standard alphabet nor
-    in the URL-safe one.
+    """The inline bytes of a file (`raw`, `bytes`, `fileWithBytes`) are not base64, neither in the
+    standard alphabet nor in the URL-safe one.
 
-    The receiver cannot restore the file; most parsers reject the whole message. The sender (client or agent) must
-    encode the bytes as base64.
+    The receiver cannot restore the file; most parsers reject the whole message. The sender (client
+    or agent) must encode the bytes as base64.
     """
     return findings_of_kinds(context, FaultKind.BASE64)
 
@@ -105,12 +113,13 @@ def base64(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
 def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
-    """A number is outside its range (`historyLength` below 0, `pageSize` of a task query not from 1 to 100, more than
-    32 bits; in protobuf a time before the year 1, after the year 9999 or with a negative fraction), or a member has a
-    JSON type that its schema does not allow. Generations are judged by A2A-GEN-020.
+    """A number is outside its range (`historyLength` below 0, `pageSize` of a task query not from 1
+    to 100, more than 32 bits; in protobuf a time before the year 1, after the year 9999 or with a
+    negative fraction), or a member has a JSON type that its schema does not allow. Generations are
+    judged by A2A-GEN-020.
 
-    The receiver rejects the call or, worse, misreads the value. The sender (client or agent) must send a value that the
-    schema allows.
+    The receiver rejects the call or, worse, misreads the value. The sender (client or agent) must
+    send a value that the schema allows.
     """
     return findings_of_kinds(context, FaultKind.RANGE)
 
@@ -127,11 +136,12 @@ def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def role(context: RuleContext) -> Iterable[RuleFinding]:
-    """A message sent by a client does not have the role of the user, or a message that an agent sends as its answer or
-    in a status does not have the role of the agent. The history of a task may hold both roles.
+    """A message sent by a client does not have the role of the user, or a message that an agent
+    sends as its answer or in a status does not have the role of the agent. The history of a task
+    may hold both roles.
 
-    The author of the message is lost: a conversation that is later passed to a language model attributes words to the
-    wrong speaker. The sender (client or agent) must set its own role.
+    The author of the message is lost: a conversation that is later passed to a language model
+    attributes words to the wrong speaker. The sender (client or agent) must set its own role.
     """
     return findings_of_kinds(context, FaultKind.ROLE)
 
@@ -148,8 +158,8 @@ def role(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("SendMessage", send(metadata={}), agent_reply()),
 )
 def not_object(context: RuleContext) -> Iterable[RuleFinding]:
-    """A member that must be a JSON object with free content (`metadata`, `params` of an extension, `header` of a
-    signature, `data` of a 0.3 part) is an array, a string, a number or a boolean.
+    """A member that must be a JSON object with free content (`metadata`, `params` of an extension,
+    `header` of a signature, `data` of a 0.3 part) is an array, a string, a number or a boolean.
 
     Typed receivers reject the whole message. The sender (client or agent) must send an object.
     """
@@ -164,16 +174,20 @@ def not_object(context: RuleContext) -> Iterable[RuleFinding]:
     hook_points=_MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
-    flagged=grpc("SendMessage", send(parts=[{"url": "out.png", "mediaType": "image/png"}]), agent_reply()),
+    flagged=grpc(
+        "SendMessage", send(parts=[{"url": "out.png", "mediaType": "image/png"}]), agent_reply()
+    ),
     clean=grpc(
-        "SendMessage", send(parts=[{"url": "https://example.com/out.png", "mediaType": "image/png"}]), agent_reply()
+        "SendMessage",
+        send(parts=[{"url": "https://example.com/out.png", "mediaType": "image/png"}]),
+        agent_reply(),
     ),
 )
 def media(context: RuleContext) -> Iterable[RuleFinding]:
     """The URL of a part is not absolute, or its media type does not have the form type/subtype.
 
-    The receiver cannot fetch the content or does not know how to process it. The sender (client or agent) must send an
-    absolute URL and a valid media type.
+    The receiver cannot fetch the content or does not know how to process it. The sender (client or
+    agent) must send an absolute URL and a valid media type.
     """
     return findings_of_kinds(context, FaultKind.MEDIA)
 
@@ -193,12 +207,18 @@ def media(context: RuleContext) -> Iterable[RuleFinding]:
         chunk("x" * (LARGE + 1), lastChunk=True),
         status("COMPLETED"),
     ),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk(lastChunk=True), status("COMPLETED")),
+    clean=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        chunk(lastChunk=True),
+        status("COMPLETED"),
+    ),
 )
 def large(context: RuleContext) -> Iterable[RuleFinding]:
     """A part contains more than 1 MiB of inline text or bytes.
 
-    Every copy of the message repeats the content: history, task snapshots, push notifications. The sender (client or
-    agent) should send a `url` instead.
+    Every copy of the message repeats the content: history, task snapshots, push notifications. The
+    sender (client or agent) should send a `url` instead.
     """
     return findings_of_kinds(context, FaultKind.LARGE)

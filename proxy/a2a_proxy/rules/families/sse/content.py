@@ -10,9 +10,22 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, Frame, FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.conditions import (
+    HTTP,
+    JSONRPC,
+    REST,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    RawBytes,
+    json_text,
+    rest_error,
+    rest_stream,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
@@ -59,18 +72,24 @@ def _describe_members(value: object) -> str:
     section="1.0 9.4.2, 11.7; 0.3 3.3",
     bindings=HTTP,
     trigger_flags=FrameFlag.OTHER,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), "hello", status("COMPLETED")),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), "hello", status("COMPLETED")
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of a stream event, with its lines joined, is not valid JSON. Data that is not UTF-8 is judged by
-    A2A-SSE-009.
+    """The data of a stream event, with its lines joined, is not valid JSON. Data that is not UTF-8
+    is judged by A2A-SSE-009.
 
-    Clients parse every event; in most of them one invalid event ends the whole stream. The agent must send one JSON
-    value per event.
+    Clients parse every event; in most of them one invalid event ends the whole stream. The agent
+    must send one JSON value per event.
     """
     frame = context.frame
-    if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame) or not is_utf8(frame.payload):
+    if (
+        frame.kind is not FrameKind.UNDECODABLE
+        or not _is_complete_event(frame)
+        or not is_utf8(frame.payload)
+    ):
         return
     if _decode_event_data(frame) is _UNREADABLE_KINDS:
         text = frame.payload[:60].decode("utf-8", "replace")
@@ -85,21 +104,32 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 9.4.2; 0.3 3.3",
     bindings=JSONRPC,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc_stream("SendStreamingMessage", send(), json_text(snapshot("WORKING")), json_text(status("COMPLETED"))),
+    flagged=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        json_text(snapshot("WORKING")),
+        json_text(status("COMPLETED")),
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), *_EVENTS_TO_COMPLETED),
 )
 def no_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event on a JSON-RPC stream is valid JSON but not a JSON-RPC response: it is not an object, or it
-    has none of `jsonrpc`, `result` and `error`. Often it is a StreamResponse without its envelope, which is reported
-    once for each stream and decoded as the event that it is.
+    """The data of an event on a JSON-RPC stream is valid JSON but not a JSON-RPC response: it is
+    not an object, or it has none of `jsonrpc`, `result` and `error`. Often it is a StreamResponse
+    without its envelope, which is reported once for each stream and decoded as the event that it
+    is.
 
-    Clients read `result`; they drop the event, or end the stream with an error of their own. The agent must wrap each
-    event in a JSON-RPC response.
+    Clients read `result`; they drop the event, or end the stream with an error of their own. The
+    agent must wrap each event in a JSON-RPC response.
     """
     frame = context.frame
-    if not (frame.kind is FrameKind.UNDECODABLE or context.is_bare_event) or not _is_complete_event(frame):
+    if not (frame.kind is FrameKind.UNDECODABLE or context.is_bare_event) or not _is_complete_event(
+        frame
+    ):
         return
-    if context.is_bare_event and context.record.writable_notes().setdefault("bare event", frame.seq) != frame.seq:
+    if (
+        context.is_bare_event
+        and context.record.writable_notes().setdefault("bare event", frame.seq) != frame.seq
+    ):
         return
     value = _decode_event_data(frame)
     if value is not _UNREADABLE_KINDS and not (
@@ -129,20 +159,29 @@ def no_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event on a REST stream has none or several of `task`, `message`, `statusUpdate` and
-    `artifactUpdate`, and no `error`. A single unknown member that holds an object is accepted as an event of a later
-    version; an event in the form of 0.3 is reported by A2A-VER-007.
+    """The data of an event on a REST stream has none or several of `task`, `message`,
+    `statusUpdate` and `artifactUpdate`, and no `error`. A single unknown member that holds an
+    object is accepted as an event of a later version; an event in the form of 0.3 is reported by
+    A2A-VER-007.
 
-    The member names the type of the event: without it clients do not know the type, with several they read only one.
-    The agent must send exactly one of the four.
+    The member names the type of the event: without it clients do not know the type, with several
+    they read only one. The agent must send exactly one of the four.
     """
     frame = context.frame
-    if frame.kind is not FrameKind.EVENT or frame.event is EventKind.UNKNOWN or not _is_complete_event(frame):
+    if (
+        frame.kind is not FrameKind.EVENT
+        or frame.event is EventKind.UNKNOWN
+        or not _is_complete_event(frame)
+    ):
         return
     value = _decode_event_data(frame)
     if value is _UNREADABLE_KINDS:
         return
-    found = [name for name in (*_WRAPPERS, *_DRAFT_MEMBERS) if name in value] if isinstance(value, dict) else []
+    found = (
+        [name for name in (*_WRAPPERS, *_DRAFT_MEMBERS) if name in value]
+        if isinstance(value, dict)
+        else []
+    )
     if len(found) != 1 and not findings_of_kinds(context, FaultKind.FOREIGN):
         if isinstance(value, dict) and "jsonrpc" in value:
             told = "the data of this event is a JSON-RPC message, which REST does not use"
@@ -169,12 +208,12 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), _error_event(_FAILED_EVENTS)),
 )
 def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream event named `error` does not contain an error; or an agent sends some errors as events named `error` and
-    some without a name, on the same binding and dialect.
+    """A stream event named `error` does not contain an error; or an agent sends some errors as
+    events named `error` and some without a name, on the same binding and dialect.
 
-    A2A does not say which form is right, so clients are written for the form the agent uses: a client that listens for
-    `error` events misses an error without the name and takes the end of the stream for success. The agent should use
-    one form.
+    A2A does not say which form is right, so clients are written for the form the agent uses: a
+    client that listens for `error` events misses an error without the name and takes the end of the
+    stream for success. The agent should use one form.
     """
     frame = context.frame
     if not frame.framing:
@@ -187,9 +226,13 @@ def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
         forms[form] = named
         if before != named:
             now = "named `error`" if named else "without an event name"
-            yield RuleFinding(summary=f"this error event is {now}, unlike an earlier one of this agent")
+            yield RuleFinding(
+                summary=f"this error event is {now}, unlike an earlier one of this agent"
+            )
     elif named and frame.kind is FrameKind.EVENT:
-        yield RuleFinding(summary="an event named `error` does not contain an error", value="event: error")
+        yield RuleFinding(
+            summary="an event named `error` does not contain an error", value="event: error"
+        )
 
 
 @rule(
@@ -206,10 +249,12 @@ def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
 def after_error(context: RuleContext) -> Iterator[RuleFinding]:
     """An event with data follows an error on the same stream.
 
-    Clients stop reading at an error, so they lose the event and believe that the task failed. The agent must end the
-    stream after an error.
+    Clients stop reading at an error, so they lose the event and believe that the task failed. The
+    agent must end the stream after an error.
     """
     frame = context.frame
     if frame.framing and frame.kind in (FrameKind.EVENT, FrameKind.ERROR, FrameKind.UNDECODABLE):
         what = "another error" if frame.kind is FrameKind.ERROR else "an event"
-        yield RuleFinding(summary=f"{what} follows an error on the same stream; clients stop at the error")
+        yield RuleFinding(
+            summary=f"{what} follows an error on the same stream; clients stop at the error"
+        )

@@ -1,4 +1,5 @@
-"""Rules about the lines of an event stream (manual/protocol.md "Event stream format"; HTML standard, section 9.2.6)."""
+"""Rules about the lines of an event stream (manual/protocol.md "Event stream format"; HTML
+standard, section 9.2.6)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ _MAX_NOTED_VALUES = 64
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _COMPLETED = json_text(status("COMPLETED"))
-_INDENTED_BLOCK = "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n")) + "\n"
+_INDENTED_BLOCK = (
+    "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n"))
+    + "\n"
+)
 
 
 def _raw_block(text: str) -> RawBytes:
@@ -57,26 +61,43 @@ def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]
     bindings=HTTP,
     trigger_flags=FrameFlag.OTHER,
     flagged=rest_stream(
-        "POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b"event: ping\n\n"), status("COMPLETED")
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        RawBytes(b"event: ping\n\n"),
+        status("COMPLETED"),
     ),
-    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b": ping\n\n"), status("COMPLETED")),
+    clean=rest_stream(
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        RawBytes(b": ping\n\n"),
+        status("COMPLETED"),
+    ),
 )
 def no_data(context: RuleContext) -> Iterator[RuleFinding]:
-    """A block of an event stream has an event name or unknown fields but no line of data. Comments are not judged, nor
-    are `id` and `retry` alone, which have an effect without data. Lines broken by a byte order mark are judged by
-    A2A-SSE-009.
+    """A block of an event stream has an event name or unknown fields but no line of data. Comments
+    are not judged, nor are `id` and `retry` alone, which have an effect without data. Lines broken
+    by a byte order mark are judged by A2A-SSE-009.
 
-    Clients drop a block without data, so its content never arrives. The agent must send data with the event; for a
-    keep-alive it should send a comment (`: ping`).
+    Clients drop a block without data, so its content never arrives. The agent must send data with
+    the event; for a keep-alive it should send a comment (`: ping`).
     """
     frame = context.frame
-    if frame.kind is not FrameKind.COMMENT or not is_terminated(frame.framing) or has_misplaced_bom(frame.framing):
+    if (
+        frame.kind is not FrameKind.COMMENT
+        or not is_terminated(frame.framing)
+        or has_misplaced_bom(frame.framing)
+    ):
         return
     names = [name for name, _ in block_fields(frame.framing) if name not in ("id", "retry")]
     if names:
         told = ", ".join(f"`{_quote_value(name)[1:-1]}`" for name in dict.fromkeys(names))
         yield RuleFinding(
-            summary=f"an event block has {told} but no data: clients drop it", value=frame.framing.strip()
+            summary=f"an event block has {told} but no data: clients drop it",
+            value=frame.framing.strip(),
         )
 
 
@@ -100,11 +121,11 @@ def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event stream ends without the empty line that must follow its last event. A stream that was cut off is not
-    judged.
+    """An event stream ends without the empty line that must follow its last event. A stream that
+    was cut off is not judged.
 
-    Clients that follow the standard discard that event; often it is the event with the terminal state. The agent must
-    write an empty line after every event.
+    Clients that follow the standard discard that event; often it is the event with the terminal
+    state. The agent must write an empty line after every event.
     """
     frame = context.frame_or_none
     if frame is not None:
@@ -114,7 +135,9 @@ def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
     seq = (context.record.notes or {}).get("unterminated")
     if seq is not None and context.exchange.how == "complete":
         yield RuleFinding(
-            summary="the stream ends without an empty line after its last event: clients discard it", seq=seq
+            summary="the stream ends without an empty line after its last "
+            "event: clients discard it",
+            seq=seq,
         )
 
 
@@ -135,21 +158,30 @@ def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other than `message` and
-    `error`. Each name is reported once per stream.
+    """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other
+    than `message` and `error`. Each name is reported once per stream.
 
-    Browsers pass a named event only to listeners for that name, and A2A defines no names: a client that listens for
-    messages never sees it. Unknown fields are ignored. The agent should leave both out.
+    Browsers pass a named event only to listeners for that name, and A2A defines no names: a client
+    that listens for messages never sees it. Unknown fields are ignored. The agent should leave both
+    out.
     """
     framing = context.frame.framing
     found = list(block_fields(framing))
-    for name in _new_values(context, "sse_fields", [name for name, _ in found if name not in _KNOWN_FIELDS]):
-        yield RuleFinding(summary=f"unknown field {_quote_value(name)}: clients ignore it", value=name)
     for name in _new_values(
-        context, "sse_names", [value for key, value in found if key == "event" and value not in _EVENT_NAMES]
+        context, "sse_fields", [name for name, _ in found if name not in _KNOWN_FIELDS]
     ):
         yield RuleFinding(
-            summary=f"the event is named {_quote_value(name)}; A2A defines no event names, clients may not see it",
+            summary=f"unknown field {_quote_value(name)}: clients ignore it", value=name
+        )
+    for name in _new_values(
+        context,
+        "sse_names",
+        [value for key, value in found if key == "event" and value not in _EVENT_NAMES],
+    ):
+        yield RuleFinding(
+            summary=f"the event is named {_quote_value(name)}; A2A defines no "
+            f"event names, clients may "
+            f"not see it",
             value=f"event: {name}",
         )
 
@@ -172,15 +204,17 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
         RawBytes(b'data: {"message":"\xff\xfe"}\n\n'),
         status("COMPLETED"),
     ),
-    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
+    clean=rest_stream(
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")
+    ),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event is not valid UTF-8, or the response declares another charset. A byte order mark anywhere
-    except at the start of the stream is a warning.
+    """The data of an event is not valid UTF-8, or the response declares another charset. A byte
+    order mark anywhere except at the start of the stream is a warning.
 
-    Event streams are UTF-8 whatever charset is declared: clients show replacement characters or reject the JSON. A byte
-    order mark inside the stream becomes part of the field name, and clients ignore the line. The agent must send UTF-8,
-    and without a byte order mark.
+    Event streams are UTF-8 whatever charset is declared: clients show replacement characters or
+    reject the JSON. A byte order mark inside the stream becomes part of the field name, and clients
+    ignore the line. The agent must send UTF-8, and without a byte order mark.
     """
     frame = context.frame_or_none
     if frame is None:
@@ -189,7 +223,9 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         if not frame.truncated and not is_utf8(frame.payload):
             yield RuleFinding(summary="the data of this event is not valid UTF-8")
         if has_misplaced_bom(frame.framing):
-            told = "a byte order mark inside the stream: clients ignore its line as an unknown field"
+            told = (
+                "a byte order mark inside the stream: clients ignore its line as an unknown field"
+            )
             yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -201,7 +237,8 @@ def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
         charset = value.strip().strip('"').lower()
         if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8"):
             yield RuleFinding(
-                summary=f"the response declares charset {charset!r}; event streams are UTF-8", value=charset
+                summary=f"the response declares charset {charset!r}; event streams are UTF-8",
+                value=charset,
             )
 
 
@@ -215,22 +252,27 @@ def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     trigger_flags=FrameFlag.FRAMED,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, headers={"Last-Event-ID": "7"}),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, headers={"Last-Event-ID": "7"}
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `Last-Event-ID` to resume a stream; or the `id` of an event contains U+0000, or occurred before on
-    the same stream.
+    """A client sends `Last-Event-ID` to resume a stream; or the `id` of an event contains U+0000,
+    or occurred before on the same stream.
 
-    A2A does not resume streams by event id: a client that relies on it misses events or starts its task again. It must
-    call SubscribeToTask instead. Clients ignore an id with U+0000 and cannot distinguish events with equal ids; the
-    agent should leave ids out.
+    A2A does not resume streams by event id: a client that relies on it misses events or starts its
+    task again. It must call SubscribeToTask instead. Clients ignore an id with U+0000 and cannot
+    distinguish events with equal ids; the agent should leave ids out.
     """
     frame = context.frame_or_none
     if frame is None:
         asked = context.request_header("last-event-id") if context.exchange.streaming else ""
         if asked:
-            yield RuleFinding(summary=f"the client sends Last-Event-ID: {asked[:60]}; A2A resumes by SubscribeToTask")
+            yield RuleFinding(
+                summary=f"the client sends Last-Event-ID: {asked[:60]}; A2A "
+                f"resumes by SubscribeToTask"
+            )
         return
     found = [each for each in field_values(frame.framing, "id") if each]
     if not found:
@@ -238,11 +280,13 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     for each in found:
         if NUL_MARK in each:
             yield RuleFinding(
-                summary="the id of this event contains U+0000: clients ignore it", value=_quote_value(each)
+                summary="the id of this event contains U+0000: clients ignore it",
+                value=_quote_value(each),
             )
     for each in set(found) - set(_new_values(context, "sse_ids", found)):
         yield RuleFinding(
-            summary=f"the event id {_quote_value(each)} occurred on this stream before", value=_quote_value(each)
+            summary=f"the event id {_quote_value(each)} occurred on this stream before",
+            value=_quote_value(each),
         )
 
 
@@ -254,16 +298,21 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     section="HTML 9.2.6",
     bindings=HTTP,
     trigger_flags=FrameFlag.FRAMED,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), _raw_block(_INDENTED_BLOCK), status("COMPLETED")),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), _raw_block(_INDENTED_BLOCK), status("COMPLETED")
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def several_lines(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is spread over several `data` lines, for example indented JSON. Reported once per stream.
+    """The data of one event is spread over several `data` lines, for example indented JSON.
+    Reported once per stream.
 
-    The standard allows it, and clients join the lines; a client that treats each line as an event of its own fails.
-    Check here first if a client reports broken JSON: the client must join the lines, or the agent can write JSON on one
-    line.
+    The standard allows it, and clients join the lines; a client that treats each line as an event
+    of its own fails. Check here first if a client reports broken JSON: the client must join the
+    lines, or the agent can write JSON on one line.
     """
     count = context.frame.framing.count(DATA_MARK)
     if count > 1 and _new_values(context, "sse_lines", ["several"]):
-        yield RuleFinding(summary=f"the data of one event is spread over {count} lines", value=str(count))
+        yield RuleFinding(
+            summary=f"the data of one event is spread over {count} lines", value=str(count)
+        )

@@ -10,7 +10,11 @@ from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_last_state, is_cut_event_stream
+from a2a_proxy.rules.facts.stream_end import (
+    describe_intermediary,
+    describe_last_state,
+    is_cut_event_stream,
+)
 
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
@@ -37,13 +41,15 @@ _END_WORDS = {
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's side breaks off an event stream (connection reset or closed before the last chunk, RST_STREAM other
-    than NO_ERROR) although the stream has shown no terminal or interrupted state, no message and no error. The finding
-    names the server in front of the agent if the response shows one (`Via`, `Server`), because that server may have
-    ended the stream, and the silence before the end if it was at least five seconds.
+    """The agent's side breaks off an event stream (connection reset or closed before the last
+    chunk, RST_STREAM other than NO_ERROR) although the stream has shown no terminal or interrupted
+    state, no message and no error. The finding names the server in front of the agent if the
+    response shows one (`Via`, `Server`), because that server may have ended the stream, and the
+    silence before the end if it was at least five seconds.
 
-    The client does not know the outcome of the task: it must call GetTask or subscribe again. Look for the cause in the
-    agent or in a server in front of it, for example a crash or an idle timeout.
+    The client does not know the outcome of the task: it must call GetTask or subscribe again. Look
+    for the cause in the agent or in a server in front of it, for example a crash or an idle
+    timeout.
     """
     if not is_cut_event_stream(context):
         return
@@ -61,21 +67,25 @@ def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     section="RFC 9111 5.2.2; HTML 9.2.7",
     hook_points=HookPoint.HEADS,
     bindings=HTTP,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, reply_headers={"Cache-Control": None}),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, reply_headers={"Cache-Control": None}
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
     """The response with an event stream has neither `Cache-Control: no-cache` nor `no-store`.
 
-    Gateways and caches may hold such a response back to store it, and clients then get all events at the end. The agent
-    should send `Cache-Control: no-cache`.
+    Gateways and caches may hold such a response back to store it, and clients then get all events
+    at the end. The agent should send `Cache-Control: no-cache`.
     """
     if not context.exchange.streaming or context.media_type != "text/event-stream":
         return
     found = ", ".join(context.response_headers("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
         told = f"Cache-Control is {found!r}" if found else "the response has no Cache-Control"
-        yield RuleFinding(summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found)
+        yield RuleFinding(
+            summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found
+        )
 
 
 @rule(
@@ -86,21 +96,34 @@ def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=HTTP,
     trigger_flags=FrameFlag.LARGE,
     flagged=rest_stream(
-        "POST", _STREAM_PATH, send(), snapshot("WORKING"), LargeArtifactUpdate(5 << 20), status("COMPLETED")
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        LargeArtifactUpdate(5 << 20),
+        status("COMPLETED"),
     ),
-    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+    clean=rest_stream(
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
+    ),
 )
 def oversized(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is larger than 4 MiB, the limit of the JavaScript SDK; if it is over 10 MiB on one line, it
-    also exceeds the limit of the Go SDK.
+    """The data of one event is larger than 4 MiB, the limit of the JavaScript SDK; if it is over 10
+    MiB on one line, it also exceeds the limit of the Go SDK.
 
-    Such clients fail the stream. The agent should send a part with a `url`, or the artifact in several chunks.
+    Such clients fail the stream. The agent should send a part with a `url`, or the artifact in
+    several chunks.
     """
     frame = context.frame
     if context.media_type != "text/event-stream":
         return
     one_line = frame.framing.count("\0") < 2
-    limit = "10 MiB per line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB per event (JavaScript)"
+    limit = (
+        "10 MiB per line (Go)"
+        if frame.size > _LONG_LINE and one_line
+        else "4 MiB per event (JavaScript)"
+    )
     yield RuleFinding(
-        summary=f"an event of {frame.size:,} bytes; some clients read no more than {limit}", value=str(frame.size)
+        summary=f"an event of {frame.size:,} bytes; some clients read no more than {limit}",
+        value=str(frame.size),
     )

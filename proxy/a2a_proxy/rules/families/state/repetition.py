@@ -30,7 +30,9 @@ def _completed(text: str) -> dict[str, object]:
 
 
 def _asks(text: str, *, second: int) -> dict[str, object]:
-    return status("INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1"))
+    return status(
+        "INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1")
+    )
 
 
 @rule(
@@ -45,14 +47,18 @@ def _asks(text: str, *, second: int) -> dict[str, object]:
     clean=_send_stream(chunk(_ANSWER_TEXT, lastChunk=True), _completed("done")),
 )
 def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task is COMPLETED, and the text of its status message is the complete text of one of its artifacts. An artifact
-    of several updates counts with their joined text.
+    """A task is COMPLETED, and the text of its status message is the complete text of one of its
+    artifacts. An artifact of several updates counts with their joined text.
 
-    A client that shows messages and artifacts shows the result twice. The agent should send the result as an artifact
-    only, and leave the message out or write a remark into it.
+    A client that shows messages and artifacts shows the result twice. The agent should send the
+    result as an artifact only, and leave the message out or write a remark into it.
     """
     frame, task = context.frame, context.task
-    if task is None or frame.state != TaskState.COMPLETED or not context.has_flag(FrameFlag.CHANGED):
+    if (
+        task is None
+        or frame.state != TaskState.COMPLETED
+        or not context.has_flag(FrameFlag.CHANGED)
+    ):
         return
     if frame.redacted or frame.truncated or context.status_summary.message_content is None:
         return
@@ -67,7 +73,8 @@ def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
     for name, content in shown.items():
         if content == said:
             told = (
-                f"the status message of task {task.task_id} repeats the text of artifact {name} ({said.length} bytes)"
+                f"the status message of task {task.task_id} repeats the text of artifact {name} "
+                f"({said.length} bytes)"
             )
             yield RuleFinding(summary=told, path=_message_path(context), value=name)
             return
@@ -78,14 +85,19 @@ def _summarise_message(context: RuleContext) -> PartsSummary:
     held = context.object.get("status")
     message = held.get("message") if isinstance(held, dict) else None
     parts = message.get("parts") if isinstance(message, dict) else None
-    texts = [each.get("text") if isinstance(each, dict) else None for each in parts] if isinstance(parts, list) else []
+    texts = (
+        [each.get("text") if isinstance(each, dict) else None for each in parts]
+        if isinstance(parts, list)
+        else []
+    )
     if not all(isinstance(text, str) for text in texts):
         return NO_PARTS
     return add_parts(NO_PARTS, [str(text).encode(errors="replace") for text in texts])
 
 
 def _message_path(context: RuleContext) -> str:
-    return f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.message"
+    prefix = object_prefix(context.frame, context.is_v1, context.operation)
+    return f"{context.root}{prefix}status.message"
 
 
 @rule(
@@ -115,8 +127,9 @@ def _message_path(context: RuleContext) -> str:
     ),
 )
 def asked_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two status updates of one stream show the same interrupted state with messages of equal content, although no
-    client has sent a message to the task in between. An exact repetition of the bytes is A2A-STREAM-020 instead.
+    """Two status updates of one stream show the same interrupted state with messages of equal
+    content, although no client has sent a message to the task in between. An exact repetition of
+    the bytes is A2A-STREAM-020 instead.
 
     A client asks its user twice, or answers twice. The agent should send each question once.
     """
@@ -130,5 +143,8 @@ def asked_twice(context: RuleContext) -> Iterator[RuleFinding]:
     before, now = notes.get(_QUESTION_NOTE), [frame.state, crc32(content), task.client_message_at]
     notes[_QUESTION_NOTE] = now
     if before == now and not context.has_flag(FrameFlag.REPEAT):
-        told = f"task {task.task_id} shows the same {state_label(frame.state)} message again, without a message between"
+        told = (
+            f"task {task.task_id} shows the same {state_label(frame.state)} message again, without "
+            f"a message between"
+        )
         yield RuleFinding(summary=told, path=_message_path(context))

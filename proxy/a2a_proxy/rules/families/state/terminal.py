@@ -1,5 +1,5 @@
-"""Rules about tasks in a terminal state, which must not change any more (A2A 1.0 section 3.1.1, topic "Task
-Immutability")."""
+"""Rules about tasks in a terminal state, which must not change any more (A2A 1.0 section 3.1.1,
+topic "Task Immutability")."""
 
 from __future__ import annotations
 
@@ -12,24 +12,48 @@ from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    RPC,
+    WEBHOOK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    artifact,
+    chunk,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import run_together
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, decode_status, time_before
+from a2a_proxy.rules.facts.partial_decode import (
+    NO_PARTS,
+    add_parts,
+    decode_artifacts,
+    decode_status,
+    time_before,
+)
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.families.stdio.reading import ended_call
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS, TERMINAL
 
 _CROSSING_TIME = SECOND_NS // 4
-"""Time in ns for which a state may still be on its way to the client when the client sends a message."""
+"""Time in ns for which a state may still be on its way to the client when the client sends a
+message."""
 _TASK_PARAMS = {"id": "t1"}
 _COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
 _REFUSED_SEND = rpc(
-    "SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "t1 is completed")
+    "SendMessage",
+    send(id="m2", taskId="t1"),
+    error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "t1 is completed"),
 )
 
 
@@ -39,7 +63,8 @@ def first_terminal_label(task: TaskRecord) -> str:
 
 
 def _state_path(context: RuleContext) -> str:
-    return f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.state"
+    prefix = object_prefix(context.frame, context.is_v1, context.operation)
+    return f"{context.root}{prefix}status.state"
 
 
 @rule(
@@ -54,17 +79,22 @@ def _state_path(context: RuleContext) -> str:
     trigger_flags=FrameFlag.LEFT_TERMINAL | FrameFlag.LIST,
     also_broken=("A2A-STREAM-005",),
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("FAILED", second=1), status("COMPLETED", second=2)
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("FAILED", second=1),
+        status("COMPLETED", second=2),
     ),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("FAILED", second=1)),
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on the same stream, in a
-    snapshot or a list of tasks with a later timestamp, or anywhere, also in a push, in another terminal state. An
-    outdated snapshot is reported by A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
+    """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on
+    the same stream, in a snapshot or a list of tasks with a later timestamp, or anywhere, also in a
+    push, in another terminal state. An outdated snapshot is reported by A2A-STATE-009, an accepted
+    message to such a task by A2A-STATE-004.
 
-    Clients stop following a task at its terminal state and never see later changes. The agent must not change a task
-    after its end; for more work it must create a new task.
+    Clients stop following a task at its terminal state and never see later changes. The agent must
+    not change a task after its end; for more work it must create a new task.
     """
     if not context.frame.exchange:
         yield from _find_second_end_on_pipe(context)
@@ -77,23 +107,35 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             else first_terminal_label(context.task)
         )
         told = (
-            f"task {context.frame.task_id} was in state {was}, but {event_phrase(context.frame)} now shows "
-            f"{state_label(context.frame.state)}"
+            f"task {context.frame.task_id} was in state {was}, but "
+            f"{event_phrase(context.frame)} now shows {state_label(context.frame.state)}"
         )
-        yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
+        yield RuleFinding(
+            summary=told, path=_state_path(context), value=state_label(context.frame.state)
+        )
 
 
 def _find_second_end_on_pipe(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report another terminal state in a message after the end of a stream, which belongs to no call on a pipe."""
+    """Report another terminal state in a message after the end of a stream, which belongs to no
+    call on a pipe."""
     result = context.value.get("result") if context.frame.note == NOTE_AFTER_END else None
     if not isinstance(result, dict):
         return
     _, task_id, *_, state = summarise_leniently(result, streaming=True)[:6]
     known = context.session.task_record(context.agent.name, task_id)
     call = ended_call(context)
-    if known is None or call is None or not known.terminal or state not in TERMINAL or state == known.state:
+    if (
+        known is None
+        or call is None
+        or not known.terminal
+        or state not in TERMINAL
+        or state == known.state
+    ):
         return
-    told = f"task {task_id} was in state {first_terminal_label(known)}, but a message after the end of its stream shows"
+    told = (
+        f"task {task_id} was in state {first_terminal_label(known)}, but a message after the end "
+        f"of its stream shows"
+    )
     label = state_label(state)
     yield RuleFinding(summary=f"{told} {label}", value=label, track=call, seq=-1)
 
@@ -101,14 +143,19 @@ def _find_second_end_on_pipe(context: RuleContext) -> Iterator[RuleFinding]:
 def _find_left_in_list(context: RuleContext) -> Iterator[RuleFinding]:
     """Report once for each task and state."""
     for listed, known in _ended_tasks_of_list(context):
-        is_shown = listed.state in TERMINAL and any(state == listed.state for _, state in known.states)
+        is_shown = listed.state in TERMINAL and any(
+            state == listed.state for _, state in known.states
+        )
         if is_shown or not _has_left(context, listed, known):
             continue
         notes = known.writable_notes()
         if notes.get("left in list") == listed.state:
             continue
         notes["left in list"] = listed.state
-        told = f"task {listed.task_id} was in state {first_terminal_label(known)}, but the list now shows"
+        told = (
+            f"task {listed.task_id} was in state {first_terminal_label(known)}, "
+            "but the list now shows"
+        )
         label = state_label(listed.state)
         yield RuleFinding(summary=f"{told} {label}", value=label, is_sure=bool(known.created_by))
 
@@ -118,7 +165,11 @@ def _ended_tasks_of_list(context: RuleContext) -> Iterator[tuple[Frame, TaskReco
     request_snapshot = context.record.request_snapshot
     for each in split_task_list(context.frame):
         known = context.session.task_record(context.record.agent, each.task_id)
-        if known is not None and request_snapshot is not None and 0 < known.terminal < request_snapshot.at:
+        if (
+            known is not None
+            and request_snapshot is not None
+            and 0 < known.terminal < request_snapshot.at
+        ):
             yield each, known
 
 
@@ -126,13 +177,20 @@ def _has_left(context: RuleContext, listed: Frame, known: TaskRecord) -> bool:
     """Whether a listed task has changed after its end, and is not outdated."""
     if listed.state in TERMINAL:
         return True
-    return bool(listed.state) and time_before(known.stamp, _listed_timestamp(context, listed.task_id)) > 0
+    return (
+        bool(listed.state)
+        and time_before(known.stamp, _listed_timestamp(context, listed.task_id)) > 0
+    )
 
 
 def _listed_timestamp(context: RuleContext, task_id: str) -> str:
     tasks = context.event.get("tasks")
     for each in tasks if isinstance(tasks, list) else ():
-        if isinstance(each, dict) and each.get("id") == task_id and isinstance(shown := each.get("status"), dict):
+        if (
+            isinstance(each, dict)
+            and each.get("id") == task_id
+            and isinstance(shown := each.get("status"), dict)
+        ):
             stamp = shown.get("timestamp")
             return stamp if isinstance(stamp, str) else ""
     return ""
@@ -149,14 +207,17 @@ def _listed_timestamp(context: RuleContext, task_id: str) -> str:
     operations=SENDING_OPERATIONS,
     also_broken=("A2A-STATE-005",),
     required_flags=FrameFlag.NAMES,
-    flagged=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("FAILED", id="t1", second=2)),
-    clean=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
+    flagged=_COMPLETED_CALL
+    + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("FAILED", id="t1", second=2)),
+    clean=_COMPLETED_CALL
+    + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task in a terminal state, and the agent answers with success.
 
-    The result that the client already holds changes, or the message is silently dropped. The agent must answer
-    UnsupportedOperationError; to continue, the client starts a new task in the same context.
+    The result that the client already holds changes, or the message is silently dropped. The agent
+    must answer UnsupportedOperationError; to continue, the client starts a new task in the same
+    context.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if (
@@ -168,10 +229,15 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     request = context.request
-    if context.operation == "SendLiveMessage" and request is not None and not summarise_request(request).parts:
+    if (
+        context.operation == "SendLiveMessage"
+        and request is not None
+        and not summarise_request(request).parts
+    ):
         return  # the form that reconnects: it requests the final Task
     told = (
-        f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, but a message to it is answered "
+        f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, but a message "
+        f"to it is answered "
         f"with {event_phrase(frame)}"
     )
     yield RuleFinding(summary=told, value=request_snapshot.task_id)
@@ -188,14 +254,15 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.NAMES,
     flagged=_COMPLETED_CALL.then(_REFUSED_SEND, 2 * SECOND_NS),
-    clean=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
+    clean=_COMPLETED_CALL
+    + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def written_to(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client's message names a task in a terminal state. Reported as information if the agent sent that state less
-    than 0.25 s before, because the client may not have received it yet.
+    """A client's message names a task in a terminal state. Reported as information if the agent
+    sent that state less than 0.25 s before, because the client may not have received it yet.
 
-    The agent must refuse the message. To continue, the client must send a message to the same context with the task in
-    `referenceTaskIds`, which starts a new task.
+    The agent must refuse the message. To continue, the client must send a message to the same
+    context with the task in `referenceTaskIds`, which starts a new task.
     """
     request_snapshot, first = context.record.request_snapshot, context.request
     if (
@@ -235,13 +302,15 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETED_CALL + rpc("GetTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
-    """GetTask, ListTasks or a subscription returns a task in a state older than the state sent before this request:
-    not ended although it had ended, or in another state with a status over a second older than a known one. Or GetTask
-    returns a lower generation than the one sent before the request, whatever the timestamps say. The first Task of a
-    1.0 subscription is judged by A2A-STREAM-019, a generation below that of the request by A2A-GEN-011.
+    """GetTask, ListTasks or a subscription returns a task in a state older than the state sent
+    before this request: not ended although it had ended, or in another state with a status over a
+    second older than a known one. Or GetTask returns a lower generation than the one sent before
+    the request, whatever the timestamps say. The first Task of a 1.0 subscription is judged by
+    A2A-STREAM-019, a generation below that of the request by A2A-GEN-011.
 
-    A client that polls sees the task go back; a client that trusts the answer waits for an end that has already
-    happened. The agent must return the current task, also if several instances serve it or a cache is in front of it.
+    A client that polls sees the task go back; a client that trusts the answer waits for an end that
+    has already happened. The agent must return the current task, also if several instances serve it
+    or a cache is in front of it.
     """
     if context.has_flag(FrameFlag.LIST):
         yield from _check_task_list(context)
@@ -255,16 +324,22 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.has_flag(FrameFlag.STALE) and context.task is not None:
         told = (
-            f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, but the answer shows "
-            f"{state_label(frame.state)}"
+            f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, "
+            f"but the answer shows {state_label(frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(frame.state))
-    elif context.operation == "GetTask" and 0 < frame.generation < request_snapshot.known_generation:
+    elif (
+        context.operation == "GetTask" and 0 < frame.generation < request_snapshot.known_generation
+    ):
         if request_snapshot.generation <= frame.generation:
-            told = f"the answer has generation {frame.generation}, but {request_snapshot.known_generation} was sent"
+            told = (
+                f"the answer has generation {frame.generation}, but "
+                f"{request_snapshot.known_generation} was sent"
+            )
+            prefix = object_prefix(frame, context.is_v1, context.operation)
             yield RuleFinding(
                 summary=f"{told} before the request",
-                path=f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}generation",
+                path=f"{context.root}{prefix}generation",
                 value=str(frame.generation),
             )
     elif (
@@ -291,7 +366,8 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
     for each, known in _ended_tasks_of_list(context):
         if each.state and not _has_left(context, each, known):
             told = (
-                f"task {each.task_id} was {first_terminal_label(known)} before the request, but the list shows "
+                f"task {each.task_id} was {first_terminal_label(known)} before the request, but "
+                f"the list shows "
                 f"{state_label(each.state)}"
             )
             yield RuleFinding(summary=told, value=each.task_id, is_sure=bool(known.created_by))
@@ -305,16 +381,20 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.AFTER_TERMINAL,
     also_broken=("A2A-STREAM-005",),
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), chunk()),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot(), chunk(), status("COMPLETED", second=1)),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), chunk()
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), chunk(), status("COMPLETED", second=1)
+    ),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update follows the terminal state of its task on the same stream, or adds a new artifact on a later
-    stream. As a warning: GetTask returns other artifacts than an earlier GetTask did, both requested after the end of
-    the task.
+    """An artifact update follows the terminal state of its task on the same stream, or adds a new
+    artifact on a later stream. As a warning: GetTask returns other artifacts than an earlier
+    GetTask did, both requested after the end of the task.
 
-    Clients take the result at the terminal state: they never show later additions, and two clients hold different
-    results of one task. The agent must send all artifacts before the terminal state.
+    Clients take the result at the terminal state: they never show later additions, and two clients
+    hold different results of one task. The agent must send all artifacts before the terminal state.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if frame.event is EventKind.ARTIFACT:
@@ -332,11 +412,20 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
                 if context.task is not None
                 else "over"
             )
-            told = f"an update of artifact {frame.artifact_id} follows, but task {frame.task_id} was already {was}"
-            yield RuleFinding(
-                summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
+            told = (
+                f"an update of artifact {frame.artifact_id} follows, "
+                f"but task {frame.task_id} was already {was}"
             )
-    elif frame.event is EventKind.TASK and context.operation == "GetTask" and context.task is not None:
+            yield RuleFinding(
+                summary=told,
+                path=context.root
+                + object_prefix(frame, context.is_v1, context.operation).rstrip("."),
+            )
+    elif (
+        frame.event is EventKind.TASK
+        and context.operation == "GetTask"
+        and context.task is not None
+    ):
         yield from _compare_snapshots(context, context.task)
 
 
@@ -355,7 +444,10 @@ def _compare_snapshots(context: RuleContext, task: TaskRecord) -> Iterator[RuleF
     before = task.writable_notes().setdefault("artifacts", now)
     if before != now:
         task.writable_notes()["artifacts"] = now
-        told = f"task {frame.task_id} was {first_terminal_label(task)}, its artifacts were {before} and are now {now}"
+        told = (
+            f"task {frame.task_id} was {first_terminal_label(task)}, its artifacts were {before} "
+            f"and are now {now}"
+        )
         yield RuleFinding(summary=told, path=f"{context.root}artifacts", severity=Severity.WARNING)
 
 
@@ -364,8 +456,15 @@ def _describe_artifacts(frame: Frame) -> str:
     found = []
     for each in sorted(decode_artifacts(frame), key=lambda one: one.artifact_id)[:5]:
         content = add_parts(NO_PARTS, each.pieces)
-        rest = f", {content.other_parts} other parts of {content.byte_count} bytes" if content.other_parts else ""
-        found.append(f"{each.artifact_id[:40]} ({content.length} bytes of text, CRC {content.digest:08x}{rest})")
+        rest = (
+            f", {content.other_parts} other parts of {content.byte_count} bytes"
+            if content.other_parts
+            else ""
+        )
+        found.append(
+            f"{each.artifact_id[:40]} ({content.length} bytes of text, CRC "
+            f"{content.digest:08x}{rest})"
+        )
     return "; ".join(found) or "none"
 
 
@@ -393,18 +492,24 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
         after=SECOND_NS,
     ),
     clean=run_together(
-        rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), EventPause(1), status("CANCELED", second=1)),
+        rpc_stream(
+            "SendStreamingMessage",
+            send(),
+            snapshot("WORKING"),
+            EventPause(1),
+            status("CANCELED", second=1),
+        ),
         _CANCELED_CALL,
         after=SECOND_NS // 2,
     ),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answered CancelTask with CANCELED, but a stream of the task that was open then still delivers another
-    state or an artifact, more than five seconds later or with a later timestamp. A push notification counts only with
-    a later timestamp, because it may arrive late.
+    """The agent answered CancelTask with CANCELED, but a stream of the task that was open then
+    still delivers another state or an artifact, more than five seconds later or with a later
+    timestamp. A push notification counts only with a later timestamp, because it may arrive late.
 
-    The client and its user believe that the work has stopped, while it still costs money and changes things. The agent
-    must stop the work before it confirms the cancellation.
+    The client and its user believe that the work has stopped, while it still costs money and
+    changes things. The agent must stop the work before it confirms the cancellation.
     """
     frame, task = context.frame, context.task
     if task is None:
@@ -416,7 +521,11 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     canceled = (task.notes or {}).get("canceled", 0)
     if canceled and frame.state not in TERMINAL:
         after = (frame.at - canceled) / SECOND_NS
-        told = f"task {frame.task_id} was canceled, but {after:.1f} s later the agent sends {event_phrase(frame)}"
+        told = (
+            f"task {frame.task_id} was canceled, but {after:.1f} s later the agent sends "
+            f"{event_phrase(frame)}"
+        )
         yield RuleFinding(
-            summary=f"{told} ({state_label(frame.state)})" if frame.state else told, path=context.root.rstrip(".")
+            summary=f"{told} ({state_label(frame.state)})" if frame.state else told,
+            path=context.root.rstrip("."),
         )

@@ -1,4 +1,5 @@
-"""Rules about successive status updates and about the effect of a cancellation (A2A 1.0 sections 3.1.5, 3.5.2)."""
+"""Rules about successive status updates and about the effect of a cancellation (A2A 1.0 sections
+3.1.5, 3.5.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
 
 _TASK_PARAMS = {"id": "t1"}
 _COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
-_STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+_STARTED_CALL = rpc(
+    "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+)
 
 
 @rule(
@@ -28,25 +31,35 @@ _STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.BACKWARDS,
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("WORKING", second=5), status("COMPLETED", second=1)
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING", second=5),
+        status("COMPLETED", second=1),
     ),
     clean=rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), status("COMPLETED", second=5)
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING", second=1),
+        status("COMPLETED", second=5),
     ),
 )
 def backwards(context: RuleContext) -> Iterator[RuleFinding]:
-    """The status of an event has a timestamp more than a second earlier than one already sent on the same stream.
+    """The status of an event has a timestamp more than a second earlier than one already sent on
+    the same stream.
 
-    Clients without generations sort events by timestamp, so they take this event for an old one and ignore it. The
-    agent must not send an older status after a newer one; if several instances serve the task, their clocks must agree.
+    Clients without generations sort events by timestamp, so they take this event for an old one and
+    ignore it. The agent must not send an older status after a newer one; if several instances serve
+    the task, their clocks must agree.
     """
     behind = time_before(decode_status(context.frame).stamp, context.record.stamp) / SECOND_NS
-    path = f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.timestamp"
+    prefix = object_prefix(context.frame, context.is_v1, context.operation)
     told = (
-        f"the timestamp of state {state_label(context.frame.state)} is {behind:.1f} s before an earlier one of this "
-        "stream"
+        f"the timestamp of state {state_label(context.frame.state)} is {behind:.1f} s "
+        "before an earlier one of this stream"
     )
-    yield RuleFinding(summary=told, path=path)
+    yield RuleFinding(summary=told, path=f"{context.root}{prefix}status.timestamp")
 
 
 @rule(
@@ -75,27 +88,37 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def idle(context: RuleContext) -> Iterator[RuleFinding]:
-    """A status update repeats the state and the timestamp of the previous one on its stream, and neither of them has a
-    message or metadata.
+    """A status update repeats the state and the timestamp of the previous one on its stream, and
+    neither of them has a message or metadata.
 
-    It costs every client and every webhook a message without new information. The agent should not send it.
+    It costs every client and every webhook a message without new information. The agent should not
+    send it.
     """
     context.needs_payload()
     frame = context.frame
     if not frame.generation or frame.generation == context.generation_before:
         told = (
-            f"the state is still {state_label(frame.state)}, with nothing new: no message, no metadata, the same "
+            f"the state is still {state_label(frame.state)}, with nothing new: no message, no "
+            f"metadata, the same "
             "timestamp"
         )
         yield RuleFinding(
-            summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
+            summary=told,
+            path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip("."),
         )
 
 
 _OTHER_CALL = frozenset(
-    {"UNSUPPORTED_OPERATION", "OPERATION_NOT_SUPPORTED", "INVALID_PARAMS", "INVALID_REQUEST", "INVALID_AGENT_RESPONSE"}
+    {
+        "UNSUPPORTED_OPERATION",
+        "OPERATION_NOT_SUPPORTED",
+        "INVALID_PARAMS",
+        "INVALID_REQUEST",
+        "INVALID_AGENT_RESPONSE",
+    }
 )
-"""Errors with which an agent refuses the call for another reason. Server failures and access errors are not included.
+"""Errors with which an agent refuses the call for another reason. Server failures and access errors
+are not included.
 """
 
 
@@ -107,17 +130,22 @@ _OTHER_CALL = frozenset(
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.FIRST,
     operations=("CancelTask",),
-    flagged=_COMPLETED_CALL + rpc("CancelTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
+    flagged=_COMPLETED_CALL
+    + rpc("CancelTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
     clean=_COMPLETED_CALL
-    + rpc("CancelTask", _TASK_PARAMS, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
+    + rpc(
+        "CancelTask",
+        _TASK_PARAMS,
+        error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed"),
+    ),
 )
 def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
-    """CancelTask for a task in a terminal state is answered with success, or with an A2A error other than
-    TaskNotCancelableError and TaskNotFoundError (a warning). It is information if a canceled task is returned as
-    canceled again.
+    """CancelTask for a task in a terminal state is answered with success, or with an A2A error
+    other than TaskNotCancelableError and TaskNotFoundError (a warning). It is information if a
+    canceled task is returned as canceled again.
 
-    The client believes that it has stopped work that was already done, or does not learn why it could not be stopped.
-    The agent must answer TaskNotCancelableError.
+    The client believes that it has stopped work that was already done, or does not learn why it
+    could not be stopped. The agent must answer TaskNotCancelableError.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if request_snapshot is None or not request_snapshot.terminal:
@@ -125,33 +153,46 @@ def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
     was = f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}"
     if context.is_success and frame.state:
         again = frame.state == request_snapshot.state == TaskState.CANCELED
-        told = f"{was}, but CancelTask is answered with success and the state {state_label(frame.state)}"
+        told = (
+            f"{was}, but CancelTask is answered with success and the state "
+            f"{state_label(frame.state)}"
+        )
         yield RuleFinding(summary=told, severity=Severity.INFO if again else None)
     elif context.has_flag(FrameFlag.ERROR) and context.failure.name in _OTHER_CALL:
-        told = f"{was}; CancelTask is answered with {context.failure.name} instead of TASK_NOT_CANCELABLE"
+        told = (
+            f"{was}; CancelTask is answered with {context.failure.name} instead of "
+            f"TASK_NOT_CANCELABLE"
+        )
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 _CANCEL_WAIT = 30
 """Seconds within which a cancellation should have an effect."""
 _CANCEL_RACE = 5
-"""Seconds after the answer within which a task may still complete: the cancellation came too late to stop it."""
+"""Seconds after the answer within which a task may still complete: the cancellation came too late
+to stop it."""
 
 
 def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report a cancellation that has had no effect. At the end of the session, only a task that was completed."""
+    """Report a cancellation that has had no effect. At the end of the session, only a task that was
+    completed."""
     task, confirmed = context.task, context.due_at - _CANCEL_WAIT * SECOND_NS
     if task is None or (context.is_early and not task.terminal):
         return
     after = (task.terminal - confirmed) / SECOND_NS
     if not task.terminal:
         told = f"has not ended {_CANCEL_WAIT} s later"
-    elif task.state == TaskState.COMPLETED and after > _CANCEL_RACE and task.client_message_at < confirmed:
+    elif (
+        task.state == TaskState.COMPLETED
+        and after > _CANCEL_RACE
+        and task.client_message_at < confirmed
+    ):
         told = f"continued and was completed {after:.0f} s later"
     else:
         return
     yield RuleFinding(
-        summary=f"CancelTask was answered with state {context.due_note}, but task {task.task_id} {told}",
+        summary=f"CancelTask was answered with state {context.due_note}, but "
+        f"task {task.task_id} {told}",
         seq=context.due_seq,
         is_final=bool(task.terminal),
     )
@@ -173,12 +214,13 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
 )
 def no_effect(context: RuleContext) -> Iterable[RuleFinding]:
-    """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds no
-    connection shows it in one, or the task is COMPLETED more than five seconds after that answer although no client has
-    sent a message to it. A cancellation may take time, but it should lead to an end.
+    """CancelTask is answered with success and a task that is not in a terminal state, and within 30
+    seconds no connection shows it in one, or the task is COMPLETED more than five seconds after
+    that answer although no client has sent a message to it. A cancellation may take time, but it
+    should lead to an end.
 
-    The user has stopped the task, but it continues to run. The agent should end the task as CANCELED, or refuse the
-    cancellation with an error.
+    The user has stopped the task, but it continues to run. The agent should end the task as
+    CANCELED, or refuse the cancellation with an error.
     """
     frame = context.frame
     if context.is_success and frame.state and frame.state not in TERMINAL:

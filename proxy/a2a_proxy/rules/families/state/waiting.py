@@ -1,4 +1,5 @@
-"""Rules about states in which a task waits, and about going back to SUBMITTED (A2A 1.0 sections 3.4.3, 7.6.1)."""
+"""Rules about states in which a task waits, and about going back to SUBMITTED (A2A 1.0 sections
+3.4.3, 7.6.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from a2a_proxy.rules.state.transitions import Change, change_of
 
 _INPUT_REQUIRED = int(TaskState.INPUT_REQUIRED)
 _QUESTION_EVENT = reply("which one?", id="q1", taskId="t1")
-_AUTH_EVENT = state("AUTH_REQUIRED", message=reply("a token for the calendar, please", id="q1", taskId="t1"))
+_AUTH_EVENT = state(
+    "AUTH_REQUIRED", message=reply("a token for the calendar, please", id="q1", taskId="t1")
+)
 _QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 
 
@@ -41,14 +44,17 @@ def _status_path(context: RuleContext) -> str:
         status("SUBMITTED", second=1),
         status("COMPLETED", second=2),
     ),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)
+    ),
 )
 def back(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task is shown as SUBMITTED although this stream has shown it in another state, or the message of this call was
-    sent to it in another state.
+    """A task is shown as SUBMITTED although this stream has shown it in another state, or the
+    message of this call was sent to it in another state.
 
-    SUBMITTED means that the agent has the task and has not started it. Progress displays start again, and a client that
-    waits for progress waits longer. The agent must keep a started task in WORKING or a later state.
+    SUBMITTED means that the agent has the task and has not started it. Progress displays start
+    again, and a client that waits for progress waits longer. The agent must keep a started task in
+    WORKING or a later state.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if frame.state != TaskState.SUBMITTED or context.has_flag(FrameFlag.STALE):
@@ -62,7 +68,10 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         before = request_snapshot.state
     if change_of(before, frame.state) is Change.BACK:
-        told = f"task {frame.task_id} was {state_label(before)}, but {event_phrase(frame)} now shows submitted"
+        told = (
+            f"task {frame.task_id} was {state_label(before)}, but {event_phrase(frame)} now shows "
+            f"submitted"
+        )
         yield RuleFinding(summary=told, path=f"{_status_path(context)}.state", value="submitted")
 
 
@@ -81,29 +90,36 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
         status("WORKING", second=2),
         status("COMPLETED", second=3),
     ),
-    clean=_QUESTION_CALL + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=2)),
+    clean=_QUESTION_CALL
+    + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=2)),
 )
 def unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task goes from INPUT_REQUIRED to WORKING or COMPLETED although no client has sent it a message since the state
-    before that, on any recorded connection. FAILED, CANCELED and REJECTED need no message.
+    """A task goes from INPUT_REQUIRED to WORKING or COMPLETED although no client has sent it a
+    message since the state before that, on any recorded connection. FAILED, CANCELED and REJECTED
+    need no message.
 
-    A client that shows the question keeps its answer form open for nothing; if the agent answered for the user, the
-    answer is unknown. The agent should wait for the message. If another client answered on a connection that is not
-    recorded, nothing is wrong.
+    A client that shows the question keeps its answer form open for nothing; if the agent answered
+    for the user, the answer is unknown. The agent should wait for the message. If another client
+    answered on a connection that is not recorded, nothing is wrong.
     """
     frame, task = context.frame, context.task
     answered = change_of(_INPUT_REQUIRED, frame.state) is Change.ANSWERED
     if not answered or task is None or not _is_after_input(context):
         return
     if task.client_message_at <= _input_began(task):
-        told = f"task {frame.task_id} was input-required, but {event_phrase(frame)} shows {state_label(frame.state)}"
+        told = (
+            f"task {frame.task_id} was input-required, but {event_phrase(frame)} shows "
+            f"{state_label(frame.state)}"
+        )
         yield RuleFinding(
-            summary=f"{told} without a message from a client in between", path=f"{_status_path(context)}.state"
+            summary=f"{told} without a message from a client in between",
+            path=f"{_status_path(context)}.state",
         )
 
 
 def _is_after_input(context: RuleContext) -> bool:
-    """Whether this stream has last shown INPUT_REQUIRED, or a snapshot is later than that state by its timestamp."""
+    """Whether this stream has last shown INPUT_REQUIRED, or a snapshot is later than that state by
+    its timestamp."""
     if context.stream_state_before or context.operation in SENDING_OPERATIONS:
         return context.stream_state_before == TaskState.INPUT_REQUIRED
     request_snapshot = context.record.request_snapshot
@@ -117,10 +133,12 @@ def _is_after_input(context: RuleContext) -> bool:
 
 
 def _input_began(task: TaskRecord) -> int:
-    """Return the time at which the state before INPUT_REQUIRED began, ns: a message sent after that may have waited for
-    the question. The last entry of the states is the current one."""
+    """Return the time at which the state before INPUT_REQUIRED began, ns: a message sent after that
+    may have waited for the question. The last entry of the states is the current one."""
     states = task.states[:-1]
-    index = max((at for at, (_, state) in enumerate(states) if state == TaskState.INPUT_REQUIRED), default=0)
+    index = max(
+        (at for at, (_, state) in enumerate(states) if state == TaskState.INPUT_REQUIRED), default=0
+    )
     return states[index - 1][0] if index else task.first
 
 
@@ -136,14 +154,17 @@ def _input_began(task: TaskRecord) -> int:
     clean=rpc("SendMessage", send(), snapshot("AUTH_REQUIRED", status=_AUTH_EVENT)),
 )
 def unexplained(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task goes to AUTH_REQUIRED, and its status has no message. The message must say which credentials are needed,
-    unless this was agreed in another way, which a recording cannot show.
+    """A task goes to AUTH_REQUIRED, and its status has no message. The message must say which
+    credentials are needed, unless this was agreed in another way, which a recording cannot show.
 
-    The client can neither explain the request to its user nor obtain credentials. The agent must send a message with
-    the status.
+    The client can neither explain the request to its user nor obtain credentials. The agent must
+    send a message with the status.
     """
     if context.frame.state == TaskState.AUTH_REQUIRED and _is_silent_change(context):
-        told = f"task {context.frame.task_id} is auth-required, but its status has no message about the credentials"
+        told = (
+            f"task {context.frame.task_id} is auth-required, but its status has no message about "
+            f"the credentials"
+        )
         yield RuleFinding(summary=told, path=_status_path(context))
 
 
@@ -168,9 +189,12 @@ def _is_silent_change(context: RuleContext) -> bool:
 def unquestioned(context: RuleContext) -> Iterator[RuleFinding]:
     """A task goes to INPUT_REQUIRED, and its status has no message.
 
-    The client can tell its user that input is missing, but not which. The agent should send its question as the message
-    of the status.
+    The client can tell its user that input is missing, but not which. The agent should send its
+    question as the message of the status.
     """
     if context.frame.state == TaskState.INPUT_REQUIRED and _is_silent_change(context):
-        told = f"task {context.frame.task_id} is input-required, but its status has no message with a question"
+        told = (
+            f"task {context.frame.task_id} is input-required, but its status has no message with a "
+            f"question"
+        )
         yield RuleFinding(summary=told, path=_status_path(context))

@@ -1,4 +1,5 @@
-"""Rules about matching responses to calls, and about the end of a call (manual/protocol.md "Stdio streams")."""
+"""Rules about matching responses to calls, and about the end of a call (manual/protocol.md "Stdio
+streams")."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ _BROKEN_STEPS = (
 
 
 def _is_loose_message(frame: Frame, note: str) -> bool:
-    """Whether the frame is a message of this kind that belongs to the connection and not to a call."""
+    """Whether the frame is a message of this kind that belongs to the connection and not to a
+    call."""
     return frame.note == note and frame.kind is FrameKind.OTHER
 
 
@@ -61,20 +63,28 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), id=9), pipe_response(task())),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), id=9), pipe_response(task())
+    ),
     clean=_CLEAN_PIPE,
 )
 def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a `result` or an `error` with an id that no request to this process has had. An error with id
-    null is allowed, because the agent may not have been able to read the request.
+    """The agent sends a `result` or an `error` with an id that no request to this process has had.
+    An error with id null is allowed, because the agent may not have been able to read the request.
 
-    On a pipe, calls are distinguished only by their ids: the client drops the response, and the call it was meant for
-    waits. The agent must copy the request's `id` unchanged.
+    On a pipe, calls are distinguished only by their ids: the client drops the response, and the
+    call it was meant for waits. The agent must copy the request's `id` unchanged.
     """
     frame = context.frame
-    if _is_loose_message(frame, NOTE_UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in context.value):
-        told = f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
-        yield RuleFinding(summary=f"{told}, which no request has used", path="id", value=frame.rpc_id)
+    if _is_loose_message(frame, NOTE_UNKNOWN_ID) and not (
+        frame.rpc_id == "null" and "error" in context.value
+    ):
+        told = (
+            f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
+        )
+        yield RuleFinding(
+            summary=f"{told}, which no request has used", path="id", value=frame.rpc_id
+        )
 
 
 @rule(
@@ -87,7 +97,11 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.ASKS,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_response(task()),
+    ),
     clean=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_call("GetTask", _TASK_PARAMS, id=2),
@@ -96,14 +110,18 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def used_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has the id of another request that is not yet answered, or of a stream that is still open.
+    """A request has the id of another request that is not yet answered, or of a stream that is
+    still open.
 
-    It is impossible to know to which of the two calls a response belongs. The client must use a new id for each call.
+    It is impossible to know to which of the two calls a response belongs. The client must use a new
+    id for each call.
     """
     frame = context.frame
     if frame.note == NOTE_ID_IN_FLIGHT:
         yield RuleFinding(
-            summary=f"id {frame.rpc_id[:60]} belongs to a call that is still open", path="id", value=frame.rpc_id
+            summary=f"id {frame.rpc_id[:60]} belongs to a call that is still open",
+            path="id",
+            value=frame.rpc_id,
         )
 
 
@@ -121,19 +139,28 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS),
 )
 def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a response with the id of a stream that had ended: it had shown a terminal state, a Message,
-    `final: true` or an error. The finding is at the stream, the message at the connection.
+    """The agent sends a response with the id of a stream that had ended: it had shown a terminal
+    state, a Message, `final: true` or an error. The finding is at the stream, the message at the
+    connection.
 
-    On a pipe only these mark the end of a stream, so the client has forgotten the call by then and drops the response.
-    The agent must send nothing more after the end.
+    On a pipe only these mark the end of a stream, so the client has forgotten the call by then and
+    drops the response. The agent must send nothing more after the end.
     """
     frame = context.frame
     if frame.exchange:
         remember_call(context)
     elif _is_loose_message(frame, NOTE_AFTER_END):
         call = ended_call(context)
-        told = f"the agent sends another message after the end of this stream (id {frame.rpc_id[:60]})"
-        yield RuleFinding(summary=told, path="id", value=frame.rpc_id, track=call, seq=None if call is None else -1)
+        told = (
+            f"the agent sends another message after the end of this stream (id {frame.rpc_id[:60]})"
+        )
+        yield RuleFinding(
+            summary=told,
+            path="id",
+            value=frame.rpc_id,
+            track=call,
+            seq=None if call is None else -1,
+        )
 
 
 @rule(
@@ -146,15 +173,17 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), pipe_response(task())),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), pipe_response(task())
+    ),
     clean=_CLEAN_PIPE,
 )
 def second_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a second response with the id of a call whose method has a single answer. The finding is at the
-    call, the second response at the connection.
+    """The agent sends a second response with the id of a call whose method has a single answer. The
+    finding is at the call, the second response at the connection.
 
-    The client has accepted the first one and forgotten the call; it drops the second, or takes it for the answer to a
-    later call with the same id. The agent must answer each call once.
+    The client has accepted the first one and forgotten the call; it drops the second, or takes it
+    for the answer to a later call with the same id. The agent must answer each call once.
     """
     frame = context.frame
     if frame.exchange:
@@ -162,7 +191,13 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     elif _is_loose_message(frame, NOTE_SECOND_RESPONSE):
         call = ended_call(context)
         told = f"the agent answers this call (id {frame.rpc_id[:60]}) once more"
-        yield RuleFinding(summary=told, path="id", value=frame.rpc_id, track=call, seq=None if call is None else -1)
+        yield RuleFinding(
+            summary=told,
+            path="id",
+            value=frame.rpc_id,
+            track=call,
+            seq=None if call is None else -1,
+        )
 
 
 @rule(
@@ -179,12 +214,13 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS, close_output(), exit_agent(0)),
 )
 def pending(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent closes its output or its process ends while calls are open. Not judged if the client closed the agent's
-    input and the agent then exited with 0, or if the client stopped it with a signal. An end inside a message is an
-    error.
+    """The agent closes its output or its process ends while calls are open. Not judged if the
+    client closed the agent's input and the agent then exited with 0, or if the client stopped it
+    with a signal. An end inside a message is an error.
 
-    The client waits for answers that never arrive, can only start the agent again, and does not know the outcome of its
-    tasks. The agent must answer all open calls before it ends; if it crashed, see its standard error.
+    The client waits for answers that never arrive, can only start the agent again, and does not
+    know the outcome of its tasks. The agent must answer all open calls before it ends; if it
+    crashed, see its standard error.
     """
     frame = context.frame_or_none
     if frame is not None:
@@ -198,10 +234,14 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
         return
     exchange = context.exchange
     if exchange.how in (HOW_AGENT_EXITED, "agent gone"):
-        how = context.record.abort_cause if exchange.how == HOW_AGENT_EXITED else "closed its output"
+        how = (
+            context.record.abort_cause if exchange.how == HOW_AGENT_EXITED else "closed its output"
+        )
         how = f"was {how}" if how.startswith("killed") else how
         name = exchange.operation or exchange.method[:60]
-        yield RuleFinding(summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open")
+        yield RuleFinding(
+            summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open"
+        )
 
 
 @rule(
@@ -218,24 +258,34 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     flagged=pipe_script(
         *_BROKEN_STEPS,
         pipe_message(
-            DOWN, {"jsonrpc": "2.0", "method": "event/streamResponse", "params": status("COMPLETED", second=2)}
+            DOWN,
+            {
+                "jsonrpc": "2.0",
+                "method": "event/streamResponse",
+                "params": status("COMPLETED", second=2),
+            },
         ),
         pipe_response(snapshot("COMPLETED", second=2)),
     ),
     clean=pipe_script(*_STREAM_STEPS),
 )
 def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message from the agent has a `method`: it is a request or a notification of its own. Only the first one of a
-    stream is reported.
+    """A message from the agent has a `method`: it is a request or a notification of its own. Only
+    the first one of a stream is reported.
 
-    In A2A over JSON-RPC, agents send responses only. A variant of the stdio proposal sends stream events as
-    notifications without an id, which other clients ignore. The agent should send each event as a response with the id
-    of the call.
+    In A2A over JSON-RPC, agents send responses only. A variant of the stdio proposal sends stream
+    events as notifications without an id, which other clients ignore. The agent should send each
+    event as a response with the id of the call.
     """
     frame = context.frame
-    if not _is_loose_message(frame, NOTE_FROM_AGENT) and not (frame.exchange and context.is_notification):
+    if not _is_loose_message(frame, NOTE_FROM_AGENT) and not (
+        frame.exchange and context.is_notification
+    ):
         return
-    if frame.exchange and context.record.writable_notes().setdefault("stdio notified", frame.seq) != frame.seq:
+    if (
+        frame.exchange
+        and context.record.writable_notes().setdefault("stdio notified", frame.seq) != frame.seq
+    ):
         return
     method = context.value.get("method") if isinstance(context.value, dict) else None
     kind = f"request (id {frame.rpc_id[:40]})" if frame.rpc_id else "notification"

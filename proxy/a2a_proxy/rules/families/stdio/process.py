@@ -1,4 +1,5 @@
-"""Rules about the life of the agent's process and the command that starts it (manual/protocol.md "Stdio")."""
+"""Rules about the life of the agent's process and the command that starts it (manual/protocol.md
+"Stdio")."""
 
 from __future__ import annotations
 
@@ -47,15 +48,24 @@ _SHELL_CHARACTERS = ("$(", "`", "|", ";")
     clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
 )
 def no_card(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first call after the start of the agent is not GetExtendedAgentCard, and no card of the agent has been
-    recorded.
+    """The first call after the start of the agent is not GetExtendedAgentCard, and no card of the
+    agent has been recorded.
 
-    A card with a stdio interface may be a stub with only a name and a command: the client learns the capabilities of
-    the agent from the extended card. The client should call GetExtendedAgentCard first.
+    A card with a stdio interface may be a stub with only a name and a command: the client learns
+    the capabilities of the agent from the extended card. The client should call
+    GetExtendedAgentCard first.
     """
     exchange = context.exchange
-    if exchange.stream == 1 and exchange.operation != "GetExtendedAgentCard" and context.declarations is None:
-        yield RuleFinding(summary=f"the first call is `{exchange.method[:60]}` instead of the one for the agent's card")
+    if (
+        exchange.stream == 1
+        and exchange.operation != "GetExtendedAgentCard"
+        and context.declarations is None
+    ):
+        yield RuleFinding(
+            summary=f"the first call is `{exchange.method[:60]}` instead of "
+            f"the one for the agent's "
+            f"card"
+        )
 
 
 def _stdio_card(url: str) -> Json:
@@ -76,16 +86,20 @@ def _stdio_card(url: str) -> Json:
     clean=fetch_card(_stdio_card(COMMAND)),
 )
 def no_command(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `url` of a stdio interface in an agent card is missing or is a URL other than `stdio:///PATH`; or it is a
-    command with characters that a shell would execute: `$(...)`, backticks, `|` or `;`.
+    """The `url` of a stdio interface in an agent card is missing or is a URL other than
+    `stdio:///PATH`; or it is a command with characters that a shell would execute: `$(...)`,
+    backticks, `|` or `;`.
 
-    `url` is the command that the client runs. Other URLs cannot be run, and shell syntax lets the author of the card
-    run any command on the client's machine. The agent must publish a plain command; the client must not pass it to a
-    shell.
+    `url` is the command that the client runs. Other URLs cannot be run, and shell syntax lets the
+    author of the card run any command on the client's machine. The agent must publish a plain
+    command; the client must not pass it to a shell.
     """
     body = read_card(context)
     found = [(offer.path, offer.binding, offer.url) for offer in read_interfaces(body)]
-    for name, kind in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
+    for name, kind in (
+        ("supportedInterfaces", "protocolBinding"),
+        ("additionalInterfaces", "transport"),
+    ):
         entries = indexed_objects(body.get(name))
         found += [
             (f"{name}[{at}].url", string_member(each, kind), "")
@@ -98,7 +112,11 @@ def no_command(context: RuleContext) -> Iterator[RuleFinding]:
         danger = next((each for each in _SHELL_CHARACTERS if each in url), "")
         if not is_command(url):
             told = f"{url[:60]} is a URL, not a command" if url else "its `url` is missing"
-            yield RuleFinding(summary=f"the interface is stdio, but {told}", path=f"{context.root}{path}", value=url)
+            yield RuleFinding(
+                summary=f"the interface is stdio, but {told}",
+                path=f"{context.root}{path}",
+                value=url,
+            )
         elif danger:
             told = f"the command contains `{danger}`, which a shell would execute"
             yield RuleFinding(summary=told, path=f"{context.root}{path}", value=url)
@@ -106,7 +124,10 @@ def no_command(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     if "exit" not in session_notes(context):
-        yield RuleFinding(summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, but its process still runs")
+        yield RuleFinding(
+            summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, "
+            f"but its process still runs"
+        )
 
 
 @rule(
@@ -140,8 +161,8 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
 def outlives(context: RuleContext) -> Iterator[RuleFinding]:
     """The client has closed the agent's stdin, and 5 s later the agent's process still runs.
 
-    A client ends the agent by closing its input. Processes that stay hold memory, ports and files, one more after each
-    run. The agent must exit at the end of its input.
+    A client ends the agent by closing its input. Processes that stay hold memory, ports and files,
+    one more after each run. The agent must exit at the end of its input.
     """
     frame = context.frame
     if frame.kind is not FrameKind.CONTROL:

@@ -16,7 +16,8 @@ EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
 RIGHT_TYPES = "\1"
 """Placeholder for a correct Content-Length."""
 HANDSHAKE_METHODS = frozenset({"handshake", "handshakeAck"})
-"""Notes of the messages with which the peers of a variant begin (manual/protocol.md "Stdio streams")."""
+"""Notes of the messages with which the peers of a variant begin (manual/protocol.md "Stdio
+streams")."""
 _BLOCK_MARK = "\n\0"
 
 
@@ -36,8 +37,8 @@ def has_header_block(frame: Frame) -> bool:
 
 
 def header_fields(frame: Frame) -> list[StdioField]:
-    """Return the fields of a message's header block, or an empty list if it has none. The empty line that ends the
-    block has no name."""
+    """Return the fields of a message's header block, or an empty list if it has none. The empty
+    line that ends the block has no name."""
     if not has_header_block(frame):
         return []
     block = frame.framing.partition("\0")[0]
@@ -75,11 +76,13 @@ def is_first_time(context: RuleContext, topic: str) -> bool:
 
 
 _MAX_TOPICS = 1000
-"""Number of topics remembered for one process, because there is no limit on the names of header fields."""
+"""Number of topics remembered for one process, because there is no limit on the names of header
+fields."""
 
 
 def remember_call(context: RuleContext) -> None:
-    """Remember the exchange of a request's id, for responses that arrive after the end of the call."""
+    """Remember the exchange of a request's id, for responses that arrive after the end of the
+    call."""
     calls = session_notes(context).setdefault("calls", {})
     record, rpc_id = context.record, context.frame.rpc_id[:_MAX_ID_LENGTH]
     calls.pop(rpc_id, None)
@@ -89,8 +92,8 @@ def remember_call(context: RuleContext) -> None:
 
 
 def ended_call(context: RuleContext) -> ExchangeRecord | None:
-    """Return a record in place of that of the ended call to which the frame, a response of the agent, belongs; None if
-    the call is unknown."""
+    """Return a record in place of that of the ended call to which the frame, a response of the
+    agent, belongs; None if the call is unknown."""
     found = session_notes(context).get("calls", {}).get(context.frame.rpc_id[:_MAX_ID_LENGTH])
     if found is None:
         return None

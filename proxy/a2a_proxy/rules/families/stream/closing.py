@@ -21,7 +21,8 @@ from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _SECOND_NS = 1_000_000_000
 LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
-"""Seconds after the terminal event: after the first the end is late, after the second it counts as missing."""
+"""Seconds after the terminal event: after the first the end is late, after the second it counts as
+missing."""
 RETURN_TIME = 30
 """Seconds within which a client that left a stream is expected to request its task again."""
 _LEAVING_WORDS = {"client cancel": "cancelled the stream", "client gone": "closed its connection"}
@@ -30,13 +31,26 @@ _CANCELLED, _DEADLINE_EXCEEDED = 1, 4
 
 _WORKING_EVENTS = (snapshot(), status("WORKING"))
 _QUESTION_EVENT = status("INPUT_REQUIRED", second=1, message=reply("which one?"))
-_COMPLETE_STREAM = rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, chunk(), status("COMPLETED", second=1))
+_COMPLETE_STREAM = rpc_stream(
+    "SendStreamingMessage", send(), *_WORKING_EVENTS, chunk(), status("COMPLETED", second=1)
+)
 _SEND_PARAMS_0_3 = {
-    "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    "message": {
+        "kind": "message",
+        "messageId": "m1",
+        "role": "user",
+        "parts": [{"kind": "text", "text": "hello"}],
+    }
 }
 _TASK_0_3 = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
 _STATUS_0_3 = {"state": "completed"}
-_FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": _STATUS_0_3, "final": True}
+_FINAL_UPDATE_0_3 = {
+    "kind": "status-update",
+    "taskId": "t1",
+    "contextId": "c1",
+    "status": _STATUS_0_3,
+    "final": True,
+}
 
 
 @rule(
@@ -51,16 +65,22 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     operations=STREAMS,
     due=lambda see: check_still_open(see),
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), *_WORKING_EVENTS, status("COMPLETED", second=1), EventPause(60), finish="end"
+        "SendStreamingMessage",
+        send(),
+        *_WORKING_EVENTS,
+        status("COMPLETED", second=1),
+        EventPause(60),
+        finish="end",
     ),
     clean=_COMPLETE_STREAM,
 )
 def not_closed(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent keeps a stream open after it has sent a terminal state: an error if the stream is still open after 10
-    s, a warning if it ended after more than 2 s.
+    """The agent keeps a stream open after it has sent a terminal state: an error if the stream is
+    still open after 10 s, a warning if it ended after more than 2 s.
 
-    A client waits for the end of the stream: its call hangs, and so does the program that made it. The agent must close
-    the stream right after the terminal state; if it does, look for a proxy in front of it that keeps the stream open.
+    A client waits for the end of the stream: its call hangs, and so does the program that made it.
+    The agent must close the stream right after the terminal state; if it does, look for a proxy in
+    front of it that keeps the stream open.
     """
     record = context.record
     if context.frame_or_none is not None:
@@ -72,8 +92,13 @@ def not_closed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     after = (context.exchange.closed - record.terminal) / _SECOND_NS
     if LATE_CLOSE < after < MAX_CLOSE_DELAY:
-        what = "ended" if context.exchange.how == "complete" else "was still open when it broke off,"
-        told = f"the stream {what} {after:.1f} s after state {state_label(record.state)}; the agent must end it at once"
+        what = (
+            "ended" if context.exchange.how == "complete" else "was still open when it broke off,"
+        )
+        told = (
+            f"the stream {what} {after:.1f} s after state {state_label(record.state)}; the agent "
+            f"must end it at once"
+        )
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -82,7 +107,8 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     record = context.record
     if record.started and record.closed_exchange is None:
         told = (
-            f"the stream is still open {MAX_CLOSE_DELAY} s after state {state_label(record.state)}; the agent must "
+            f"the stream is still open {MAX_CLOSE_DELAY} s after state "
+            f"{state_label(record.state)}; the agent must "
             "end it at once"
         )
         yield RuleFinding(summary=told, seq=context.due_seq)
@@ -101,19 +127,23 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream cleanly, without an error, while the last state on this stream is SUBMITTED or WORKING;
-    in 0.x also without `final: true`. The finding names a proxy in front of the agent if the response shows one, and
-    the silence before the end if it was at least five seconds. Not judged if a frame after that state could not be
-    decoded, or if the stream has shown a terminal state before: A2A-STREAM-005 reports events after that.
+    """The agent ends a stream cleanly, without an error, while the last state on this stream is
+    SUBMITTED or WORKING; in 0.x also without `final: true`. The finding names a proxy in front of
+    the agent if the response shows one, and the silence before the end if it was at least five
+    seconds. Not judged if a frame after that state could not be decoded, or if the stream has shown
+    a terminal state before: A2A-STREAM-005 reports events after that.
 
-    The client takes the end of the stream for the end of the work and never learns the result, or has to poll. The
-    agent must keep the stream open until the task ends or needs input.
+    The client takes the end of the stream for the end of the work and never learns the result, or
+    has to poll. The agent must keep the stream open until the task ends or needs input.
     """
     record = context.record
     if record.terminal or (record.unreadable_at and record.unreadable_at >= record.state_at):
         return
     if _is_clean_end(context) and not record.final_at and record.state in ACTIVE:
-        told = f"the agent ended the stream without an error while the task was {state_label(record.state)}"
+        told = (
+            f"the agent ended the stream without an error while the task was "
+            f"{state_label(record.state)}"
+        )
         yield RuleFinding(summary=told + describe_silence(context) + describe_intermediary(context))
 
 
@@ -129,22 +159,26 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     operations=STREAMS,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, _QUESTION_EVENT),
-    clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, _QUESTION_EVENT, finish="leave"),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), *_WORKING_EVENTS, _QUESTION_EVENT, finish="leave"
+    ),
 )
 def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream at INPUT_REQUIRED or AUTH_REQUIRED. The specification contradicts itself: section 3.1.2
-    names terminal states only, section 11.7 allows this. At AUTH_REQUIRED it is a warning, because the credentials may
-    arrive in another way and the stream should stay open for that.
+    """The agent ends a stream at INPUT_REQUIRED or AUTH_REQUIRED. The specification contradicts
+    itself: section 3.1.2 names terminal states only, section 11.7 allows this. At AUTH_REQUIRED it
+    is a warning, because the credentials may arrive in another way and the stream should stay open
+    for that.
 
-    A client must open another stream to see how its task continues. The agent should keep the stream open; a client
-    must be prepared for either.
+    A client must open another stream to see how its task continues. The agent should keep the
+    stream open; a client must be prepared for either.
     """
     record = context.record
     if not _is_clean_end(context) or record.final_at or record.state not in INTERRUPTED:
         return
     auth = record.state == int(TaskState.AUTH_REQUIRED)
     yield RuleFinding(
-        summary=f"the agent ended the stream at {state_label(record.state)}; the client must open another one",
+        summary=f"the agent ended the stream at {state_label(record.state)}; the client must open "
+        f"another one",
         severity=Severity.WARNING if auth else None,
         is_sure=not auth,
     )
@@ -165,15 +199,17 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
 def empty(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream that the agent opened with success ends without any event and without an error.
 
-    The client does not know whether its message was accepted, and has no task to query. The agent must send at least
-    the Task, a Message or an error.
+    The client does not know whether its message was accepted, and has no task to query. The agent
+    must send at least the Task, a Message or an error.
     """
     record, exchange = context.record, context.exchange
     if record.answers or exchange.how != "complete":
         return
     grpc = exchange.binding is Binding.GRPC and exchange.grpc_status == 0
     if grpc or (exchange.status == 200 and context.media_type == "text/event-stream"):
-        yield RuleFinding(summary="the agent ended the stream without any event and without an error")
+        yield RuleFinding(
+            summary="the agent ended the stream without any event and without an error"
+        )
 
 
 @rule(
@@ -188,16 +224,24 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V0_2_0_3,
     trigger_flags=FrameFlag.STATUS,
     operations=STREAMS,
-    flagged=rpc_stream("message/stream", _SEND_PARAMS_0_3, _TASK_0_3, _FINAL_UPDATE_0_3 | {"final": False}, version=""),
+    flagged=rpc_stream(
+        "message/stream",
+        _SEND_PARAMS_0_3,
+        _TASK_0_3,
+        _FINAL_UPDATE_0_3 | {"final": False},
+        version="",
+    ),
     clean=rpc_stream("message/stream", _SEND_PARAMS_0_3, _TASK_0_3, _FINAL_UPDATE_0_3, version=""),
 )
 def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
-    """In 0.2 and 0.3: the last status update of a stream does not have `final: true` (information if the task waits for
-    input), or a status update has it in an active state, or, on JSON-RPC, a status update has no `final`. On REST a
-    missing `final` is allowed, because ProtoJSON omits false.
+    """In 0.2 and 0.3: the last status update of a stream does not have `final: true` (information
+    if the task waits for input), or a status update has it in an active state, or, on JSON-RPC, a
+    status update has no `final`. On REST a missing `final` is allowed, because ProtoJSON omits
+    false.
 
-    Clients of these versions recognise the end of a stream by `final`: without it they hang, and if it is sent too
-    early they miss the rest. The agent must send `final: true` with the last status update only.
+    Clients of these versions recognise the end of a stream by `final`: without it they hang, and if
+    it is sent too early they miss the rest. The agent must send `final: true` with the last status
+    update only.
     """
     record = context.record
     if context.frame_or_none is None:
@@ -205,7 +249,8 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
         if _is_clean_end(context) and state and not record.final_at and state not in ACTIVE:
             severity = Severity.INFO if state in INTERRUPTED else None
             yield RuleFinding(
-                summary=f"the last status update ({state_label(state)}) has no `final: true`", severity=severity
+                summary=f"the last status update ({state_label(state)}) has no `final: true`",
+                severity=severity,
             )
         return
     frame = context.frame
@@ -217,7 +262,9 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
             value="true",
         )
     elif context.is_enveloped and b'"final"' not in frame.payload and not frame.truncated:
-        yield RuleFinding(summary="a status update has no member `final`", path=context.root.rstrip("."))
+        yield RuleFinding(
+            summary="a status update has no member `final`", path=context.root.rstrip(".")
+        )
 
 
 @rule(
@@ -229,16 +276,20 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.ERROR,
     operations=WITH_LIVE,
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), *_WORKING_EVENTS, {"error": rpc_error(-32603, "INTERNAL_ERROR")}
+        "SendStreamingMessage",
+        send(),
+        *_WORKING_EVENTS,
+        {"error": rpc_error(-32603, "INTERNAL_ERROR")},
     ),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, status("FAILED", second=1)),
 )
 def failed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent. The gRPC status
-    CANCELLED counts if the client has neither cancelled the call nor set a deadline.
+    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent.
+    The gRPC status CANCELLED counts if the client has neither cancelled the call nor set a
+    deadline.
 
-    The client does not know whether the task failed or continues, and must call GetTask. The agent should send the
-    terminal state of the task before it ends the stream.
+    The client does not know whether the task failed or continues, and must call GetTask. The agent
+    should send the terminal state of the task before it ends the stream.
     """
     record, task = context.record, context.task
     if not record.events or record.state not in ACTIVE or (task is not None and task.terminal):
@@ -258,7 +309,9 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
 def _is_by_client(context: RuleContext) -> bool:
     """Whether a gRPC status is due to the client's deadline."""
     code = context.frame.error_code
-    return code == _DEADLINE_EXCEEDED or (code == _CANCELLED and bool(context.request_header("grpc-timeout")))
+    return code == _DEADLINE_EXCEEDED or (
+        code == _CANCELLED and bool(context.request_header("grpc-timeout"))
+    )
 
 
 @rule(
@@ -277,14 +330,17 @@ def _is_by_client(context: RuleContext) -> bool:
         fetch_card(), 60 * _SECOND_NS
     ),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave")
-    + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),
+    + rpc_stream(
+        "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)
+    ),
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves the stream of an active task, and for 30 s no client requests that task and no connection
-    delivers news of it. Not reported if an error had ended the stream, which is A2A-STREAM-022.
+    """A client leaves the stream of an active task, and for 30 s no client requests that task and
+    no connection delivers news of it. Not reported if an error had ended the stream, which is
+    A2A-STREAM-022.
 
-    Leaving a stream does not cancel the task: it continues, may cost money, and its result is not fetched. The client
-    should call CancelTask, or return with SubscribeToTask or GetTask.
+    Leaving a stream does not cancel the task: it continues, may cost money, and its result is not
+    fetched. The client should call CancelTask, or return with SubscribeToTask or GetTask.
     """
     record = context.record
     if (
@@ -304,14 +360,21 @@ def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     if task is not None and task.last <= int(closed) and task.state not in TERMINAL:
         what = _LEAVING_WORDS.get(how, "left")
         yield RuleFinding(
-            summary=f"the client {what} while task {task.task_id} was {state_label(task.state)}, and did not ask for "
+            summary=f"the client {what} while task {task.task_id} was "
+            f"{state_label(task.state)}, and "
+            f"did not ask for "
             f"the task within {RETURN_TIME} s"
         )
 
 
 def _is_clean_end(context: RuleContext) -> bool:
-    """Whether the agent ended the stream of a task by itself, without an error. A single answer in place of a stream
-    does not count."""
+    """Whether the agent ended the stream of a task by itself, without an error. A single answer in
+    place of a stream does not count."""
     record: ExchangeRecord = context.record
-    told = context.exchange.streaming and record.events and not record.errors and record.first is not EventKind.MESSAGE
+    told = (
+        context.exchange.streaming
+        and record.events
+        and not record.errors
+        and record.first is not EventKind.MESSAGE
+    )
     return bool(told) and context.exchange.how == "complete"

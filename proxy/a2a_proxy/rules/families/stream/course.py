@@ -58,8 +58,11 @@ COURSE = TransitionTable(
 """Undefined: the Task in the state of the end while the stream has not ended."""
 
 
-def course_event_of(frame: Frame, end_state: int, *, is_terminal: bool, is_final: bool) -> CourseEvent:
-    """Return the event of a frame; `end_state` is the state in which the stream ended, 0 before its end."""
+def course_event_of(
+    frame: Frame, end_state: int, *, is_terminal: bool, is_final: bool
+) -> CourseEvent:
+    """Return the event of a frame; `end_state` is the state in which the stream ended, 0 before its
+    end."""
     if end_state and frame.event is EventKind.TASK and frame.state == end_state:
         return CourseEvent.SAME_TASK
     if not is_terminal:

@@ -1,9 +1,11 @@
-"""Events that several streams of one task have delivered while they were open together (A2A 1.0 section 3.5.2).
+"""Events that several streams of one task have delivered while they were open together (A2A 1.0
+section 3.5.2).
 
-Every event goes to every stream, in the same order. Two streams are compared by digests of their events
-(`rules.facts.event_digest`), so that bindings make no difference, and by generations if the events have them.
-Differences with another explanation are not reported: an event from before the second stream's snapshot that reaches a
-slow client late, and an event with the same content as another one.
+Every event goes to every stream, in the same order. Two streams are compared by digests of their
+events (`rules.facts.event_digest`), so that bindings make no difference, and by generations if the
+events have them. Differences with another explanation are not reported: an event from before the
+second stream's snapshot that reaches a slow client late, and an event with the same content as
+another one.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class StreamDelivery:
 
     @property
     def first_at(self) -> int:
-        """Time of the stream's first event, or of the moment when it first was not the only stream of the task, ns."""
+        """Time of the stream's first event, or of the moment when it first was not the only stream
+        of the task, ns."""
         return int(self._notes["first"])
 
     @property
@@ -54,7 +57,8 @@ class StreamDelivery:
 
     @property
     def is_over(self) -> bool:
-        """Whether the agent has ended the stream, so that nothing can be delivered on it any more."""
+        """Whether the agent has ended the stream, so that nothing can be delivered on it any
+        more."""
         return bool(self._notes.get("over"))
 
     @property
@@ -69,8 +73,8 @@ class StreamDelivery:
         return found
 
     def position_of(self, key: str) -> int | None:
-        """Return the position of an event, None if it was not delivered, or AMBIGUOUS_POSITION if it was delivered
-        twice."""
+        """Return the position of an event, None if it was not delivered, or AMBIGUOUS_POSITION if
+        it was delivered twice."""
         found: int | None = self._notes["places"].get(key)
         return found
 
@@ -89,20 +93,24 @@ class StreamDelivery:
 
 
 def stream_delivery(task: TaskRecord, exchange: int) -> StreamDelivery | None:
-    """Return the events that one stream has delivered, or None if it was never open together with another."""
+    """Return the events that one stream has delivered, or None if it was never open together with
+    another."""
     notes = _deliveries(task).get(str(exchange))
     return StreamDelivery(notes) if notes is not None else None
 
 
 def other_streams(task: TaskRecord, exchange: int) -> list[tuple[int, StreamDelivery]]:
-    """Return the other compared streams of a task and their events; some of the streams may have ended."""
-    found = sorted((int(number), StreamDelivery(notes)) for number, notes in _deliveries(task).items())
+    """Return the other compared streams of a task and their events; some of the streams may have
+    ended."""
+    found = sorted(
+        (int(number), StreamDelivery(notes)) for number, notes in _deliveries(task).items()
+    )
     return [(number, each) for number, each in found if number != exchange]
 
 
 def event_key(context: RuleContext) -> str:
-    """Return the key by which an event is recognised: `3:9f...`, or `:9f...` without a generation; empty if it has
-    none."""
+    """Return the key by which an event is recognised: `3:9f...`, or `:9f...` without a generation;
+    empty if it has none."""
     if context.frame.event not in (EventKind.STATUS, EventKind.ARTIFACT):
         return ""
     found = update_digest(context)
@@ -110,8 +118,8 @@ def event_key(context: RuleContext) -> str:
 
 
 def learn_event(context: RuleContext) -> str:
-    """Record one event of a stream that is not the only one of its task, and return its key, or an empty string if it
-    cannot be compared."""
+    """Record one event of a stream that is not the only one of its task, and return its key, or an
+    empty string if it cannot be compared."""
     found = context.cache.get("delivery")
     if found is None:
         found = context.cache["delivery"] = _apply_event(context)
@@ -138,8 +146,8 @@ def _apply_event(context: RuleContext) -> str:
 
 
 def _begin_delivery(context: RuleContext, task: TaskRecord) -> StreamDelivery | None:
-    """Start recording the events of a stream; return None if enough others are compared, because a task may have
-    thousands of streams."""
+    """Start recording the events of a stream; return None if enough others are compared, because a
+    task may have thousands of streams."""
     every = task.writable_notes().setdefault("shared", {})
     for number in [each for each in every if int(each) not in task.streams]:
         if context.at - every[number]["first"] > 60_000_000_000 or len(every) >= MAX_STREAMS:
@@ -153,7 +161,11 @@ def _begin_delivery(context: RuleContext, task: TaskRecord) -> StreamDelivery | 
     if len(every) >= MAX_STREAMS:
         return None
     told = context.frame.generation
-    base = told if context.frame.event is EventKind.TASK else context.generation_before or max(told - 1, 0)
+    base = (
+        told
+        if context.frame.event is EventKind.TASK
+        else context.generation_before or max(told - 1, 0)
+    )
     return _add_delivery(every, task, context.record, context.at, base)
 
 
@@ -176,10 +188,12 @@ def _deliveries(task: TaskRecord) -> dict[str, Any]:
 
 
 def may_be_crossed(task: TaskRecord, exchange: int, key: str) -> bool:
-    """Whether another stream may have this event before an event that was delivered earlier on this stream.
+    """Whether another stream may have this event before an event that was delivered earlier on this
+    stream.
 
-    Each stream keeps, for each other stream, the furthest position there of the events that both have delivered. Events
-    may later prove to have been delivered twice: `find_crossing` checks again.
+    Each stream keeps, for each other stream, the furthest position there of the events that both
+    have delivered. Events may later prove to have been delivered twice: `find_crossing` checks
+    again.
     """
     every, found = _deliveries(task), False
     mine = every.get(str(exchange))
@@ -207,8 +221,8 @@ def live_beside(task: TaskRecord, exchange: int) -> list[int]:
 
 
 def find_crossing(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] | None:
-    """Return another stream that has this event before an event that was delivered earlier here, and that earlier
-    event; or None."""
+    """Return another stream that has this event before an event that was delivered earlier here,
+    and that earlier event; or None."""
     mine = stream_delivery(task, exchange)
     if mine is None or mine.position_of(key) in (None, AMBIGUOUS_POSITION):
         return None
@@ -219,23 +233,35 @@ def find_crossing(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] 
             continue
         for earlier in reversed(before):
             there = other.position_of(earlier)
-            if there is not None and there > here and mine.position_of(earlier) != AMBIGUOUS_POSITION:
+            if (
+                there is not None
+                and there > here
+                and mine.position_of(earlier) != AMBIGUOUS_POSITION
+            ):
                 return number, earlier
     return None
 
 
 def is_in_order(before: str, after: str) -> bool:
-    """Whether both events have generations and these increase: then the other stream is the wrong one."""
+    """Whether both events have generations and these increase: then the other stream is the wrong
+    one."""
     one, two = before.partition(":")[0], after.partition(":")[0]
     return bool(one and two) and int(one) <= int(two)
 
 
 class MissingEvent:
-    """Evidence that the stream `suspect` should have delivered an event of the stream `delivered`, judged when the time
-    for it has passed."""
+    """Evidence that the stream `suspect` should have delivered an event of the stream `delivered`,
+    judged when the time for it has passed."""
 
-    def __init__(self, delivered: StreamDelivery, suspect: StreamDelivery, key: str, *, progress: bool) -> None:
-        self._delivered, self._suspect, self._key, self._progress = delivered, suspect, key, progress
+    def __init__(
+        self, delivered: StreamDelivery, suspect: StreamDelivery, key: str, *, progress: bool
+    ) -> None:
+        self._delivered, self._suspect, self._key, self._progress = (
+            delivered,
+            suspect,
+            key,
+            progress,
+        )
         self._number = key.partition(":")[0]
         place = delivered.position_of(key)
         self._position = AMBIGUOUS_POSITION if place is None else place
@@ -247,8 +273,8 @@ class MissingEvent:
 
     @property
     def has_come(self) -> bool:
-        """Whether the event was delivered, or this cannot be decided. If its generation was delivered with other
-        content, A2A-GEN-021 reports it."""
+        """Whether the event was delivered, or this cannot be decided. If its generation was
+        delivered with other content, A2A-GEN-021 reports it."""
         shown, lost = self._delivered, self._suspect
         if lost.position_of(self._key) is not None or self._position == AMBIGUOUS_POSITION:
             return True
@@ -260,8 +286,8 @@ class MissingEvent:
 
     @property
     def is_due(self) -> bool:
-        """Whether the event is certainly later than the beginning of the stream: by its generation, or because an event
-        before it was delivered on both."""
+        """Whether the event is certainly later than the beginning of the stream: by its generation,
+        or because an event before it was delivered on both."""
         if not self._number or (self._progress and int(self._number) == self._suspect.base_number):
             return self._has_common_event(range(self._position))
         return int(self._number) > self._suspect.base_number
@@ -275,14 +301,19 @@ class MissingEvent:
         """Whether an event at one of these positions was delivered on both streams."""
         for key in self._delivered.keys:
             place, there = self._delivered.position_of(key), self._suspect.position_of(key)
-            if place is not None and place in places and there is not None and there != AMBIGUOUS_POSITION:
+            if (
+                place is not None
+                and place in places
+                and there is not None
+                and there != AMBIGUOUS_POSITION
+            ):
                 return True
         return False
 
 
 def is_progress(context: RuleContext) -> bool:
-    """Whether the frame is a status update that changes nothing and repeats the last generation, which the draft
-    allows."""
+    """Whether the frame is a status update that changes nothing and repeats the last generation,
+    which the draft allows."""
     repeats = context.frame.generation == context.generation_before
     return repeats and context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME)
 

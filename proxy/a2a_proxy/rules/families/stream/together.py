@@ -36,10 +36,12 @@ DELIVERY_GRACE = 5
 MAX_SILENCE = 10
 """Seconds after a terminal state, shown elsewhere, within which a stream must show it or end."""
 MAX_ENDS = 8
-"""Ends of one task within `MAX_SILENCE` seconds that other streams are expected to show. The limit keeps a task that
-continues and ends with each event from costing time for each of its streams at each event."""
+"""Ends of one task within `MAX_SILENCE` seconds that other streams are expected to show. The limit
+keeps a task that continues and ends with each event from costing time for each of its streams at
+each event."""
 _TOGETHER_TIME = 1
-"""Seconds after a client left one stream within which the end of another counts as its consequence."""
+"""Seconds after a client left one stream within which the end of another counts as its
+consequence."""
 
 _EVENT_A, _EVENT_B, _EVENT_C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
 _COMPLETED_EVENT = status("COMPLETED", second=9)
@@ -48,11 +50,20 @@ _COMPLETED_EVENT = status("COMPLETED", second=9)
 def _two_streams(
     one: tuple[Json | EventPause, ...], two: tuple[Json | EventPause, ...], finish: Finish = "end"
 ) -> Script:
-    """Return a stream, and a subscription that begins after its second event and a pause of one second in both."""
+    """Return a stream, and a subscription that begins after its second event and a pause of one
+    second in both."""
     first = rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(1), *one, finish=finish
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING"),
+        EventPause(1),
+        *one,
+        finish=finish,
     )
-    other = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(1), *two, id=2)
+    other = rpc_stream(
+        "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(1), *two, id=2
+    )
     return run_together(first, other, after=45 * MS)
 
 
@@ -81,12 +92,12 @@ _EQUAL_STREAMS = _two_streams(
     clean=_EQUAL_STREAMS,
 )
 def order(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two streams of one task, open at the same time, deliver two events in opposite order. If the events have
-    generations, only the stream on which these decrease is reported. The rule waits 5 s after the later event, because
-    an event that is delivered twice proves no order.
+    """Two streams of one task, open at the same time, deliver two events in opposite order. If the
+    events have generations, only the stream on which these decrease is reported. The rule waits 5 s
+    after the later event, because an event that is delivered twice proves no order.
 
-    All streams of a task must have the same order; otherwise two of its clients end with different views of it. The
-    agent (or a proxy in front of it) must deliver events in one order.
+    All streams of a task must have the same order; otherwise two of its clients end with different
+    views of it. The agent (or a proxy in front of it) must deliver events in one order.
     """
     if context.frame_or_none is None:
         learn_end(context)
@@ -101,7 +112,10 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     key, task, exchange = context.due_note, context.task, context.record.id
     found = find_crossing(task, exchange, key) if task is not None else None
     if task is not None and found is not None and not is_in_order(found[1], key):
-        told = f"on this stream the event comes after another one, on #{found[0]} it comes before that one"
+        told = (
+            f"on this stream the event comes after another one, on #{found[0]} it comes before "
+            f"that one"
+        )
         crossed = (stream_delivery(task, number) for number in (exchange, found[0]))
         is_final = all(each is not None and each.is_over for each in crossed)
         yield RuleFinding(summary=told, seq=context.due_seq, is_final=is_final)
@@ -126,22 +140,24 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_EQUAL_STREAMS,
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event was delivered on one stream of a task but, within 5 s, not on another that was open. It is an error if
-    the other stream has delivered events before and after it, and a warning if the other stream has been silent since,
-    because its client may be slow. Between two live streams, A2A-LIVE-016 reports it.
+    """An event was delivered on one stream of a task but, within 5 s, not on another that was open.
+    It is an error if the other stream has delivered events before and after it, and a warning if
+    the other stream has been silent since, because its client may be slow. Between two live
+    streams, A2A-LIVE-016 reports it.
 
-    Every event goes to every stream of its task; the client of this stream has an outdated view. The agent (or a proxy
-    in front of it) must deliver the event; the client can call GetTask.
+    Every event goes to every stream of its task; the client of this stream has an outdated view.
+    The agent (or a proxy in front of it) must deliver the event; the client can call GetTask.
     """
     watch_other_streams(context, live=False)
     yield from ()
 
 
 def watch_other_streams(context: RuleContext, *, live: bool) -> None:
-    """Schedule a check for this event on the other streams: on the live ones for a live stream, or on all others. At
-    the end of a stream, record that.
+    """Schedule a check for this event on the other streams: on the live ones for a live stream, or
+    on all others. At the end of a stream, record that.
 
-    All streams are checked at once, so that the cost of an event does not grow with the streams of its task.
+    All streams are checked at once, so that the cost of an event does not grow with the streams of
+    its task.
     """
     if context.frame_or_none is None:
         learn_end(context)
@@ -154,14 +170,17 @@ def watch_other_streams(context: RuleContext, *, live: bool) -> None:
         numbers = ",".join(map(str, beside))
         context.schedule_due(
             DELIVERY_GRACE,
-            f"{int(live)} {numbers} {int(is_progress(context))} {int(is_task_end(context))} {task.joined} {key}",
+            f"{int(live)} {numbers} {int(is_progress(context))} {int(is_task_end(context))} "
+            f"{task.joined} {key}",
         )
 
 
 def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report streams without the event that `watch_other_streams` scheduled `DELIVERY_GRACE` seconds ago.
+    """Report streams without the event that `watch_other_streams` scheduled `DELIVERY_GRACE`
+    seconds ago.
 
-    If the session ends earlier, silence proves nothing: only streams with later events are reported.
+    If the session ends earlier, silence proves nothing: only streams with later events are
+    reported.
     """
     live, beside, progress, end, joined, key = context.due_note.split(" ", 5)
     task, exchange = context.task, context.record.id
@@ -169,14 +188,21 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None or shown is None:
         return
     told = f"event #{exchange}.{context.due_seq} is missing on this stream"
-    for number, lost in other_streams(task, exchange):  # an ended stream may have delivered later events already
+    for number, lost in other_streams(
+        task, exchange
+    ):  # an ended stream may have delivered later events already
         if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
             continue
         found = MissingEvent(shown, lost, key, progress=progress == "1")
-        late = not found.has_number and context.due_at - DELIVERY_GRACE * _SECOND_NS - lost.first_at >= _SECOND_NS
+        late = (
+            not found.has_number
+            and context.due_at - DELIVERY_GRACE * _SECOND_NS - lost.first_at >= _SECOND_NS
+        )
         if found.has_come or not (found.is_due or late):
             continue
-        ended = ExchangeRecord(number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id)
+        ended = ExchangeRecord(
+            number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id
+        )
         track = context.session.exchange_records.get(number, ended)
         if found.is_passed_over:
             severity = None if found.is_due else Severity.WARNING
@@ -188,9 +214,13 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
                 track=track,
                 seq=-1,
             )
-        elif not context.is_early and track.started and track.closed_exchange is None and end == "0":
+        elif (
+            not context.is_early and track.started and track.closed_exchange is None and end == "0"
+        ):
             summary = f"{told} after {DELIVERY_GRACE} s, and no later event was delivered"
-            yield RuleFinding(summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1)
+            yield RuleFinding(
+                summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1
+            )
 
 
 @rule(
@@ -208,10 +238,11 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_two_streams((_EVENT_A,), (_EVENT_A, _COMPLETED_EVENT), "leave"),
 )
 def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves one stream of an active task, and within a second the agent ends another stream of the same task.
+    """A client leaves one stream of an active task, and within a second the agent ends another
+    stream of the same task.
 
-    The streams of a task are independent: a client that leaves must not end those of other clients. The agent must keep
-    the other streams open.
+    The streams of a task are independent: a client that leaves must not end those of other clients.
+    The agent must keep the other streams open.
     """
     record, task, exchange = context.record, context.task, context.exchange
     if task is None:
@@ -240,25 +271,43 @@ def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.TERMINAL,
     due=lambda see: _check_end_shown(see),
     flagged=run_together(
-        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(15), finish="open"),
+        rpc_stream(
+            "SendStreamingMessage",
+            send(),
+            snapshot(),
+            status("WORKING"),
+            EventPause(15),
+            finish="open",
+        ),
         rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=2),
         after=1000 * MS,
     ),
     clean=run_together(
-        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(3), status("COMPLETED")),
+        rpc_stream(
+            "SendStreamingMessage",
+            send(),
+            snapshot(),
+            status("WORKING"),
+            EventPause(3),
+            status("COMPLETED"),
+        ),
         rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
         after=1000 * MS,
     ),
 )
 def untold(context: RuleContext) -> Iterator[RuleFinding]:
-    """An answer, a push notification or another stream shows a task in a terminal state, and 10 s later an open stream
-    of the task has neither shown that state nor ended.
+    """An answer, a push notification or another stream shows a task in a terminal state, and 10 s
+    later an open stream of the task has neither shown that state nor ended.
 
-    The client of that stream waits for a task that has ended. The agent must send the terminal state on every stream of
-    the task, and then close it.
+    The client of that stream waits for a task that has ended. The agent must send the terminal
+    state on every stream of the task, and then close it.
     """
     task = context.task
-    if task is None or task.terminal_in != context.record.id or not context.has_flag(FrameFlag.CHANGED):
+    if (
+        task is None
+        or task.terminal_in != context.record.id
+        or not context.has_flag(FrameFlag.CHANGED)
+    ):
         return
     ends_shown = task.writable_notes().setdefault("stream.ends", [])
     if len(ends_shown) == MAX_ENDS and context.at - ends_shown[0] < MAX_SILENCE * _SECOND_NS:
@@ -277,5 +326,7 @@ def _check_end_shown(context: RuleContext) -> Iterator[RuleFinding]:
         exchange, state = context.due_note.split()
         shown = TaskState(int(state)).label
         yield RuleFinding(
-            summary=f"#{exchange} showed {shown} {MAX_SILENCE} s ago; this stream has not and is still open"
+            summary=f"#{exchange} showed {shown} {MAX_SILENCE} s ago; this stream "
+            f"has not and is still "
+            f"open"
         )

@@ -23,7 +23,9 @@ _FAST_POLL = 500 * MS
 _TASK_ID_OPERATIONS = ("GetTask", "CancelTask", "SubscribeToTask")
 
 _SENT_CALL = rpc("SendMessage", send(), {"task": task()})
-_STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+_STARTED_CALL = rpc(
+    "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+)
 
 
 def _poll_script(pause: int) -> Script:
@@ -40,15 +42,19 @@ def _poll_script(pause: int) -> Script:
     section="1.0 3.1.3; 0.3 7.3",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.NEW_TASK | FrameFlag.ERROR,
-    flagged=_SENT_CALL + rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
-    clean=_SENT_CALL + rpc("GetTask", {"id": "t2"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
+    flagged=_SENT_CALL
+    + rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
+    clean=_SENT_CALL
+    + rpc("GetTask", {"id": "t2"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
 )
 def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answers TaskNotFoundError for a task that it returned earlier in this session. Not reported for a
-    client with credentials other than those that created the task, because the agent may hide the task from it.
+    """The agent answers TaskNotFoundError for a task that it returned earlier in this session. Not
+    reported for a client with credentials other than those that created the task, because the agent
+    may hide the task from it.
 
-    The agent deletes tasks sooner than its clients expect, or several instances of it do not share their tasks. The
-    operator of the agent must keep tasks longer, or make all instances use one task store.
+    The agent deletes tasks sooner than its clients expect, or several instances of it do not share
+    their tasks. The operator of the agent must keep tasks longer, or make all instances use one
+    task store.
     """
     if context.has_flag(FrameFlag.NEW_TASK):
         note_owner(context)
@@ -61,7 +67,10 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         or context.operation not in _TASK_ID_OPERATIONS
     ):
         return
-    failure, known = context.failure, context.session.task_record(context.record.agent, request_snapshot.task_id)
+    failure, known = (
+        context.failure,
+        context.session.task_record(context.record.agent, request_snapshot.task_id),
+    )
     born = known is not None and known.created_by != 0
     if known is not None and born and owner_of(known) != principal_digest(context.exchange):
         return
@@ -69,15 +78,19 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         Binding.GRPC: failure.code == 5,
         Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
     }
-    if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(context.binding, False)):
+    if failure.name == "TASK_NOT_FOUND" or (
+        not failure.name and by_status.get(context.binding, False)
+    ):
         yield RuleFinding(
-            summary=f"task {request_snapshot.task_id} is not found, although the agent returned it before", is_sure=born
+            summary=f"task {request_snapshot.task_id} is not found, although the agent returned it "
+            f"before",
+            is_sure=born,
         )
 
 
 def _is_agent_error(context: RuleContext) -> bool:
-    """Whether the agent sent the 404 itself: neither an error page of a server in front of it, nor a task under a wrong
-    status (A2A-HTTP-010)."""
+    """Whether the agent sent the 404 itself: neither an error page of a server in front of it, nor
+    a task under a wrong status (A2A-HTTP-010)."""
     return isinstance(context.value, dict) and not isinstance(context.value.get("status"), dict)
 
 
@@ -95,11 +108,11 @@ def _is_agent_error(context: RuleContext) -> bool:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), snapshot("COMPLETED")),
 )
 def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls GetTask for the same active task six times in a row, with less than 500 ms between the calls and
-    without `currentGeneration`.
+    """A client calls GetTask for the same active task six times in a row, with less than 500 ms
+    between the calls and without `currentGeneration`.
 
-    Polling loads client and agent. The client should use a stream, a long poll or push notifications, which report a
-    change at once and cost much less.
+    Polling loads client and agent. The client should use a stream, a long poll or push
+    notifications, which report a change at once and cost much less.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if (
@@ -109,7 +122,9 @@ def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
         or not request_snapshot.task_id
     ):
         return
-    polls: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault("polls", {})
+    polls: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault(
+        "polls", {}
+    )
     key = f"{context.record.agent} {request_snapshot.task_id}"
     last, count = polls.pop(key, [0, 0])
     count = count + 1 if frame.at - last < _FAST_POLL else 0
@@ -119,6 +134,8 @@ def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
     if count == _MAX_FAST_POLLS:
         state = TaskState(request_snapshot.state).label
         yield RuleFinding(
-            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after the "
+            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is "
+            f"{state}, each less than "
+            f"500 ms after the "
             "one before"
         )

@@ -19,7 +19,8 @@ _HISTORY_MESSAGES = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 
 def _history_length(context: RuleContext) -> int | None:
-    """Return `historyLength` of the request, or None if it has none. The member's place depends on the operation."""
+    """Return `historyLength` of the request, or None if it has none. The member's place depends on
+    the operation."""
     if not _may_limit_history(context):
         return None
     params = context.params
@@ -48,7 +49,11 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     if context.has_flag(FrameFlag.LIST):
         listed = body.get("tasks")
         tasks = listed if isinstance(listed, list) else []
-        return [(f"{context.root}tasks[{n}]", each) for n, each in enumerate(tasks) if isinstance(each, dict)]
+        return [
+            (f"{context.root}tasks[{n}]", each)
+            for n, each in enumerate(tasks)
+            if isinstance(each, dict)
+        ]
     wrapped = body.get("task")
     if isinstance(wrapped, dict):
         return [(f"{context.root}task", wrapped)]
@@ -68,10 +73,11 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY_MESSAGES)),
 )
 def too_much(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task in an answer has more messages in its history than the `historyLength` of the request allows.
+    """A task in an answer has more messages in its history than the `historyLength` of the request
+    allows.
 
-    Clients set `historyLength` to limit the size of answers; a longer history defeats that limit. The agent
-    must return at most that many messages.
+    Clients set `historyLength` to limit the size of answers; a longer history defeats that limit.
+    The agent must return at most that many messages.
     """
     wanted = _history_length(context)
     if not wanted or wanted < 0:
@@ -79,7 +85,10 @@ def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     for path, each in _answered_tasks(context):
         history = each.get("history")
         if isinstance(history, list) and len(history) > wanted:
-            summary = f"{len(history)} messages of history, but `historyLength` of the request is {wanted}"
+            summary = (
+                f"{len(history)} messages of history, but `historyLength` of the request is "
+                f"{wanted}"
+            )
             yield RuleFinding(summary=summary, path=f"{path}.history", value=str(len(history)))
 
 
@@ -96,15 +105,17 @@ def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
 def none_wanted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The request has `historyLength: 0`, but a task of the answer has the member `history`, possibly empty.
+    """The request has `historyLength: 0`, but a task of the answer has the member `history`,
+    possibly empty.
 
-    0 means that the agent leaves the member out; a client that sends 0 may not expect it. The agent should omit
-    `history`.
+    0 means that the agent leaves the member out; a client that sends 0 may not expect it. The agent
+    should omit `history`.
     """
     if _history_length(context) != 0:
         return
     for path, each in _answered_tasks(context):
         if "history" in each:
             yield RuleFinding(
-                summary="the answer has `history` although `historyLength` of the request is 0", path=f"{path}.history"
+                summary="the answer has `history` although `historyLength` of the request is 0",
+                path=f"{path}.history",
             )

@@ -24,7 +24,9 @@ _MAX_CHAINS = 100
 """Number of chains of pages followed for one agent."""
 
 
-def _list_page(*tasks: dict[str, Any], token: str = "", size: int = 50, total: int | None = None) -> dict[str, Any]:
+def _list_page(
+    *tasks: dict[str, Any], token: str = "", size: int = 50, total: int | None = None
+) -> dict[str, Any]:
     count = len(tasks) if total is None else total
     return {"tasks": list(tasks), "nextPageToken": token, "pageSize": size, "totalSize": count}
 
@@ -55,15 +57,20 @@ def _nested_string(value: Any, *names: str) -> str:
     clean=rpc("ListTasks", {"includeArtifacts": True}, _list_page(task(artifacts=[artifact()]))),
 )
 def artifacts_unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """`includeArtifacts` of the request is false or absent, but a task of the list has the member `artifacts`.
+    """`includeArtifacts` of the request is false or absent, but a task of the list has the member
+    `artifacts`.
 
-    Lists are requested often and should be small; artifacts can be megabytes. The agent must omit them.
+    Lists are requested often and should be small; artifacts can be megabytes. The agent must omit
+    them.
     """
     if context.params.get("includeArtifacts") in (True, "true"):
         return
     for number, each in enumerate(_listed_tasks(context)):
         if "artifacts" in each:
-            summary = f"task {_nested_string(each, 'id')} has artifacts, but the request did not set `includeArtifacts`"
+            summary = (
+                f"task {_nested_string(each, 'id')} has artifacts, but the request did not set "
+                f"`includeArtifacts`"
+            )
             yield RuleFinding(summary=summary, path=f"{context.root}tasks[{number}].artifacts")
 
 
@@ -80,12 +87,16 @@ def artifacts_unasked(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(task())),
 )
 def no_token(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to ListTasks has no member `nextPageToken`; on the last page it must be the empty string.
+    """The answer to ListTasks has no member `nextPageToken`; on the last page it must be the empty
+    string.
 
-    Without it, a client cannot distinguish the last page from a truncated answer. The agent must always send it.
+    Without it, a client cannot distinguish the last page from a truncated answer. The agent must
+    always send it.
     """
     if isinstance(context.body, dict) and "nextPageToken" not in context.body:
-        yield RuleFinding(summary="the list has no `nextPageToken`", path=f"{context.root}nextPageToken")
+        yield RuleFinding(
+            summary="the list has no `nextPageToken`", path=f"{context.root}nextPageToken"
+        )
 
 
 @rule(
@@ -102,15 +113,19 @@ def no_token(context: RuleContext) -> Iterator[RuleFinding]:
 def unsorted(context: RuleContext) -> Iterator[RuleFinding]:
     """The status of a task in a list is newer than the status of the task before it.
 
-    A client that reads only the first page to see news sees old tasks. The agent must sort the list by status
-    timestamp, newest first.
+    A client that reads only the first page to see news sees old tasks. The agent must sort the list
+    by status timestamp, newest first.
     """
     before = ""
     for number, each in enumerate(_listed_tasks(context)):
         stamp = _nested_string(each, "status", "timestamp")
         if time_before(before, stamp):
             path = f"{context.root}tasks[{number}].status.timestamp"
-            yield RuleFinding(summary=f"a status of {stamp} follows an older one of {before}", path=path, value=stamp)
+            yield RuleFinding(
+                summary=f"a status of {stamp} follows an older one of {before}",
+                path=path,
+                value=stamp,
+            )
         before = stamp or before
 
 
@@ -126,17 +141,18 @@ def unsorted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {"pageSize": 2}, _list_page(_NEW_TASK, _OLD_TASK, size=2)),
 )
 def page_too_large(context: RuleContext) -> Iterator[RuleFinding]:
-    """A list has more tasks than `pageSize` of the request (50 if absent), or the agent accepted a `pageSize` outside 1
-    to 100.
+    """A list has more tasks than `pageSize` of the request (50 if absent), or the agent accepted a
+    `pageSize` outside 1 to 100.
 
-    Paging limits the size of an answer, and clients reserve space for one page. The agent must return at most
-    `pageSize` tasks, and refuse a size outside the range.
+    Paging limits the size of an answer, and clients reserve space for one page. The agent must
+    return at most `pageSize` tasks, and refuse a size outside the range.
     """
     asked = parse_integer(context.params.get("pageSize"))
     count = len(_listed_tasks(context))
     if asked is not None and asked != 0 and not 1 <= asked <= _MAX_PAGE:
         yield RuleFinding(
-            summary=f"the agent accepted pageSize {asked}; it must be from 1 to {_MAX_PAGE}", value=str(asked)
+            summary=f"the agent accepted pageSize {asked}; it must be from 1 to {_MAX_PAGE}",
+            value=str(asked),
         )
     elif count > (asked or _DEFAULT_PAGE):
         summary = f"{count} tasks on a page that may have at most {asked or _DEFAULT_PAGE}"
@@ -155,11 +171,11 @@ def page_too_large(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {"status": "TASK_STATE_COMPLETED"}, _list_page(task("COMPLETED"))),
 )
 def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
-    """A task in a list has another context or state than the request filters for, or a status older than
-    `statusTimestampAfter`.
+    """A task in a list has another context or state than the request filters for, or a status older
+    than `statusTimestampAfter`.
 
-    The client treats every task of the answer as a match, including tasks of other conversations. The agent must apply
-    all filters of the request.
+    The client treats every task of the answer as a match, including tasks of other conversations.
+    The agent must apply all filters of the request.
     """
     params = rule_context.params
     context, state = _nested_string(params, "contextId"), _nested_string(params, "status")
@@ -168,7 +184,9 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
         path = f"{rule_context.root}tasks[{number}]"
         if context and _nested_string(each, "contextId") not in ("", context):
             summary = f"task of context {each['contextId']}, but the request filters for {context}"
-            yield RuleFinding(summary=summary, path=f"{path}.contextId", value=_nested_string(each, "contextId"))
+            yield RuleFinding(
+                summary=summary, path=f"{path}.contextId", value=_nested_string(each, "contextId")
+            )
         if state in _STATE_NAMES and _nested_string(each, "status", "state") not in ("", state):
             found = _nested_string(each, "status", "state")
             yield RuleFinding(
@@ -191,19 +209,26 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.LIST,
     flagged=rpc("ListTasks", {"pageSize": 1}, _list_page(_NEW_TASK, token="p", size=1, total=2))
-    + rpc("ListTasks", {"pageSize": 1, "pageToken": "p"}, _list_page(_OLD_TASK, token="p", size=1, total=2)),
+    + rpc(
+        "ListTasks",
+        {"pageSize": 1, "pageToken": "p"},
+        _list_page(_OLD_TASK, token="p", size=1, total=2),
+    ),
     clean=rpc("ListTasks", {"pageSize": 1}, _list_page(_NEW_TASK, token="p", size=1, total=2))
     + rpc("ListTasks", {"pageSize": 1, "pageToken": "p"}, _list_page(_OLD_TASK, size=1, total=2)),
 )
 def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
-    """A page returns as `nextPageToken` the token that led to it or to an earlier page of its chain, or contains a task
-    that an earlier page of the chain contained in the same state.
+    """A page returns as `nextPageToken` the token that led to it or to an earlier page of its
+    chain, or contains a task that an earlier page of the chain contained in the same state.
 
-    A client that reads all pages never ends, or counts tasks twice. The agent must return a new token for each page and
-    each task on one page only.
+    A client that reads all pages never ends, or counts tasks twice. The agent must return a new
+    token for each page and each task on one page only.
     """
     chains: dict[str, dict[str, Any]] = context.agent.notes.setdefault("pages", {})
-    token, following = _nested_string(context.params, "pageToken"), _nested_string(context.body, "nextPageToken")
+    token, following = (
+        _nested_string(context.params, "pageToken"),
+        _nested_string(context.body, "nextPageToken"),
+    )
     chain = chains.pop(token, None) if token else None
     chain = chain or {"tokens": [], "tasks": {}}
     for number, each in enumerate(_listed_tasks(context)):
@@ -219,8 +244,14 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=summary, path=f"{context.root}nextPageToken", value=following)
         return
     if following and len(chain["tokens"]) < _MAX_CHAINS:
-        tasks = {_nested_string(each, "id"): _nested_string(each, "status", "state") for each in _listed_tasks(context)}
-        chains[following] = {"tokens": [*chain["tokens"], token], "tasks": {**chain["tasks"], **tasks}}
+        tasks = {
+            _nested_string(each, "id"): _nested_string(each, "status", "state")
+            for each in _listed_tasks(context)
+        }
+        chains[following] = {
+            "tokens": [*chain["tokens"], token],
+            "tasks": {**chain["tasks"], **tasks},
+        }
         if len(chains) > _MAX_CHAINS:
             del chains[next(iter(chains))]
 
@@ -237,10 +268,11 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(_NEW_TASK, _OLD_TASK)),
 )
 def sizes(context: RuleContext) -> Iterator[RuleFinding]:
-    """`totalSize` is less than the number of tasks on the page, or `pageSize` of the answer differs from the one in the
-    request (50 if absent).
+    """`totalSize` is less than the number of tasks on the page, or `pageSize` of the answer differs
+    from the one in the request (50 if absent).
 
-    Clients compute progress bars and "page 3 of 7" from these numbers. The agent must send correct numbers.
+    Clients compute progress bars and "page 3 of 7" from these numbers. The agent must send correct
+    numbers.
     """
     body = context.body
     if not isinstance(body, dict):

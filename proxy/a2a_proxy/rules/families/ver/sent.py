@@ -54,18 +54,20 @@ def _request_form(exchange: Exchange) -> str:
     clean=_CLEAN_SEND,
 )
 def absent(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has the method, the path or the package of 1.0 but no `A2A-Version`, neither as header field nor as
-    gRPC metadata nor as query parameter.
+    """A request has the method, the path or the package of 1.0 but no `A2A-Version`, neither as
+    header field nor as gRPC metadata nor as query parameter.
 
-    Without it, an agent must take the client for a 0.3 client: a strict agent refuses every call of this client. The
-    client must send `A2A-Version: 1.0`.
+    Without it, an agent must take the client for a 0.3 client: a strict agent refuses every call of
+    this client. The client must send `A2A-Version: 1.0`.
     """
     exchange = context.exchange
     if exchange.version_header or not exchange.operation:
         return
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return
-    yield RuleFinding(summary=f"`{_request_form(exchange)}` is a 1.0 request, but the client sends no A2A-Version")
+    yield RuleFinding(
+        summary=f"`{_request_form(exchange)}` is a 1.0 request, but the client sends no A2A-Version"
+    )
 
 
 @rule(
@@ -81,14 +83,20 @@ def absent(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """`A2A-Version` does not have the form Major.Minor. A third number is a warning: patch versions should not be sent.
+    """`A2A-Version` does not have the form Major.Minor. A third number is a warning: patch versions
+    should not be sent.
 
-    Agents that compare the text, or parse two numbers, refuse the call. The client must send a value such as `1.0`.
+    Agents that compare the text, or parse two numbers, refuse the call. The client must send a
+    value such as `1.0`.
     """
     version = context.exchange.version_header
     if not version or parse_version(version):
         return
-    three = version.count(".") == 2 and parse_version(version.rpartition(".")[0]) and version[-1].isdigit()
+    three = (
+        version.count(".") == 2
+        and parse_version(version.rpartition(".")[0])
+        and version[-1].isdigit()
+    )
     yield RuleFinding(
         summary=f"A2A-Version is `{version[:40]}`; it must have the form Major.Minor, such as 1.0",
         value=version,
@@ -105,24 +113,31 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.HEADS,
     bindings=NETWORK,
     flagged=rpc(
-        "tasks/get", _TASK_PARAMS, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}
+        "tasks/get",
+        _TASK_PARAMS,
+        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
     ),
     clean=_CLEAN_SEND,
 )
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
-    """`A2A-Version` is 1.0 or later, but the request has a method with a slash, a path under `/v1` that the agent's
-    card does not declare as a 1.0 interface, or the package `a2a.v1`; or it is 0.x, but the request has a method, a
-    path or the package of 1.0.
+    """`A2A-Version` is 1.0 or later, but the request has a method with a slash, a path under `/v1`
+    that the agent's card does not declare as a 1.0 interface, or the package `a2a.v1`; or it is
+    0.x, but the request has a method, a path or the package of 1.0.
 
-    The agent reads the body in one dialect or the other; half of the agents refuse such a call, the rest guess. The
-    client must send the version whose methods and paths it uses.
+    The agent reads the body in one dialect or the other; half of the agents refuse such a call, the
+    rest guess. The client must send the version whose methods and paths it uses.
     """
     exchange = context.exchange
     if not exchange.version_header or not exchange.operation:
         return
     said, shown = dialect_of_version(exchange.version_header), _proven_dialect(context)
-    if shown and ((said in NEW_DIALECTS and shown == "0.3") or (said in OLD_DIALECTS and shown == "1.0")):
-        told = f"A2A-Version is {exchange.version_header}, but `{_request_form(exchange)}` belongs to {shown}"
+    if shown and (
+        (said in NEW_DIALECTS and shown == "0.3") or (said in OLD_DIALECTS and shown == "1.0")
+    ):
+        told = (
+            f"A2A-Version is {exchange.version_header}, but `{_request_form(exchange)}` belongs to "
+            f"{shown}"
+        )
         yield RuleFinding(summary=told, value=exchange.version_header)
 
 
@@ -162,12 +177,12 @@ def _proven_dialect(context: RuleContext) -> str:
     clean=_CLEAN_SEND,
 )
 def legacy(context: RuleContext) -> Iterator[RuleFinding]:
-    """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
-    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Reported
-    once per agent.
+    """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts
+    with `type`, `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card
+    with `authentication`. Reported once per agent.
 
-    Current agents and clients do not understand it: the operators of the client and the agent should update them. Other
-    oddities in such traffic may be correct in that dialect.
+    Current agents and clients do not understand it: the operators of the client and the agent
+    should update them. Other oddities in such traffic may be correct in that dialect.
     """
     exchange = context.exchange
     if exchange.dialect not in (Dialect.V0_1, Dialect.VENDOR):
@@ -175,7 +190,9 @@ def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     if context.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
         return
     name = "0.1" if exchange.dialect is Dialect.V0_1 else "the vendor dialect between 0.1 and 0.2"
-    yield RuleFinding(summary=f"the exchange is in an old dialect: {name} (`{_request_form(exchange)}`)")
+    yield RuleFinding(
+        summary=f"the exchange is in an old dialect: {name} (`{_request_form(exchange)}`)"
+    )
 
 
 def _draft_call(version: str, generation: str = "") -> Script:
@@ -194,20 +211,27 @@ def _draft_call(version: str, generation: str = "") -> Script:
     dialects=Dialects.V1,
     bindings=NETWORK,
     draft=True,
-    flagged=grpc("GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4")),
+    flagged=grpc(
+        "GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4")
+    ),
     clean=_draft_call("1.1", "3"),
 )
 def early(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent sends a generation, in an exchange whose
-    `A2A-Version` is below 1.1 or absent. Reported once per exchange.
+    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent sends a generation, in
+    an exchange whose `A2A-Version` is below 1.1 or absent. Reported once per exchange.
 
-    The other peer may ignore the feature: a precondition then protects nothing. A client that uses the feature should
-    send `A2A-Version: 1.1`. The example in the 1.1 draft itself makes this mistake. An agent should not send
-    generations to a client that declares an earlier version; one that declares none may have meant 1.1.
+    The other peer may ignore the feature: a precondition then protects nothing. A client that uses
+    the feature should send `A2A-Version: 1.1`. The example in the 1.1 draft itself makes this
+    mistake. An agent should not send generations to a client that declares an earlier version; one
+    that declares none may have meant 1.1.
     """
     number = context.frame.generation
     version = parse_version(context.exchange.version_header)
-    if number < 1 or (version and version >= (1, 1)) or "ver.early" in context.record.writable_notes():
+    if (
+        number < 1
+        or (version and version >= (1, 1))
+        or "ver.early" in context.record.writable_notes()
+    ):
         return
     context.record.writable_notes()["ver.early"] = True
     said = context.exchange.version_header or "absent"
@@ -240,17 +264,20 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client uses different protocol versions for one task: by `A2A-Version`, or by the form of its requests.
+    """A client uses different protocol versions for one task: by `A2A-Version`, or by the form of
+    its requests.
 
-    The task looks different in each: ids, states and errors change their spelling from one call to the next. The client
-    should use one version for all calls about a task.
+    The task looks different in each: ids, states and errors change their spelling from one call to
+    the next. The client should use one version for all calls about a task.
     """
     here = _request_version(context.exchange)
     if not here:
         return
     if context.frame_or_none is not None:
         if context.has_flag(FrameFlag.NEW_TASK) and context.task is not None:
-            context.task.client_versions = _set_version(context.task.client_versions, context.record.client, here)
+            context.task.client_versions = _set_version(
+                context.task.client_versions, context.record.client, here
+            )
         return
     request_snapshot = context.record.request_snapshot
     known = (
@@ -267,7 +294,9 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
     known.client_versions = _set_version(known.client_versions, client, here)
     if before is not None and before != here:
         yield RuleFinding(
-            summary=f"the client used version {before} for task {known.task_id}, now it uses {here}", value=here
+            summary=f"the client used version {before} for task {known.task_id}, "
+            f"now it uses {here}",
+            value=here,
         )
 
 
@@ -281,7 +310,8 @@ _MAX_CLIENTS = 16
 
 
 def _request_version(exchange: Exchange) -> str:
-    """Return the version that was sent or that the form of the request shows; empty if neither is known."""
+    """Return the version that was sent or that the form of the request shows; empty if neither is
+    known."""
     version = parse_version(exchange.version_header)
     if version:
         return intern(f"{version[0]}.{version[1]}")  # interned because each open task stores it

@@ -23,10 +23,11 @@ def parse_version(text: str) -> tuple[int, int] | None:
 
 
 def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set[tuple[int, int]]:
-    """Return the versions that the agent's card declared before the request; with `for_binding` only versions of the
-    exchange's binding.
+    """Return the versions that the agent's card declared before the request; with `for_binding`
+    only versions of the exchange's binding.
 
-    Empty if no card was recorded, or if the card does not declare its interfaces in the form of 1.0.
+    Empty if no card was recorded, or if the card does not declare its interfaces in the form of
+    1.0.
     """
     agent = context.agent
     if agent.card is None or agent.card_at >= context.exchange.started:

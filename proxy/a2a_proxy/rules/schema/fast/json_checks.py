@@ -1,5 +1,6 @@
-"""Fast checks of JSON: 1.0 with the generations of the 1.1 draft, 0.2 and 0.3 in the JSON-RPC form, and 0.3 in the
-protobuf form that REST carries (manual/protocol.md "Fields of 1.0", "Fields of 0.3", "JSON objects before 1.0").
+"""Fast checks of JSON: 1.0 with the generations of the 1.1 draft, 0.2 and 0.3 in the JSON-RPC form,
+and 0.3 in the protobuf form that REST carries (manual/protocol.md "Fields of 1.0", "Fields of 0.3",
+"JSON objects before 1.0").
 
 Objects are typed `Any`, because their types are made at run time from the shapes.
 """
@@ -31,10 +32,11 @@ from a2a_proxy.rules.schema.fast.plain_objects import (
 Check = Callable[[bytes], GateResult]
 """Checks whether a payload is valid."""
 Subject = Literal["event", "sent", "task", "send", "task id"]
-"""Content of a payload: an event of a stream, the answer to a send, a task, a send, a request that names a task."""
+"""Content of a payload: an event of a stream, the answer to a send, a task, a send, a request that
+names a task."""
 Inspection = tuple[GateResult, int]
-"""Result for a payload of the right types, with the number of quotes expected in a payload without escapes; 0 if it
-must be encoded to count.
+"""Result for a payload of the right types, with the number of quotes expected in a payload without
+escapes; 0 if it must be encoded to count.
 """
 _INVALID: Inspection = (False, 0)
 
@@ -47,7 +49,8 @@ _TIME_PATTERN = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _match_utc = re.compile(rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}\.[0-9]{{3,9}}Z").fullmatch
 """UTC with milliseconds."""
 _match_zoned = re.compile(
-    rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}(?:\.[0-9]{{1,9}})?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})"
+    rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}(?:\.[0-9]{{1,9}})?(?:Z|"
+    rf"[+-][0-9]{{2}}:[0-9]{{2}})"
 ).fullmatch
 """Any zone, which is all that 0.x requires."""
 _QUOTE_BYTE, _BACKSLASH_BYTE = ord('"'), ord("\\")
@@ -66,7 +69,8 @@ class JsonChecks:
         self._checks: dict[tuple[Subject, bool], Check] = {}
 
     def check(self, subject: Subject, *, enveloped: bool = False) -> Check:
-        """Return the check of payloads with this content, always the same; `enveloped` is whether they are JSON-RPC."""
+        """Return the check of payloads with this content, always the same; `enveloped` is whether
+        they are JSON-RPC."""
         found = self._checks.get((subject, enveloped))
         if found is None:
             found = self._checks[subject, enveloped] = self._make_check(subject, enveloped)
@@ -85,8 +89,13 @@ class JsonChecks:
         inspect = inspections[subject]
         content: Callable[[Any], Any] | None = None
         if enveloped:
-            base, name = (RpcCall, "params") if subject in ("send", "task id") else (RpcAnswer, "result")
-            kind, content = msgspec.defstruct("Rpc", [(name, kind)], bases=(base,)), attrgetter(name)
+            base, name = (
+                (RpcCall, "params") if subject in ("send", "task id") else (RpcAnswer, "result")
+            )
+            kind, content = (
+                msgspec.defstruct("Rpc", [(name, kind)], bases=(base,)),
+                attrgetter(name),
+            )
         decode, encode = msgspec.json.Decoder(kind).decode, msgspec.json.Encoder().encode
 
         def check(payload: bytes) -> GateResult:
@@ -98,8 +107,9 @@ class JsonChecks:
                 seen, quotes = inspect(made, 0)
             else:  # jsonrpc with value, id, result; an id may be a text
                 seen, quotes = inspect(content(made), 10 if type(made.id) is str else 8)
-            # A duplicate member is lost in decoding, which the number of quotes reveals. Without a backslash no quote
-            # is inside a text; otherwise both sides escape quotes in the same way, except as \u0022.
+            # A duplicate member is lost in decoding, which the number of quotes reveals. Without a
+            # backslash no quote is inside a text; otherwise both sides escape quotes in the same
+            # way, except as \u0022.
             if quotes and _BACKSLASH_BYTE not in payload:
                 return payload.count(_QUOTE_BYTE) == quotes and seen
             if not seen or b"\\u0022" in payload:
@@ -126,13 +136,22 @@ class JsonChecks:
 
     def _inspect_event(self, event: Any, around: int) -> Inspection:
         """Inspect an event in its wrapper; `around` is the number of quotes around it."""
-        update, chunk, task, message = event.status_update, event.artifact_update, event.task, event.message
+        update, chunk, task, message = (
+            event.status_update,
+            event.artifact_update,
+            event.task,
+            event.message,
+        )
         if update is not UNSET:
             if chunk is UNSET and task is UNSET and message is UNSET:
                 return self._inspect_status_update(update, around + 2)
             return _INVALID
         if chunk is not UNSET:
-            return self._inspect_artifact_update(chunk, around + 2) if task is UNSET and message is UNSET else _INVALID
+            return (
+                self._inspect_artifact_update(chunk, around + 2)
+                if task is UNSET and message is UNSET
+                else _INVALID
+            )
         return self._inspect_answer(event, around)
 
     def _inspect_answer(self, answer: Any, _around: int) -> Inspection:
@@ -160,7 +179,9 @@ class JsonChecks:
         parts = self._message_parts(said)
         texts = self._texts_of(parts)
         named = (said.task_id or "", said.context_id or "")
-        is_plain = is_plain and said.metadata is UNSET and len(parts) == 1 and parts[0].metadata is UNSET
+        is_plain = (
+            is_plain and said.metadata is UNSET and len(parts) == 1 and parts[0].metadata is UNSET
+        )
         return (StatusSummary(stamp, b"".join(texts), False, named, is_plain) if texts else True), 0
 
     def _inspect_artifact_update(self, update: Any, _around: int) -> Inspection:
@@ -168,7 +189,9 @@ class JsonChecks:
         texts, described = self._texts_of(artifact.parts), artifact.description
         description = crc32(described.encode()) if described else 0
         return (
-            ArtifactSummary(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
+            ArtifactSummary(artifact.artifact_id, artifact.name or "", description, "", texts)
+            if texts
+            else True
         ), 0
 
     def _texts_of(self, parts: list[Any]) -> list[bytes]:
@@ -179,7 +202,9 @@ class JsonChecks:
         stamp, said = status.timestamp, status.message
         if stamp is not UNSET and self._match_time(stamp) is None:
             return False
-        return said is UNSET or (said.role == self._agent and _has_matching_ids(said, task_id, context_id))
+        return said is UNSET or (
+            said.role == self._agent and _has_matching_ids(said, task_id, context_id)
+        )
 
     def _is_valid_task(self, task: Any) -> bool:
         if not self._is_valid_status(task.status, task.id, task.context_id):
@@ -187,14 +212,20 @@ class JsonChecks:
         if task.artifacts is not UNSET and not all(map(self._are_valid_parts, task.artifacts)):
             return False
         return task.history is UNSET or all(
-            self._are_valid_parts(each) and _has_matching_ids(each, task.id, task.context_id) for each in task.history
+            self._are_valid_parts(each) and _has_matching_ids(each, task.id, task.context_id)
+            for each in task.history
         )
 
     def _is_valid_reply(self, message: Any) -> bool:
-        return message.role == self._agent and message.context_id is not UNSET and self._are_valid_parts(message)
+        return (
+            message.role == self._agent
+            and message.context_id is not UNSET
+            and self._are_valid_parts(message)
+        )
 
     def _are_valid_parts(self, _holder: Any) -> bool:
-        """Whether the parts of a message or artifact are valid, as far as their types do not ensure it."""
+        """Whether the parts of a message or artifact are valid, as far as their types do not ensure
+        it."""
         return True
 
 
@@ -214,7 +245,8 @@ class _OldJsonChecks(JsonChecks):
         struct = self._objects.struct
         self._text_part = struct("PartText", tagged=True)
         update, chunk, task, message = (
-            struct(name, tagged=True) for name in ("StatusUpdate", "ArtifactUpdate", "Task", "Message")
+            struct(name, tagged=True)
+            for name in ("StatusUpdate", "ArtifactUpdate", "Task", "Message")
         )
         self._inspections: dict[Any, Callable[[Any, int], Inspection]] = {
             update: self._inspect_status_update,
@@ -246,7 +278,8 @@ class _OldJsonChecks(JsonChecks):
 
 
 class _NewJsonChecks(JsonChecks):
-    """JSON of 1.0. Its updates are most of the traffic: their quotes are counted without encoding them."""
+    """JSON of 1.0. Its updates are most of the traffic: their quotes are counted without encoding
+    them."""
 
     _message_parts = attrgetter("parts")
 
@@ -284,7 +317,9 @@ class _NewJsonChecks(JsonChecks):
         texts, inner = _collect_texts(said.parts)
         if not inner:
             return self._are_valid_parts(said), 0
-        is_plain = is_plain and inner == _TEXT_PART_QUOTES  # with more parts or members there are more quotes
+        is_plain = (
+            is_plain and inner == _TEXT_PART_QUOTES
+        )  # with more parts or members there are more quotes
         # messageId and role with values, message, parts
         return StatusSummary(stamp, b"".join(texts), False, named, is_plain), quotes + 12 + inner
 
@@ -300,17 +335,25 @@ class _NewJsonChecks(JsonChecks):
             quotes += 2
         if update.generation is not UNSET:
             quotes += 4
-        name, described, media_type = artifact.name, artifact.description, artifact.parts[0].media_type
+        name, described, media_type = (
+            artifact.name,
+            artifact.description,
+            artifact.parts[0].media_type,
+        )
         if name is not UNSET:
             quotes += 4
         if described is not UNSET:
             quotes += 4
         description = crc32(described.encode()) if described else 0
-        return ArtifactSummary(artifact.artifact_id, name or "", description, media_type or "", texts), quotes + inner
+        return ArtifactSummary(
+            artifact.artifact_id, name or "", description, media_type or "", texts
+        ), quotes + inner
 
     def _is_valid_status(self, status: Any, task_id: str, context_id: str) -> bool:
         said = status.message
-        return super()._is_valid_status(status, task_id, context_id) and (said is UNSET or self._are_valid_parts(said))
+        return super()._is_valid_status(status, task_id, context_id) and (
+            said is UNSET or self._are_valid_parts(said)
+        )
 
     def _are_valid_parts(self, holder: Any) -> bool:
         for part in holder.parts:  # noqa: SIM110 - all() takes twice as long
@@ -329,7 +372,8 @@ def _has_matching_ids(message: Any, task_id: str, context_id: str) -> bool:
 
 
 def _collect_texts(parts: list[Any]) -> tuple[list[bytes], int]:
-    """Return the texts of parts and the number of quotes of their members; empty if a part is more than text."""
+    """Return the texts of parts and the number of quotes of their members; empty if a part is more
+    than text."""
     texts: list[bytes] = []
     quotes = 0
     for part in parts:

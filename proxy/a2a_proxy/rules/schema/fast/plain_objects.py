@@ -1,7 +1,7 @@
 """The members that most objects have, and strict struct types of objects with these members alone.
 
-The fast checks of JSON and protobuf accept no other members, because a rule may have something to say about them. Types
-and alternatives come from the shapes.
+The fast checks of JSON and protobuf accept no other members, because a rule may have something to
+say about them. Types and alternatives come from the shapes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ PLAIN_MEMBERS = {
     "Artifact": "artifact_id! parts! name description metadata",
     "Part": "text data metadata filename media_type",
     "TaskStatusUpdateEvent": "task_id! context_id! status! final metadata generation",
-    "TaskArtifactUpdateEvent": "task_id! context_id! artifact! append last_chunk metadata generation",
+    "TaskArtifactUpdateEvent": (
+        "task_id! context_id! artifact! append last_chunk metadata generation"
+    ),
     "StreamResponse": "status_update artifact_update task message",
     "SendMessageResponse": "task message",
     "SendMessageRequest": "message! configuration metadata",
     "SendMessageConfiguration": "accepted_output_modes history_length return_immediately blocking",
     "GetTaskRequest": "id!",
 }
-"""Members of each object, in every form that has a member of that name, such as `parts` or `content`. `!` marks those
-without which the object is not plain, besides the required ones.
+"""Members of each object, in every form that has a member of that name, such as `parts` or
+`content`. `!` marks those without which the object is not plain, besides the required ones.
 """
 PLAIN_MEMBERS_0_3 = PLAIN_MEMBERS | {
     **{old: PLAIN_MEMBERS[new] for old, new in EVENT_SHAPES.values()},
@@ -92,7 +94,8 @@ class PlainObjects:
         self._made: dict[tuple[str, bool], Any] = {}
 
     def struct(self, name: str, *, tagged: bool = False) -> Any:
-        """Return the type of an object. If `tagged`, it can be in a union, where the member `kind` tells it apart."""
+        """Return the type of an object. If `tagged`, it can be in a union, where the member `kind`
+        tells it apart."""
         made = self._made.get((name, tagged))
         if made is None:
             made = self._made[name, tagged] = self._make_struct(name, tagged)
@@ -110,7 +113,9 @@ class PlainObjects:
             if label != word or camel_case(label) in shape.required:
                 required.append((label, self._type_of(label, member, required=True)))
             else:
-                optional.append((label, self._type_of(label, member, required=False) | UnsetType, UNSET))
+                optional.append(
+                    (label, self._type_of(label, member, required=False) | UnsetType, UNSET)
+                )
         fields = required + optional
         if not shape.mark:
             return defstruct(name, fields, bases=(StrictStruct,))
@@ -121,7 +126,9 @@ class PlainObjects:
     def _type_of(self, label: str, member: ShapeMember, *, required: bool) -> Any:
         kind: Any = _TYPES_BY_NAME.get(camel_case(label)) or _TYPES.get(member.kind)
         if member.kind is JsonKind.SHAPE:
-            kind = self._part_type() if member.type_name == "Part" else self.struct(member.type_name)
+            kind = (
+                self._part_type() if member.type_name == "Part" else self.struct(member.type_name)
+            )
         elif member.kind is JsonKind.ENUM:
             kind = _one_of(*self._grammar.enums[member.type_name][1:])
         if member.is_repeated:
@@ -130,7 +137,8 @@ class PlainObjects:
         return kind
 
     def _part_type(self) -> Any:
-        """Return the type of a part. JSON of 0.3 has one for each kind of part; files are not plain."""
+        """Return the type of a part. JSON of 0.3 has one for each kind of part; files are not
+        plain."""
         if "Part" in self._grammar.shapes:
             return self.struct("Part")
         return self.struct("PartText", tagged=True) | self.struct("PartData", tagged=True)

@@ -13,7 +13,12 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from a2a_proto import SchemaSet, message_class
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, timestamp_text
+from a2a_proxy.rules.facts.partial_decode import (
+    ArtifactSummary,
+    GateResult,
+    StatusSummary,
+    timestamp_text,
+)
 from a2a_proxy.rules.schema.fast.strict_messages import twin
 from a2a_proxy.rules.schema.protobuf_times import MAX_SECONDS
 
@@ -24,12 +29,13 @@ _STATE_NUMBERS = frozenset(range(1, 9))
 _MEDIA_TYPES = frozenset(("", "text/plain", "text/markdown", "text/html", "application/json"))
 _USER_ROLE, _AGENT_ROLE = 1, 2
 _STATUS_EVENT = EventKind.STATUS
-"""Module-level alias, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
+"""Module-level alias, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython
+3.11)."""
 
 
 def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) -> FrameCheck:
-    """Return a check that parses the payload: only known fields, each once, in the shortest form, and accepted by
-    `is_valid`.
+    """Return a check that parses the payload: only known fields, each once, in the shortest form,
+    and accepted by `is_valid`.
     """
     parse: Any = message_class(line, name).FromString
 
@@ -49,7 +55,8 @@ def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) ->
 
 
 def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> FrameCheck:
-    """Return the same check with a strict twin that accepts only common messages; others are checked by `fallback`."""
+    """Return the same check with a strict twin that accepts only common messages; others are
+    checked by `fallback`."""
     parse: Any = twin(line, name).FromString
     old = line == "0.3"
 
@@ -78,8 +85,8 @@ def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> Fram
 
 
 def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
-    """Return the summary of a status update parsed by a twin. The frame has a message id if its status has a
-    message.
+    """Return the summary of a status update parsed by a twin. The frame has a message id if its
+    status has a message.
     """
     status = update.status
     stamp = ""
@@ -110,14 +117,18 @@ def _is_valid_time(timestamp: Any) -> bool:
 def _check_artifact(artifact: Any) -> GateResult:
     described = artifact.description
     description = crc32(described.encode()) if described else 0
-    return ArtifactSummary(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
+    return ArtifactSummary(
+        artifact.artifact_id, artifact.name, description, "", [artifact.parts.text]
+    )
 
 
 def _has_matching_facts(task: Any, frame: Frame, *, old: bool) -> bool:
     """Whether the ids inside the task equal the ids in the frame, and its time is valid."""
     if not _is_valid_time(task.status.timestamp):
         return False
-    if frame.message_id and not _message_has_same_ids(task.status.update if old else task.status.message, frame):
+    if frame.message_id and not _message_has_same_ids(
+        task.status.update if old else task.status.message, frame
+    ):
         return False
     return all(_message_has_same_ids(each, frame) for each in task.history)
 
@@ -179,7 +190,8 @@ class MessageChecks:
         if not self._is_valid_status(task.status, task_id, context_id):
             return False
         return all(self._is_valid_artifact(each) for each in task.artifacts) and all(
-            each.role in (_USER_ROLE, _AGENT_ROLE) and self._is_valid_message(each, task_id, context_id)
+            each.role in (_USER_ROLE, _AGENT_ROLE)
+            and self._is_valid_message(each, task_id, context_id)
             for each in task.history
         )
 
@@ -243,23 +255,39 @@ CHECKS: dict[str, FrameCheck] = {
         "1.0", "StreamResponse", make_checker("1.0", "StreamResponse", _NEW_CHECKS.is_valid_answer)
     ),
     "lf.a2a.v1.SendMessageResponse": make_quick_checker(
-        "1.0", "SendMessageResponse", make_checker("1.0", "SendMessageResponse", _NEW_CHECKS.is_valid_answer)
+        "1.0",
+        "SendMessageResponse",
+        make_checker("1.0", "SendMessageResponse", _NEW_CHECKS.is_valid_answer),
     ),
-    "lf.a2a.v1.Task": make_quick_checker("1.0", "Task", make_checker("1.0", "Task", _NEW_CHECKS.is_valid_task)),
-    "lf.a2a.v1.SendMessageRequest": make_checker("1.0", "SendMessageRequest", _NEW_CHECKS.is_valid_send),
+    "lf.a2a.v1.Task": make_quick_checker(
+        "1.0", "Task", make_checker("1.0", "Task", _NEW_CHECKS.is_valid_task)
+    ),
+    "lf.a2a.v1.SendMessageRequest": make_checker(
+        "1.0", "SendMessageRequest", _NEW_CHECKS.is_valid_send
+    ),
     "lf.a2a.v1.GetTaskRequest": make_checker("1.0", "GetTaskRequest", is_task_id_request),
     "lf.a2a.v1.CancelTaskRequest": make_checker("1.0", "CancelTaskRequest", is_task_id_request),
-    "lf.a2a.v1.SubscribeToTaskRequest": make_checker("1.0", "SubscribeToTaskRequest", is_task_id_request),
+    "lf.a2a.v1.SubscribeToTaskRequest": make_checker(
+        "1.0", "SubscribeToTaskRequest", is_task_id_request
+    ),
     "a2a.v1.StreamResponse": make_quick_checker(
         "0.3", "StreamResponse", make_checker("0.3", "StreamResponse", _OLD_CHECKS.is_valid_answer)
     ),
     "a2a.v1.SendMessageResponse": make_quick_checker(
-        "0.3", "SendMessageResponse", make_checker("0.3", "SendMessageResponse", _OLD_CHECKS.is_valid_answer)
+        "0.3",
+        "SendMessageResponse",
+        make_checker("0.3", "SendMessageResponse", _OLD_CHECKS.is_valid_answer),
     ),
-    "a2a.v1.Task": make_quick_checker("0.3", "Task", make_checker("0.3", "Task", _OLD_CHECKS.is_valid_task)),
-    "a2a.v1.SendMessageRequest": make_checker("0.3", "SendMessageRequest", _OLD_CHECKS.is_valid_send),
+    "a2a.v1.Task": make_quick_checker(
+        "0.3", "Task", make_checker("0.3", "Task", _OLD_CHECKS.is_valid_task)
+    ),
+    "a2a.v1.SendMessageRequest": make_checker(
+        "0.3", "SendMessageRequest", _OLD_CHECKS.is_valid_send
+    ),
     "a2a.v1.GetTaskRequest": make_checker("0.3", "GetTaskRequest", is_task_id_request),
     "a2a.v1.CancelTaskRequest": make_checker("0.3", "CancelTaskRequest", is_task_id_request),
-    "a2a.v1.TaskSubscriptionRequest": make_checker("0.3", "TaskSubscriptionRequest", is_task_id_request),
+    "a2a.v1.TaskSubscriptionRequest": make_checker(
+        "0.3", "TaskSubscriptionRequest", is_task_id_request
+    ),
 }
 """Check of each schema."""

@@ -1,7 +1,8 @@
 """Strict twins of the A2A protobuf messages, so that the parser itself recognises valid messages.
 
-A twin has the same field numbers in proto2: mandatory fields are required, enums are closed and have no unspecified
-value, messages have one text part, and rare fields are omitted. The parser keeps omitted fields as unknown fields.
+A twin has the same field numbers in proto2: mandatory fields are required, enums are closed and
+have no unspecified value, messages have one text part, and rare fields are omitted. The parser
+keeps omitted fields as unknown fields.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -19,17 +24,27 @@ from a2a_proto.shapes.shape import camel_case
 from a2a_proxy.rules.schema.fast.plain_objects import PLAIN_MEMBERS
 
 _FIELDS = PLAIN_MEMBERS | {"Part": "text!"}
-"""Fields of each twin by their JSON names in snake case; `!` marks a required field. A list with `!` has exactly one
-element."""
-_ROLES = {"Message": ("Role", (1, 2)), "AgentMessage": ("AgentRole", (2,)), "AgentAnswer": ("AgentRole", (2,))}
-_SAYS = {"TaskStatus": "AgentMessage", "StreamResponse": "AgentAnswer", "SendMessageResponse": "AgentAnswer"}
-"""Messages that contain an agent's message, each with the twin used for it; an answer's message needs a context."""
+"""Fields of each twin by their JSON names in snake case; `!` marks a required field. A list with
+`!` has exactly one element."""
+_ROLES = {
+    "Message": ("Role", (1, 2)),
+    "AgentMessage": ("AgentRole", (2,)),
+    "AgentAnswer": ("AgentRole", (2,)),
+}
+_SAYS = {
+    "TaskStatus": "AgentMessage",
+    "StreamResponse": "AgentAnswer",
+    "SendMessageResponse": "AgentAnswer",
+}
+"""Messages that contain an agent's message, each with the twin used for it; an answer's message
+needs a context."""
 _TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
 
 
 @cache
 def twin(line: SchemaSet, name: str) -> type[Message]:
-    """Return the class that parses a message strictly. Raises KeyError if the message has no twin."""
+    """Return the class that parses a message strictly. Raises KeyError if the message has no
+    twin."""
     return GetMessageClass(_make_pool(line).FindMessageTypeByName(f"strict.{name}"))
 
 
@@ -73,7 +88,10 @@ def _gather_messages(descriptor: Any, found: dict[str, Any]) -> None:
 
 
 def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
-    fields = {camel_case(word.rstrip("!")): word.endswith("!") for word in _FIELDS[descriptor.name].split()}
+    fields = {
+        camel_case(word.rstrip("!")): word.endswith("!")
+        for word in _FIELDS[descriptor.name].split()
+    }
     if descriptor.name.endswith("Response"):
         made.oneof_decl.add(name="payload")
     for field in descriptor.fields:
@@ -81,18 +99,30 @@ def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
             continue
         required = fields[field.json_name] or (name == "AgentAnswer" and field.name == "context_id")
         many = field.is_repeated and not required
-        label = _LABEL.LABEL_REQUIRED if required else _LABEL.LABEL_REPEATED if many else _LABEL.LABEL_OPTIONAL
+        label = (
+            _LABEL.LABEL_REQUIRED
+            if required
+            else _LABEL.LABEL_REPEATED
+            if many
+            else _LABEL.LABEL_OPTIONAL
+        )
         one = made.field.add(name=field.name, number=field.number, type=field.type, label=label)
         if made.oneof_decl:
             one.oneof_index = 0
         if field.enum_type is not None:
-            one.type_name = "strict." + (_ROLES[name][0] if field.name == "role" else field.enum_type.name)
+            one.type_name = "strict." + (
+                _ROLES[name][0] if field.name == "role" else field.enum_type.name
+            )
         elif field.message_type is not None:
             one.type_name = _type_of(field.message_type, name)
         elif name == "Part":
-            one.type = _TYPE.TYPE_BYTES  # as in a summary; the frame's decoding has checked the UTF-8
+            one.type = (
+                _TYPE.TYPE_BYTES
+            )  # as in a summary; the frame's decoding has checked the UTF-8
         elif field.name == "generation":
-            one.type = _TYPE.TYPE_UINT32  # a larger or negative number is truncated, which the size reveals
+            one.type = (
+                _TYPE.TYPE_UINT32
+            )  # a larger or negative number is truncated, which the size reveals
 
 
 def _type_of(inner: Any, name: str) -> str:

@@ -1,8 +1,9 @@
-"""The page around the tables: HTML, style and script, stored as files in this folder and copied into the report
-unchanged.
+"""The page around the tables: HTML, style and script, stored as files in this folder and copied
+into the report unchanged.
 
-The content security policy in its head allows only this script and this style, by their hashes, and no network access,
-whatever the recording contains. Script and style are split into files only for maintainers.
+The content security policy in its head allows only this script and this style, by their hashes, and
+no network access, whatever the recording contains. Script and style are split into files only for
+maintainers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def content_security_policy(script: str, style: str) -> str:
 
 def join_files(names: tuple[str, ...]) -> str:
     """Return the concatenated texts of these files."""
-    return "\n".join(resources.files(__package__).joinpath(name).read_text("utf-8") for name in names)
+    return "\n".join(
+        resources.files(__package__).joinpath(name).read_text("utf-8") for name in names
+    )
 
 
 def _csp_hash(text: str) -> str:
