@@ -126,11 +126,10 @@ class SplitSecrets:
 
     def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
+        text.tail = b"" if is_line else _tail_of(data)
         if self._is_prose(data):
-            text.tail = b"" if is_line else _tail_of(data)
             return piece
         edits = [] if is_line else self._find_edits(data)
-        text.tail = b"" if is_line else _tail_of(data)
         cut = min((edit.start for edit in edits if edit.end == len(data)), default=len(data))
         if len(data) - cut > _KEY_HEAD:  # its form shows at its beginning
             text.tail = data[cut : cut + _KEY_HEAD]
