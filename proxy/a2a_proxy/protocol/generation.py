@@ -625,9 +625,14 @@ class TaskGenerations(msgspec.Struct):
         """Return the reasons of a run of missing numbers; those without a reason are matched with
         messages."""
         examined = range(first, min(final, first + MAX_EXAMINED - 1) + 1)
-        self.messages.add_generations(
+        unexplained = [
             number for number in examined if self.reason_of(number)[0] is MissedReason.UNKNOWN
-        )
+        ]
+        # A message may have a number that another stream has passed with its first snapshot, or one
+        # that this stream will lack too. The second explains both streams.
+        passed = [cursor.last for cursor in self.cursors.values() if first <= cursor.last < final]
+        unexplained.sort(key=lambda number: sum(number <= last for last in passed))
+        self.messages.add_generations(unexplained)
         reasons = {number: self.reason_of(number) for number in examined}
         lost = tuple(
             number for number, (reason, _) in reasons.items() if reason is MissedReason.EVENT

@@ -396,3 +396,12 @@ def test_messages_on_a_live_stream_are_counted() -> None:
     assert verdicts(
         grpc("SendLiveMessage", send(), *without, version="1.1", half_close=False), "001"
     ) == ["ERROR"]
+
+
+def test_a_message_has_the_number_that_both_streams_lack() -> None:
+    """The second stream begins with the number that the first one has lost."""
+    agent = Agent("jsonrpc", "jsonrpc", shows_timeline=False, cut=1, joins=4)
+    for kind in ("artifact", "artifact", "race"):
+        agent.run(kind)
+    (found,) = gaps(agent.script(lost=4))
+    assert found.summary.startswith("generations 5 to 6 are missing: 4 is followed by 7; 6 is")

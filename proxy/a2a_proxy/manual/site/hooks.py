@@ -18,6 +18,7 @@ import tomllib
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pygments.lexers.shell import BashSessionLexer
@@ -38,6 +39,7 @@ PICTURES = ROOT / "tests/inspect/pictures"
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
 _SCREEN = re.compile(r"<!-- screen: ([\w-]+): (.+?) -->")
 _TEST_NAME, _PART_OF_NAME = re.compile(r"(?<=<code>)tests/[^<]+(?=</code>)"), re.compile(r"::|[/_]")
+_NODE_NAME = ("e=e+s+o.id", 'e=e+s+o.id+" "')
 _ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 
 
@@ -88,6 +90,24 @@ def on_page_content(html: str, **_: object) -> str:
     """Return the page with places where the long names of tests may be broken; one name would fill
     a table."""
     return _TEST_NAME.sub(lambda found: _PART_OF_NAME.sub(r"\g<0><wbr>", found[0]), html)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Let the theme's search tell the nodes of its index apart.
+
+    lunr 2.3 names a node by its letters and the numbers of the next nodes, without a mark between
+    them. With digits in words two nodes can have the same name, one is lost, and searches that
+    pass there find nothing ("Invalid query").
+
+    Raises PluginError: the script of the theme has another text.
+    """
+    (worker,) = Path(config.site_dir, "assets/javascripts/workers").glob("search.*.min.js")
+    script = worker.read_text("utf-8")
+    if script.count(_NODE_NAME[0]) != 1:
+        raise PluginError(
+            f"{worker.name} names the nodes of its index in another way: see hooks.py"
+        )
+    worker.write_text(script.replace(*_NODE_NAME), "utf-8")
 
 
 def _path_in_repository(uri: str) -> str:
