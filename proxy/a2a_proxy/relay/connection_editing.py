@@ -23,7 +23,8 @@ the rest is queued."""
 WORK_PER_STEP = 1024
 """Units of queued work of one connection before the next connection gets its turn."""
 
-_TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+_DIRECTIONS = _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+_NO_DELAYS = (False, False)
 _RECORDED_KINDS = frozenset(
     {"host", "authority", "traceparent", "card", "card-request", "webhook", "fault", "fault-end"}
 )
@@ -125,6 +126,8 @@ class ConnectionEditing:
         self._waits = [False, False]
         """For each direction, whether no more bytes are read because of the account."""
         self._delayed = [False, False]
+        self._may_delay = False
+        """Whether a direction is delayed, or has to be because of a backlog or of the account."""
         self._is_stopped = False
 
     def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
@@ -178,14 +181,15 @@ class ConnectionEditing:
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             backlog.later.append(data)
             return None
-        facts, budget = None, self._queue.left
+        facts, editor, budget = None, self._editor, self._queue.left
         if budget > 0:
-            self._editor.budget = budget
+            editor.budget = budget
             facts = self._edit_bytes(direction, data, 0, self._loop_time())
-            self._queue.spend(budget - self._editor.budget)
+            self._queue.spend(budget - editor.budget)
         else:
             self._keep_backlog(direction, data, 0)
-        self._begin_delays()
+        if self._may_delay or editor.delays != _NO_DELAYS:
+            self._begin_delays()
         return facts
 
     def _go_on(self, direction: Direction) -> int:
@@ -215,7 +219,7 @@ class ConnectionEditing:
         return self._write_outputs(parts)
 
     def _keep_backlog(self, direction: Direction, data: bytes, start: int) -> None:
-        self._backlogs[direction] = _Backlog(data, start, [])
+        self._backlogs[direction], self._may_delay = _Backlog(data, start, []), True
         self._queue.add(partial(self._go_on, direction))
 
     def _write_outputs(self, parts: list[Output]) -> list[EditFact]:
@@ -232,11 +236,11 @@ class ConnectionEditing:
     def _account_for(self, held: tuple[int, int]) -> None:
         self._account.add(sum(held) - sum(self._held))
         self._held = held
-        for direction in Direction:
+        for direction in _DIRECTIONS:
             if not self._account.must_wait(held[direction]):
                 self._waits[direction] = False
             elif not self._waits[direction]:
-                self._waits[direction] = True
+                self._waits[direction] = self._may_delay = True
                 self._account.wait(partial(self._end_wait, direction))
 
     def _end_wait(self, direction: Direction) -> None:
@@ -253,8 +257,10 @@ class ConnectionEditing:
     def _begin_delays(self) -> None:
         """Begin the delays that are necessary now. Those that are not end in another turn, because
         the caller has not recorded the received bytes and their edits yet."""
-        for direction in Direction:
+        self._may_delay = False
+        for direction in _DIRECTIONS:
             must_delay = self._must_delay(direction)
+            self._may_delay = self._may_delay or must_delay or self._delayed[direction]
             if must_delay and not self._delayed[direction]:
                 self._delayed[direction] = True
                 self._delay(direction, True)
@@ -262,9 +268,10 @@ class ConnectionEditing:
                 self._loop.call_soon(self._update_delays)
 
     def _update_delays(self) -> None:
-        for direction in Direction:
+        for direction in _DIRECTIONS:
             if not self._is_stopped and self._must_delay(direction) is not self._delayed[direction]:
                 self._delayed[direction] = not self._delayed[direction]
+                self._may_delay = True
                 self._delay(direction, self._delayed[direction])
 
     def _cancel_timer(self) -> None:
