@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from a2a_proxy.model.saved_state import State
 
 _MAX_MARKS = 1024
 
 
-class PipeBuffer:
+class PipeBuffer(State):
     """The bytes are in `data`. Positions are relative to its beginning, offsets to the beginning of
     the direction."""
 
-    __slots__ = ("_lf", "_marks", "_searched", "base", "data")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.base = 0
-        """Offset of the first byte of `data`."""
-        self._marks: list[tuple[int, int]] = []
-        """(offset, ns): the bytes from that offset on arrived at that time."""
-        self._lf, self._searched = -1, 0
-        """Offset of the next LF, -1 if unknown; and the offset up to which an LF was searched
-        for."""
+    data: bytearray = bytearray()
+    base: int = 0
+    """Offset of the first byte of `data`."""
+    _marks: list[tuple[int, int]] = []
+    """(offset, ns): the bytes from that offset on arrived at that time."""
+    _lf: int = -1
+    """Offset of the next LF, -1 if unknown."""
+    _searched: int = 0
+    """Offset up to which an LF was searched for."""
 
     @property
     def offset(self) -> int:
@@ -59,23 +57,3 @@ class PipeBuffer:
             self._lf = self.base + found if found >= 0 else -1
             self._searched = self._lf + 1 if found >= 0 else self.offset
         return self._lf - self.base if self._lf >= 0 else -1
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        marks = [list(mark) for mark in self._marks]
-        return {
-            "data": bytes(self.data),
-            "base": self.base,
-            "marks": marks,
-            "line_feed": [self._lf, self._searched],
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> PipeBuffer:
-        """Return the buffer that `save` was called on."""
-        buffer = cls()
-        buffer.data += state["data"]
-        buffer.base = state["base"]
-        buffer._marks = [(offset, at) for offset, at in state["marks"]]
-        buffer._lf, buffer._searched = state["line_feed"]
-        return buffer
