@@ -20,6 +20,7 @@ Values without imports from this package:
 - `finding`: findings of rules and decoders
 - `note`: a user's note
 - `name_json`: JSON of values that hold file names
+- `saved_state`: the state that outlives the recorder's process
 - `eviction`: the oldest entries of a bounded dictionary
 - `transitions`: state machines as tables
 """
