@@ -23,8 +23,8 @@ _PUSHED_EVENTS = frozenset(
 
 
 def recognise_push(call: ExchangeDecoder, data: bytes) -> bool:
-    """Return whether the request is a push notification. If so, its agent is the one that has a
-    configuration with its URL, unless several agents do.
+    """Return whether the request is a push notification. If so, its agent is the agent with a
+    push configuration of its URL, unless several agents have such a configuration.
 
     Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or
     a URL from a push configuration. With both the header and the URL it may be any object.

@@ -102,7 +102,7 @@ class SessionState:
 
     def agent_of_delivery(self, agent: str, task_id: str) -> str:
         """Return the agent whose push notification is about this task: `agent` if it has the task,
-        else the last one that has shown a task of this id."""
+        else the last agent with a task of this id."""
         return agent if (agent, task_id) in self.tasks else self.owners.get(task_id, agent)
 
     def has_seen_task(self, agent: str, task_id: str) -> bool:
