@@ -23,6 +23,7 @@ Modules without imports from this package:
 - `event`: the A2A event model
 - `card_signature`: signatures of agent cards, with verdicts
 - `name_json`: JSON of values that hold file names
+- `saved_state`: the state that outlives the recorder's process
 - `eviction`: the oldest entries of a bounded dictionary
 - `transitions`: state machines as tables
 """
