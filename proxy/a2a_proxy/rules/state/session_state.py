@@ -191,11 +191,11 @@ class SessionState:
                 self._note_unreadable(record, frame)
         else:
             flags |= of_event
-            if (
-                event is _STATUS_EVENT
-                and frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
-            ):
-                flags |= status_fast_path.burst_flag(record, frame.at)
+            if event is _STATUS_EVENT:
+                if frame.at - record.started >= status_fast_path.COLLECTING_SILENCE:
+                    flags |= status_fast_path.burst_flag(record, frame.at)
+            elif of_event & _TYPED_EVENTS and (b"/" in frame.payload or frame.redacted):
+                flags |= _TYPED
             record.events += 1
             if record.events == 1:
                 record.first = event
@@ -511,6 +511,8 @@ _FIRST_FLAG, _OTHER_FLAG, _ERROR_FLAG, _END_FLAG, _LATER_FLAG = map(
     int, (FrameFlag.FIRST, FrameFlag.OTHER, FrameFlag.ERROR, FrameFlag.END, FrameFlag.LATER)
 )
 _EXTENDS, _COUNTED = int(FrameFlag.EXTENDS), int(FrameFlag.COUNTED)
+_TYPED = int(FrameFlag.TYPED)
+_TYPED_EVENTS = int(FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE)
 _NEW_TASK, _FOREIGN, _SHARED = (
     int(FrameFlag.NEW_TASK),
     int(FrameFlag.FOREIGN),
