@@ -15,6 +15,7 @@ from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.protocol.conversation import ConnectionConversation
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.wire.connection import ConnectionDecoder
@@ -218,12 +219,12 @@ class Player:
         """Save all state as bytes and continue with the restored state."""
         state = {
             "shared": self.shared.save(),
-            "decoder": self.decoder.save(),
+            "decoder": encode_state(self.decoder),
             "conversation": self.conversation.save(),
         }
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
         self.shared = SessionContext.restore(state["shared"])
-        self.decoder = ConnectionDecoder.restore(state["decoder"])
+        self.decoder = decode_state(state["decoder"], ConnectionDecoder)
         self.conversation = ConnectionConversation.restore(state["conversation"], self.shared)
 
 

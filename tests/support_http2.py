@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-import msgspec
-
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import WireEvent
 from a2a_proxy.wire.detect import PREFACE
@@ -44,11 +42,6 @@ def decode(
     for direction, data in ([(UP, start)] if start else []) + list(chunks):
         decoder.feed(direction, data, 7, out)
     return decoder, out
-
-
-def rebuilt(decoder: Http2Decoder) -> Http2Decoder:
-    """Return the decoder as restored after a restart of the recorder."""
-    return Http2Decoder.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
 
 
 def upstream(*frames: bytes, settings: bytes = b"") -> bytes:

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-import msgspec
-
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.wire import Body, WireEvent
 
 Step = tuple[str, bytes]
@@ -20,7 +19,6 @@ class Decoder(Protocol):
     """The interface of every decoder of a whole connection."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None: ...
-    def save(self) -> dict[str, object]: ...
 
 
 def pieces_of(data: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
@@ -33,7 +31,7 @@ def pieces_of(data: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
 
 def reload(decoder: Any) -> Any:
     """Return the decoder restored from its state as msgpack, as in a snapshot file."""
-    return type(decoder).restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
+    return decode_state(encode_state(decoder), type(decoder))
 
 
 FEED_END = {"eof": "feed_eof", "reset": "feed_reset", "lost": "feed_loss"}

@@ -34,6 +34,7 @@ from a2a_proxy.model.exchange import (
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes, Observation
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
@@ -181,7 +182,7 @@ class _ObservedConnection:
         return {
             "opened": self.opened,
             "facts": msgspec.to_builtins(self.facts),
-            "wire": self.wire.save(),
+            "wire": encode_state(self.wire),
             "conversation": self.conversation.save(),
             "dialed": self.dialed,
             "peer": self.peer,
@@ -203,7 +204,7 @@ class _ObservedConnection:
         connection = cls(
             number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared
         )
-        connection.wire = ConnectionDecoder.restore(state["wire"])
+        connection.wire = decode_state(state["wire"], ConnectionDecoder)
         connection.conversation = ConnectionConversation.restore(state["conversation"], shared)
         connection.dialed = state["dialed"]
         connection.peer = state["peer"]

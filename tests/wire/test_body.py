@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.wire.body import BodyCollector
 from support_wire import pieces_of, reload
 
@@ -70,4 +70,4 @@ def test_memory_is_bounded() -> None:
     for _ in range(100):
         body.add(b"x" * 100, 1, 0, 100)
     assert (body.size, body.data) == (10_000, b"x" * 10)
-    assert len(msgspec.msgpack.encode(body.save())) < 200
+    assert len(encode_state(body)) < 200

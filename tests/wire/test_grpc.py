@@ -8,7 +8,6 @@ import itertools
 import struct
 import zlib
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from a2a_proxy.model.wire import Body, Undecodable
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 from support_http2 import DOWN, UP, decode, frame, upstream
+from support_wire import reload
 
 HEAD = 9
 
@@ -28,15 +28,11 @@ def piece(data, start=0, at=5):
     return Body(1, DOWN, at, start, start + len(data), data)
 
 
-def rebuilt(parts):
-    return GrpcReassembler.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(parts.save())))
-
-
 def read(pieces, parts=None, restart=False):
     parts, out = parts or GrpcReassembler(b"gzip"), []
     for each in pieces:
         parts.feed(each, out)
-        parts = rebuilt(parts) if restart else parts
+        parts = reload(parts) if restart else parts
     return parts, out
 
 

@@ -21,7 +21,7 @@ from a2a_proxy.wire.http1_body import (
 )
 from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE, HeadError, Leniencies, ParsedHead
 from support_http1 import conversations, messages, oracle_requests, oracle_responses
-from support_wire import Step, merged, pieces_of, play
+from support_wire import Step, merged, pieces_of, play, reload
 
 Conversation = list[tuple[bytes, bytes, bytes]]
 SETTINGS = settings(max_examples=150, deadline=None)
@@ -119,7 +119,7 @@ class Read:
         reader = BodyReader(7, Direction.TO_AGENT, phase, left, BASE, leniencies)
         at = 0
         for number, piece in enumerate(pieces_of(data, cuts), 1):
-            reader = BodyReader.restore(tuple(reader.save()), leniencies)  # type: ignore[arg-type]
+            reader = reload(reader)
             at += reader.feed(piece, 0, BASE + at, number, events)
             if not reader.phase:
                 break

@@ -21,6 +21,7 @@ from a2a_proxy.wire.http1_head import (
     parse_trailers,
 )
 from support_http1 import conversations
+from support_wire import reload
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_a_leniency_is_reported_once_in_each_direction() -> None:
     for direction in (Direction.TO_AGENT, Direction.TO_AGENT, Direction.TO_CLIENT):
         for what in ("field", "bare_lf"):
             leniencies.report_leniency(what, "why", direction, 5, 10, 20, out)
-            leniencies = Leniencies(leniencies.save())
+            leniencies = reload(leniencies)
     seen = [(each.direction, each.detail["what"]) for each in out if isinstance(each, Control)]
     assert seen == [(direction, what) for direction in Direction for what in ("field", "bare_lf")]
     assert out[0] == Control(

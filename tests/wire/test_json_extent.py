@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.wire.json_extent import JsonExtent, scan_value
+from support_wire import reload
 
 WHOLE = [
     b"{}",
@@ -23,7 +24,7 @@ def scan(data: bytes, *cuts: int) -> tuple[bool, bool, int]:
     """Feed the bytes in pieces; each reader is restored from the state of the one before."""
     extent, pos = JsonExtent(), 0
     for end in (*cuts, len(data)):
-        extent = JsonExtent.restore(extent.save())
+        extent = reload(extent)
         pos = extent.feed(data, pos, end)
         if extent.done or extent.broken:
             break

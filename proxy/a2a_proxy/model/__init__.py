@@ -12,14 +12,18 @@ Wire and input:
 - `wire`: events of the wire decoders
 - `chunk`: captured bytes and connection events, the input of the observer
 
-Values without imports from this package:
-- `event`: the A2A event model
-- `card_signature`: signatures of agent cards, with verdicts
+Other stored values:
 - `task`: current knowledge of tasks
 - `segment`: a conversation divided by speaker
 - `finding`: findings of rules and decoders
 - `note`: a user's note
+
+Modules without imports from this package:
+- `fields`: the field table: how each field is stored, shown and redacted
+- `event`: the A2A event model
+- `card_signature`: signatures of agent cards, with verdicts
 - `name_json`: JSON of values that hold file names
+- `saved_state`: the state that outlives the recorder's process
 - `eviction`: the oldest entries of a bounded dictionary
 - `transitions`: state machines as tables
 """

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Annotated
 
 import msgspec
+
+from a2a_proxy.model.fields import Ident, Row, Text, Time, Word
 
 
 class Severity(IntEnum):
@@ -28,15 +31,15 @@ class Actor(StrEnum):
 class Finding(msgspec.Struct, frozen=True):
     """One finding with its evidence."""
 
-    rule: str
+    rule: Word
     """`A2A-GEN-001`, or `UNDECODABLE` for a finding of the decoders."""
     severity: Severity
-    at: int
-    summary: str
+    at: Time
+    summary: Text
     connection: int = 0
     exchange: int = 0
     seq: int = -1
     """Frame within the exchange; -1 if the finding is about the whole exchange or connection."""
-    task_id: str = ""
-    confidence: str = "high"
+    task_id: Annotated[Ident, Row("task")] = ""
+    confidence: Word = "high"
     evidence: dict[str, str] = {}

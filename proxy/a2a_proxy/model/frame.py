@@ -7,6 +7,7 @@ from enum import IntEnum
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.fields import Ident, PeerNumber, PeerWord, State, Time
 
 FAULT_MARK = " by --fault: "
 """Part of the note of a frame that a fault on purpose concerns: after what happened, before the
@@ -86,9 +87,9 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     both directions."""
     direction: Direction
     kind: FrameKind
-    began: int
+    began: Time
     """Time its first byte arrived, ns since the epoch."""
-    at: int
+    at: Time
     """Time its last byte arrived, ns since the epoch: the earliest time a peer could act on it."""
     start: int
     end: int
@@ -112,23 +113,23 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     compressed flag was set. stdio: the header block with the content as U+0000, and U+0001 for a
     correct Content-Length (`wire.Framed`)."""
     event: EventKind = EventKind.NONE
-    task_id: str = ""
-    context_id: str = ""
-    message_id: str = ""
-    artifact_id: str = ""
-    state: int = 0
+    task_id: Ident = ""
+    context_id: Ident = ""
+    message_id: Ident = ""
+    artifact_id: Ident = ""
+    state: State = 0
     """A `TaskState` number, 0 if the frame has no state."""
-    generation: int = 0
+    generation: PeerNumber = 0
     """`generation` of the event; on a request `currentGeneration` or `ifGenerationMatch`. 0 if
     absent."""
     append: bool = False
     last_chunk: bool = False
     final: bool = False
-    error_code: int = 0
+    error_code: PeerNumber = 0
     """JSON-RPC error code, HTTP status of a REST error, or gRPC status."""
-    rpc_id: str = ""
+    rpc_id: Ident = ""
     """The JSON-RPC id as JSON text (`"7"`, `7`, `null`); empty if there is none."""
-    note: str = ""
+    note: PeerWord = ""
     """Short remark in words, interned."""
     ours: bool = False
     """Whether the proxy created these bytes, not the peer."""

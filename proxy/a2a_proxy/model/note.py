@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+from a2a_proxy.model.fields import Encoding, Time
 
 
 class Note(msgspec.Struct, frozen=True):
     """A note or a bookmark, or both; a place has at most one. The text is the user's own and is not
     redacted."""
 
-    text: str
+    text: Annotated[str, Encoding.TEXT]
     """Empty if the place is only bookmarked."""
-    at: int
+    at: Time
     """Time of the last change, ns since the epoch."""
     exchange: int = 0
     """0 if the note is about the session."""

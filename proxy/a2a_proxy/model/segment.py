@@ -7,7 +7,11 @@ All times are ns since the epoch, as seen by the relay; 0 if the event has not h
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+from a2a_proxy.model.fields import Ident, Key, Row, Time, Word
 
 CLIENT, AGENT = "client", "agent"
 """The speakers."""
@@ -26,12 +30,12 @@ IDLE = 1_000_000_000
 class Segment(msgspec.Struct, frozen=True):
     """A run of frames of one speaker on one task, or in one exchange if there is no task."""
 
-    id: int
+    id: Key
     """Number within the session, from 1, in order of their beginning."""
-    agent: str
+    agent: Word
     """The agent that owns the task, as in `Task.agent`."""
-    task_id: str
-    context_id: str
+    task_id: Annotated[Ident, Row("task")]
+    context_id: Annotated[Ident, Row("context")]
     speaker: str
     """`client` or `agent`."""
     turn: int
@@ -44,13 +48,13 @@ class Segment(msgspec.Struct, frozen=True):
     last_exchange: int
     """The exchange of its last frame; it differs from `exchange` if a task has several."""
     last_seq: int
-    began: int
+    began: Time
     """First byte of its first frame."""
-    start: int
+    start: Time
     """Last byte of its first frame: the earliest time the other side could act on it."""
-    end: int
+    end: Time
     """Last byte of its last frame."""
-    ended: int = 0
+    ended: Time = 0
     """Time its end became clear; 0 while it is open."""
     reason: str = ""
     """Why it ended: `speaker`, `silence`, `artifact`, `interrupted`, `transfer`, `completed`,
@@ -62,15 +66,15 @@ class Segment(msgspec.Struct, frozen=True):
     outputs: int = 0
     """Frames with output: artifact updates, messages, states with a message, tasks with artifacts
     or a message."""
-    first_output: int = 0
-    last_output: int = 0
+    first_output: Time = 0
+    last_output: Time = 0
     gap: int = 0
     """The longest pause between two of its frames, ns."""
     idle: int = 0
     """Sum of all pauses of more than `IDLE` between its frames, ns."""
-    activity_end: int = 0
+    activity_end: Time = 0
     """Time the client signalled the end of its activity; 0 if it did not: then `end` counts."""
-    closed: int = 0
+    closed: Time = 0
     """Time the stream with its final state closed."""
     generation_first: int = 0
     generation_last: int = 0
@@ -81,11 +85,11 @@ class Segment(msgspec.Struct, frozen=True):
 class Interruption(msgspec.Struct, frozen=True):
     """The client sends while the agent's output is open (manual/protocol.md "Interruptions")."""
 
-    id: int
+    id: Key
     """Number within the session, from 1."""
-    agent: str
-    task_id: str
-    context_id: str
+    agent: Word
+    task_id: Annotated[Ident, Row("task")]
+    context_id: Annotated[Ident, Row("context")]
     kind: str
     """`message` (on the same task), `cancel`, `event` (of a media stream), or `context`: a new task
     in the same context, which is weak evidence."""
@@ -94,9 +98,9 @@ class Interruption(msgspec.Struct, frozen=True):
     exchange: int
     """The exchange of the client's frame."""
     seq: int
-    at: int
+    at: Time
     """Time the client's frame was complete."""
-    ended: int = 0
+    ended: Time = 0
     """Time the outcome became clear; 0 while it is open."""
     outcome: str = ""
     """`yielded` (the output stopped within `YIELD_WITHIN`), `overlapped` (it continued),
@@ -105,10 +109,10 @@ class Interruption(msgspec.Struct, frozen=True):
     """Frames of the interrupted output that arrived after `at`."""
     residual_bytes: int = 0
     """Bytes of their payloads."""
-    last_residual: int = 0
+    last_residual: Time = 0
     wasted: int = 0
     """Bytes of text, raw and data in those frames."""
-    reaction: int = 0
+    reaction: Time = 0
     """Time of the agent's first different output."""
 
     @property
@@ -126,7 +130,7 @@ class Interruption(msgspec.Struct, frozen=True):
 class Handoff(msgspec.Struct, frozen=True):
     """A conversation moves from one agent to another (manual/protocol.md "Hand-offs")."""
 
-    id: int
+    id: Key
     """Number within the session, from 1."""
     kind: str
     """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or
@@ -134,26 +138,26 @@ class Handoff(msgspec.Struct, frozen=True):
     evidence: str
     """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or
     `content`."""
-    agent: str
+    agent: Word
     """The agent that hands off."""
-    task_id: str
-    context_id: str
+    task_id: Annotated[Ident, Row("task")]
+    context_id: Annotated[Ident, Row("context")]
     segment: int
     """The segment during or after which it hands off."""
     to_agent: str
     """The agent that takes over: an upstream, or a name if it is within one task."""
-    to_task: str
+    to_task: Ident
     to_exchange: int
     """The exchange in which the new agent answers."""
     exchange: int
     """The exchange of the evidence: the frame that shows the hand-off."""
     seq: int
-    at: int
+    at: Time
     """Time that frame was complete."""
-    ended: int = 0
+    ended: Time = 0
     """Time of the new agent's first output, or when it was clear that none will follow; 0 while it
     is open."""
-    first_output: int = 0
+    first_output: Time = 0
     briefing: int = 0
     """Bytes of the request to the new agent; 0 within one task."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Annotated
 
 import msgspec
+
+from a2a_proxy.model.fields import Encoding, Ident, PeerNumber, PeerWord, Row, State, Text, Time
 
 
 class Support(IntEnum):
@@ -40,11 +43,11 @@ class MissedGenerations(msgspec.Struct, frozen=True):
 
     first: int
     last: int
-    at: int
+    at: Time
     """Time the gap was noticed, ns."""
     exchange: int
     """The stream."""
-    healed: int = 0
+    healed: Time = 0
     """Time the gap was closed, ns; 0 while it is open."""
     by: int = 0
     """The exchange that closed the gap; 0 if another stream had already delivered the events."""
@@ -65,8 +68,8 @@ class MissedGenerations(msgspec.Struct, frozen=True):
 class ArtifactState(msgspec.Struct, frozen=True):
     """One artifact of a task; its content is rebuilt from the frames (`protocol.artifact`)."""
 
-    artifact_id: str
-    name: str = ""
+    artifact_id: Annotated[Ident, Row("ident")]
+    name: Text = ""
     chunks: int = 0
     """Number of updates that carried it; a snapshot in a Task does not count."""
     parts: int = 0
@@ -74,24 +77,24 @@ class ArtifactState(msgspec.Struct, frozen=True):
     """Bytes of text, raw and data of the parts."""
     complete: bool = False
     """Whether a chunk had `lastChunk`, or the artifact arrived whole."""
-    first: int = 0
-    last: int = 0
+    first: Time = 0
+    last: Time = 0
 
 
 class Task(msgspec.Struct, frozen=True):
     """A task's current state. Keyed by agent and id, because two agents may use the same id."""
 
-    agent: str
+    agent: PeerWord
     """The upstream that owns it, as the listener names it."""
-    task_id: str
-    context_id: str = ""
-    tenant: str = ""
-    state: int = 0
+    task_id: Annotated[Ident, Row("ident")]
+    context_id: Annotated[Ident, Row("context")] = ""
+    tenant: PeerWord = ""
+    state: State = 0
     states: tuple[tuple[int, int], ...] = ()
     """(time ns, state number) for each change, at most the last 64."""
-    first: int = 0
-    last: int = 0
-    generation: int = 0
+    first: Time = 0
+    last: Time = 0
+    generation: PeerNumber = 0
     """Highest generation seen; 0 if the agent sends none."""
     seen: tuple[tuple[int, int], ...] = ()
     """Generations seen in events or snapshots, as ascending (first, last), at most the highest
@@ -100,7 +103,7 @@ class Task(msgspec.Struct, frozen=True):
     """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in
     `seen` was sent while no stream was open."""
     support: Support = Support.UNKNOWN
-    artifacts: tuple[ArtifactState, ...] = ()
+    artifacts: Annotated[tuple[ArtifactState, ...], Encoding.NONE] = ()
     messages: int = 0
     exchanges: tuple[int, ...] = ()
     """Exchanges that touched it, in order, at most the last 256."""

@@ -110,7 +110,8 @@ class SessionContext(AgentFacts):
         self.live: LiveMode = live
         """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
         self._last_exchange = 0
-        self._push_urls: dict[str, None] = {}
+        self._push_urls: dict[str, str] = {}
+        """URL of push configurations -> the agent that has them; empty if several agents do."""
         self._receivers: dict[str, None] = {}
         self._new_receivers: list[str] = []
         self._places: dict[str, dict[str, str]] = {}
@@ -219,10 +220,13 @@ class SessionContext(AgentFacts):
 
     # --- push notifications
 
-    def learn_push_url(self, url: str) -> None:
-        """Store a URL from a push configuration."""
-        if url and url not in self._push_urls and len(self._push_urls) < _MAX_PUSH_URLS:
-            self._push_urls[url] = None
+    def learn_push_url(self, url: str, agent: str) -> None:
+        """Store a URL from a push configuration of `agent`."""
+        if url in self._push_urls:
+            if self._push_urls[url] != agent:
+                self._push_urls[url] = ""
+        elif url and len(self._push_urls) < _MAX_PUSH_URLS:
+            self._push_urls[url] = agent
             receiver = origin_of(url)
             if (
                 receiver
@@ -238,19 +242,18 @@ class SessionContext(AgentFacts):
         found, self._new_receivers = self._new_receivers, []
         return found
 
-    def is_push_url(self, authority: str, target: str) -> bool:
-        """Whether a push configuration has this address."""
+    def agent_of_push_url(self, authority: str, target: str) -> str | None:
+        """Return the agent whose push configurations have this address; empty if several agents do,
+        None if no configuration has it."""
         if not self._push_urls:
-            return False
+            return None
         absolute = "://" in target.partition("?")[0]
-        return any(
-            candidate in self._push_urls
-            for candidate in (
-                [target]
-                if absolute
-                else [f"http://{authority}{target}", f"https://{authority}{target}"]
-            )
+        urls = (
+            (target,)
+            if absolute
+            else (f"http://{authority}{target}", f"https://{authority}{target}")
         )
+        return next((self._push_urls[url] for url in urls if url in self._push_urls), None)
 
     def save(self) -> dict[str, Any]:
         """Return the state as plain values for msgpack."""
@@ -259,7 +262,7 @@ class SessionContext(AgentFacts):
             "live": self.live,
             "last_exchange": self._last_exchange,
             "places": self._places,
-            "push_urls": list(self._push_urls),
+            "push_urls": self._push_urls,
         }
 
     @classmethod
@@ -270,7 +273,7 @@ class SessionContext(AgentFacts):
         shared._last_exchange = state["last_exchange"]
         shared._places = state["places"]
         shared._place_count = sum(map(len, shared._places.values()))
-        shared._push_urls = dict.fromkeys(state["push_urls"])
+        shared._push_urls = state["push_urls"]
         shared._receivers = dict.fromkeys(
             list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS]
         )

@@ -19,6 +19,7 @@ from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
+from a2a_proxy.model.fields import redacted_names
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
@@ -45,28 +46,8 @@ _CACHED: Final = 2048
 _CACHED_TEXTS: Final = 1 << 15
 """Texts without secrets that are kept: more than the recorder decodes before it writes the
 exchanges, which repeat the ids of their frames."""
-_FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "note")
-_EXCHANGE_TEXTS: Final = (
-    "method",
-    "target",
-    "authority",
-    "rpc_id",
-    "error",
-    "how",
-    "task_id",
-    "context_id",
-    "traceparent",
-    "sent_traceparent",
-    "version_header",
-    "extensions",
-    "agent",
-)
-_CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
 _PROCESS_TEXTS: Final = ("name",)
 _TLS_TEXTS: Final = ("server_name",)
-_FINDING_TEXTS: Final = ("summary", "task_id")
-_TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
-_ARTIFACT_TEXTS: Final = ("artifact_id", "name")
 _MANY: Final = 64
 _SIDES: Final = (
     ("request_headers", "header"),
@@ -201,11 +182,7 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and (
-                    strings is not None
-                    or frame.schema == "json"
-                    or fields_clean(frame.schema, data)
-                )
+                and (strings is not None or fields_clean(frame.schema, data))
                 and (
                     (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
                     or self._has_clean_ids(frame)  # an id may come from the path
@@ -274,7 +251,7 @@ class Redactor:
         if frame.event is _CARD and frame.schema == "json":
             self._learn_card_text(frame.payload)
         new, paths = self._redact_payload(frame)
-        changes: dict[str, Any] = self._texts_of(frame, _FRAME_TEXTS)
+        changes: dict[str, Any] = self._texts_of(frame, redacted_names(Frame))
         if (framing := self._redact_framing(frame.framing)) is not frame.framing:
             changes["framing"] = framing
         paths += [name for name in changes if name not in paths]
@@ -306,7 +283,7 @@ class Redactor:
             return exchange
         try:
             request, response = self._redact_heads(exchange)
-            changes: dict[str, Any] = self._texts_of(exchange, _EXCHANGE_TEXTS)
+            changes: dict[str, Any] = self._texts_of(exchange, redacted_names(Exchange))
             paths = list(changes)
             trailers = self._redact_headers(exchange.trailers) if exchange.trailers else ()
             for (side, word), clean in zip(_SIDES, (request, response, trailers), strict=True):
@@ -354,7 +331,7 @@ class Redactor:
     def redact_connection(self, connection: Connection) -> Connection:
         """Return the connection without user info in its addresses and without secrets in the
         reason for its end."""
-        clean = self._redact_members(connection, _CONNECTION_TEXTS)
+        clean = self._redact_members(connection, redacted_names(Connection))
         if connection.client_process is None and connection.tls is None:
             return clean
         return msgspec.structs.replace(
@@ -395,7 +372,7 @@ class Redactor:
         frames."""
         if not self._enabled:
             return task
-        clean, artifacts = self._redact_members(task, _TASK_TEXTS), task.artifacts
+        clean, artifacts = self._redact_members(task, redacted_names(Task)), task.artifacts
         if artifacts:
             found = self._redact_artifacts((task.agent, task.task_id), artifacts)
             if found != artifacts:
@@ -420,14 +397,14 @@ class Redactor:
         return made
 
     def _redact_artifact(self, artifact: ArtifactState) -> ArtifactState:
-        return self._redact_members(artifact, _ARTIFACT_TEXTS)
+        return self._redact_members(artifact, redacted_names(ArtifactState))
 
     def redact_finding(self, finding: Finding) -> Finding:
         """Return the finding without secrets in summary and evidence; evidence with a secret's name
         is a secret."""
         if not self._enabled:
             return finding
-        finding = self._redact_members(finding, _FINDING_TEXTS)
+        finding = self._redact_members(finding, redacted_names(Finding))
         try:
             evidence = {
                 self.redact_text(name): self._redact_named_value(name, value)

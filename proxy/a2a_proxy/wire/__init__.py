@@ -29,6 +29,5 @@ Elements:
 - `lines`: lines of text outside messages
 - `stdio_head`: header blocks of messages on a pipe
 - `json_extent`: the end of a JSON object or array
-- `pipe_buffer`: unprocessed bytes of a pipe
 - `body`: a message body from its pieces
 """

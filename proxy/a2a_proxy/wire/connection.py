@@ -8,12 +8,9 @@ detected kind, no more.
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import msgspec
-
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Control, WireEvent
 from a2a_proxy.wire.detect import ProtocolKind, detect_protocol
 from a2a_proxy.wire.http1 import Http1Decoder
@@ -24,34 +21,10 @@ MAX_HELD = 64 << 10
 """Bytes that are held while the protocol is not known."""
 
 
-class ConnectionDecoderProtocol(Protocol):
-    """Common interface of the decoders of whole connections, and of `ConnectionDecoder`."""
-
-    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Read bytes of one direction, in wire order. Never raises."""
-
-    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle FIN from the sender of this direction."""
-
-    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle RST from the sender of this direction."""
-
-    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Handle missing bytes in this direction."""
-
-    def save(self) -> dict[str, object]:
-        """Return plain values that `restore` takes."""
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counters of wire events too common to report one by one."""
-
-
-class _OpaqueDecoder:
+class _OpaqueDecoder(State, tag="opaque"):
     """Counts bytes and decodes nothing."""
 
-    def __init__(self) -> None:
-        self.counters: dict[str, int] = {}
+    counters: dict[str, int] = {}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         del at, out  # counting needs neither
@@ -63,27 +36,9 @@ class _OpaqueDecoder:
 
     feed_reset = feed_loss = feed_eof
 
-    def save(self) -> dict[str, object]:
-        return {"counters": dict(self.counters)}
 
-    @classmethod
-    def restore(cls, state: dict[str, object]) -> _OpaqueDecoder:
-        decoder = cls()
-        decoder.counters = msgspec.convert(state["counters"], dict[str, int])
-        return decoder
-
-
-class _ConnectionState(msgspec.Struct):
-    kind: str
-    held: list[tuple[str, int, bytes, int]]
-    first: bytes
-    size: int
-    decoder: dict[str, object] | None
-
-
-_DECODERS: dict[
-    str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder] | type[_OpaqueDecoder]
-] = {
+_Decoder = Http1Decoder | Http2Decoder | StdioDecoder | _OpaqueDecoder
+_DECODERS: dict[str, type[_Decoder]] = {
     ProtocolKind.HTTP1: Http1Decoder,
     ProtocolKind.H2C: Http2Decoder,
     ProtocolKind.STDIO: StdioDecoder,
@@ -92,25 +47,25 @@ _DECODERS: dict[
 }
 
 
-class ConnectionDecoder:
-    """Both directions of one connection. Never raises because of a peer's bytes.
+class ConnectionDecoder(State):
+    """Both directions of one connection. Never raises because of a peer's bytes."""
 
-    `transport` is `ConnectionFacts.transport`: a pipe is known to be stdio, the protocol of a
-    socket must be detected.
-    """
+    transport: str = "tcp"
+    """`ConnectionFacts.transport`: a pipe is known to be stdio, the protocol of a socket must be
+    detected."""
+    kind: str = ""
+    """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
+    _held: list[tuple[str, int, bytes, int]] = []
+    """(event, direction, bytes, time in ns) of everything so far, in order, while the kind is not
+    known."""
+    _client_prefix: bytearray = bytearray()
+    """Bytes of the client so far, while the kind is not known."""
+    _held_size: int = 0
+    _decoder: _Decoder | None = None
 
-    def __init__(self, transport: str = "tcp") -> None:
-        self.kind = ""
-        """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
-        self._held: list[tuple[str, int, bytes, int]] = []
-        """(event, direction, bytes, time in ns) of everything so far, in order, while the kind is
-        not known."""
-        self._client_prefix = bytearray()
-        """Bytes of the client so far, while the kind is not known."""
-        self._held_size = 0
-        self._decoder: ConnectionDecoderProtocol | None = None
-        if transport == ProtocolKind.STDIO:
-            self.kind, self._decoder = transport, StdioDecoder()
+    def __post_init__(self) -> None:
+        if self.transport == ProtocolKind.STDIO and self._decoder is None:
+            self.kind, self._decoder = self.transport, StdioDecoder()
 
     @property
     def stdio(self) -> StdioDecoder | None:
@@ -165,30 +120,6 @@ class ConnectionDecoder:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out, looks_like="lost")
         else:
             self._decoder.feed_loss(direction, at, out)
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "kind": str(self.kind),
-            "held": [list(item) for item in self._held],
-            "first": bytes(self._client_prefix),
-            "size": self._held_size,
-            "decoder": self._decoder.save() if self._decoder is not None else None,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, object]) -> ConnectionDecoder:
-        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other
-        values."""
-        saved = msgspec.convert(state, _ConnectionState)
-        decoder = cls()
-        decoder.kind = saved.kind
-        decoder._held = saved.held
-        decoder._client_prefix += saved.first
-        decoder._held_size = saved.size
-        if saved.decoder is not None:
-            decoder._decoder = _DECODERS[saved.kind].restore(saved.decoder)
-        return decoder
 
     def _hold_end(self, what: str, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Hold an end that arrives before detection. If the client ends after sending bytes, the

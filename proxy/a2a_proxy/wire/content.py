@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 
 MAX_RATIO = 200
@@ -148,39 +149,44 @@ _DECODER_OF_CODING: dict[bytes, Callable[[], _CodingDecoder]] = {
 }
 
 
-class ContentDecoder:
+class ContentDecoder(State, dict=True):
     """Decodes the content codings of one body. Never raises: if decoding stops, `problem` says why.
 
     An unknown coding leaves the bytes unchanged and sets `problem` from the start. After any later
     problem (corrupt bytes, a decompression bomb, a restart after too many bytes) no more bytes are
-    returned.
+    returned. A decompressor cannot be saved: the encoded bytes are, up to `MAX_REPLAYED`.
     """
 
-    def __init__(self, encodings: bytes = b"") -> None:
-        self.encodings = encodings
-        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender
-        applied the codings."""
-        self.problem = ""
-        """Why the body cannot be decoded; empty while there is no problem."""
-        self.broken = False
-        """Whether the sender is at fault: the bytes do not match the field. False if the proxy
-        lacks a decoder."""
-        names = [name.strip().lower() for name in encodings.split(b",")]
-        self._decoders: list[_CodingDecoder] = []
-        self._counts: list[list[int]] = []
-        self._fed = bytearray()
-        self._replayable = True
+    encodings: bytes = b""
+    """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied
+    the codings."""
+    problem: str = ""
+    """Why the body cannot be decoded; empty while there is no problem."""
+    broken: bool = False
+    """Whether the sender is at fault: the bytes do not match the field. False if the proxy lacks a
+    decoder."""
+    _fed: bytearray = bytearray()
+    _is_replayable: bool = True
+
+    def __post_init__(self) -> None:
+        names = [name.strip().lower() for name in self.encodings.split(b",")]
         self._is_passed_through = False
         try:
-            self._decoders = [
+            self._decoders: list[_CodingDecoder] = [
                 _DECODER_OF_CODING[name]()
                 for name in reversed(names)
                 if name not in (b"", b"identity")
             ]
         except (KeyError, ImportError):
-            self.problem = f"no decoder for content coding {encodings.decode('latin-1')}"
-            self._is_passed_through = True
+            self.problem = f"no decoder for content coding {self.encodings.decode('latin-1')}"
+            self._decoders, self._is_passed_through = [], True
         self._counts = [[0, 0] for _ in self._decoders]
+        if not self._is_replayable:
+            self.problem = self.problem or "cannot resume encoded content"
+        elif self._fed:
+            problem, self.problem = self.problem, ""
+            self._decode_bounded(bytes(self._fed))
+            self.problem = self.problem or problem
 
     def feed(self, data: bytes) -> bytes:
         """Decode the next bytes of the body and return the output available so far."""
@@ -196,37 +202,11 @@ class ContentDecoder:
         if not self.problem and any(stage.is_within for stage in self._decoders):
             self.problem, self.broken = "encoded content ends early", True
 
-    def save(self) -> dict[str, object]:
-        """Return plain values with the encoded bytes, up to `MAX_REPLAYED`, because a decompressor
-        cannot be saved."""
-        return {
-            "encodings": self.encodings,
-            "problem": self.problem,
-            "broken": self.broken,
-            "seen": bytes(self._fed) if self._replayable else None,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> ContentDecoder:
-        """Return the decoder that `save` described, with a `problem` if it had read too many bytes
-        to be restored."""
-        decoder = cls(state["encodings"])
-        if decoder._is_passed_through:
-            return decoder
-        if state["seen"] is None:
-            decoder._replayable = False
-            decoder.problem = state["problem"] or "cannot resume encoded content"
-            decoder.broken = state["broken"]
-        else:
-            decoder.feed(state["seen"])
-            decoder.problem = decoder.problem or state["problem"]
-        return decoder
-
     def _keep_for_replay(self, data: bytes) -> None:
-        if self._replayable:
+        if self._is_replayable:
             self._fed += data
             if len(self._fed) > MAX_REPLAYED:
-                self._replayable = False
+                self._is_replayable = False
                 self._fed = bytearray()
 
     def _decode_bounded(self, data: bytes) -> bytes:

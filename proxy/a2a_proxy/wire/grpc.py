@@ -6,11 +6,11 @@ The format is in manual/protocol.md "gRPC framing".
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Body, Undecodable
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.content import decompress_message
@@ -46,48 +46,31 @@ class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
     restarted in between."""
 
 
-class GrpcReassembler:
+class GrpcReassembler(State):
     """Reassembles the messages of one direction of one stream. Never raises; emits nothing after an
     `Undecodable`."""
 
-    __slots__ = (
-        "_began",
-        "_body",
-        "_compressed",
-        "_direction",
-        "_head",
-        "_keep",
-        "_left",
-        "_limit",
-        "_start",
-        "_stream",
-        "encoding",
-        "opaque",
-    )
-
-    def __init__(
-        self, encoding: bytes = b"identity", limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
-    ) -> None:
-        self.encoding = encoding
-        """The value of `grpc-encoding`."""
-        self.opaque = False
-        self._limit = limit
-        self._keep = keep
-        self._head = b""
-        """Bytes of an incomplete prefix."""
-        self._body: BodyCollector | None = None
-        """The incomplete message whose prefix is complete."""
-        self._left = 0
-        self._compressed = False
-        self._began = self._start = 0
-        self._stream = 0
-        self._direction = Direction.TO_AGENT
+    encoding: bytes = b"identity"
+    """The value of `grpc-encoding`."""
+    limit: int = MAX_BODY_SIZE
+    keep: int = TRUNCATED_SIZE
+    opaque: bool = False
+    _head: bytes = b""
+    """Bytes of an incomplete prefix."""
+    _body: BodyCollector | None = None
+    """The incomplete message whose prefix is complete."""
+    _left: int = 0
+    _compressed: bool = False
+    _began: int = 0
+    _start: int = 0
+    _stream: int = 0
+    _direction: Direction = Direction.TO_AGENT
 
     def feed(self, piece: Body, out: list[GrpcMessage | Undecodable]) -> None:
         """Take the next bytes of the stream and append complete messages to `out`."""
         if self.opaque:
             return
-        data, at, limit = piece.data, piece.at, self._limit
+        data, at, limit = piece.data, piece.at, self.limit
         shift = piece.end - len(data)
         pos, end = 0, len(data)
         while pos < end:
@@ -127,33 +110,6 @@ class GrpcReassembler:
                 out,
             )
 
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "encoding": self.encoding,
-            "limits": [self._limit, self._keep],
-            "opaque": self.opaque,
-            "head": self._head,
-            "body": None if self._body is None else self._body.save(),
-            "left": self._left,
-            "compressed": self._compressed,
-            "span": [self._began, self._start],
-            "where": [self._stream, int(self._direction)],
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> GrpcReassembler:
-        """Return the reassembler that `save` described."""
-        parts = cls(state["encoding"], *state["limits"])
-        parts.opaque = state["opaque"]
-        parts._head = state["head"]
-        parts._body = None if state["body"] is None else BodyCollector.restore(state["body"])
-        parts._left = state["left"]
-        parts._compressed = state["compressed"]
-        parts._began, parts._start = state["span"]
-        parts._stream, parts._direction = state["where"][0], Direction(state["where"][1])
-        return parts
-
     def _take_part(
         self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]
     ) -> int:
@@ -182,7 +138,7 @@ class GrpcReassembler:
             return
         self._compressed = bool(flag)
         self._head = b""
-        self._body = BodyCollector(self._limit, self._keep)
+        self._body = BodyCollector(self.limit, self.keep)
 
     def _emit_message(
         self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]
@@ -191,7 +147,7 @@ class GrpcReassembler:
         plain, problem = self._decompress_message(body) if self._compressed else (body, "")
         counted = body if body.truncated else plain
         truncated = counted.truncated or bool(problem)
-        data = plain.data[: self._keep] if truncated else plain.data
+        data = plain.data[: self.keep] if truncated else plain.data
         encoding = self.encoding.decode("latin-1") if self._compressed else ""
         span = (self._began, at, self._start, end)
         out.append(
@@ -209,7 +165,7 @@ class GrpcReassembler:
         """
         if self.encoding in (b"", b"identity"):
             return body, "compressed flag without grpc-encoding"
-        plain, problem = decompress_message(self.encoding, body.data, self._limit, self._keep)
+        plain, problem = decompress_message(self.encoding, body.data, self.limit, self.keep)
         return plain, "" if body.truncated else problem
 
     def _stop_decoding(

@@ -10,10 +10,12 @@ that cannot be decoded is an error.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
+import msgspec
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 from hpack.table import HeaderTable
+
+from a2a_proxy.model.saved_state import State
 
 Field = tuple[bytes, bytes]
 
@@ -36,19 +38,16 @@ class HpackError(ValueError):
     either."""
 
 
-class HpackDecoder:
+class HpackDecoder(State):
     """The decoding context of one direction."""
 
-    __slots__ = ("_dynamic", "_limit", "_maximum", "_size", "changes")
-
-    def __init__(self) -> None:
-        self._dynamic: deque[Field] = deque()
-        self._size = 0
-        self._maximum = DEFAULT_TABLE_SIZE
-        self._limit = DEFAULT_TABLE_SIZE
-        self.changes = 0
-        """Number of changes of the dynamic table. While it is the same, equal blocks decode to
-        equal fields."""
+    _dynamic: deque[Field] = msgspec.field(default_factory=deque)
+    _size: int = 0
+    _maximum: int = DEFAULT_TABLE_SIZE
+    _limit: int = DEFAULT_TABLE_SIZE
+    changes: int = 0
+    """Number of changes of the dynamic table. While it is the same, equal blocks decode to equal
+    fields."""
 
     def allow_table_size(self, size: int) -> None:
         """Apply SETTINGS_HEADER_TABLE_SIZE announced by the receiver of this direction.
@@ -147,26 +146,6 @@ class HpackDecoder:
         self.changes += 1
         self._evict_entries()
         return pos
-
-    def save(self) -> dict[str, object]:
-        """Return the context as plain values."""
-        return {
-            "entries": [[name, value] for name, value in self._dynamic],
-            "maximum": self._maximum,
-            "limit": self._limit,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> HpackDecoder:
-        """Return the context that `save` described."""
-        decoder = cls()
-        decoder._dynamic.extend((name, value) for name, value in state["entries"])
-        decoder._size = sum(
-            _ENTRY_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic
-        )
-        decoder._maximum = state["maximum"]
-        decoder._limit = state["limit"]
-        return decoder
 
 
 def _check_list_size(fields: list[Field]) -> None:

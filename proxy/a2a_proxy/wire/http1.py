@@ -19,6 +19,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.http1_body import (
     BodyError,
@@ -49,33 +50,20 @@ _EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
 _HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} bytes"
 
 
-class _Http1Direction:
+class _Http1Direction(State):
     """State of one direction."""
 
-    __slots__ = (
-        "began",
-        "body",
-        "direction",
-        "ended",
-        "head",
-        "offset",
-        "opaque",
-        "opaque_from",
-        "start",
-    )
-
-    def __init__(self, direction: Direction) -> None:
-        self.direction = direction
-        self.offset = 0
-        """Offset of the next byte."""
-        self.head = bytearray()
-        """An incomplete head."""
-        self.start = 0
-        self.began = 0
-        self.body: BodyReader | None = None
-        self.opaque = False
-        self.opaque_from = 0
-        self.ended = False
+    direction: Direction
+    offset: int = 0
+    """Offset of the next byte."""
+    head: bytearray = bytearray()
+    """An incomplete head."""
+    start: int = 0
+    began: int = 0
+    body: BodyReader | None = None
+    opaque: bool = False
+    opaque_from: int = 0
+    ended: bool = False
 
     def make_opaque(self, offset: int) -> None:
         """Stop decoding this direction at `offset`."""
@@ -86,42 +74,26 @@ class _Http1Direction:
         self.head = bytearray()
 
 
-class _SavedDirection(msgspec.Struct, array_like=True):
-    offset: int
-    head: bytes
-    start: int
-    began: int
-    body: tuple[int, int, int, int, int, bytes, int] | None
-    opaque: bool
-    opaque_from: int
-    ended: bool
-
-
-class _Http1State(msgspec.Struct):
-    sides: list[_SavedDirection]
-    pending: list[tuple[int, bytes]]
-    next: int
-    cut: int
-    left: int
-    tunnel: bool
-    lenient: list[str]
-
-
-class Http1Decoder:
+class Http1Decoder(State, tag="http/1.1"):
     """Both directions of one HTTP/1.1 connection. Never raises because of a peer's bytes."""
 
-    def __init__(self) -> None:
-        self._sides = (_Http1Direction(_TO_AGENT), _Http1Direction(_TO_CLIENT))
-        self._pending: deque[tuple[int, bytes]] = deque()
-        """(stream, method) of requests whose final response head has not arrived, oldest first."""
-        self._next_stream = 1
-        self._cut_up_to = 0
-        """Streams up to this number that were open at a break have their `Cut`."""
-        self._left_up_to = 0
-        """The same if only the client has closed its side: a break by the agent is still
-        reported."""
-        self._is_tunnel = False
-        self._leniencies = Leniencies()
+    _sides: tuple[_Http1Direction, _Http1Direction] = msgspec.field(
+        default_factory=lambda: (_Http1Direction(_TO_AGENT), _Http1Direction(_TO_CLIENT))
+    )
+    _pending: deque[tuple[int, bytes]] = msgspec.field(default_factory=deque)
+    """(stream, method) of requests whose final response head has not arrived, oldest first."""
+    _next_stream: int = 1
+    _cut_up_to: int = 0
+    """Streams up to this number that were open at a break have their `Cut`."""
+    _left_up_to: int = 0
+    """The same if only the client has closed its side: a break by the agent is still reported."""
+    _is_tunnel: bool = False
+    _leniencies: Leniencies = msgspec.field(default_factory=Leniencies)
+
+    def __post_init__(self) -> None:
+        for side in self._sides:
+            if side.body is not None:
+                side.body.leniencies = self._leniencies
 
     @property
     def counters(self) -> dict[str, int]:
@@ -180,48 +152,6 @@ class Http1Decoder:
         for side in self._sides:
             side.make_opaque(side.offset)
         self._pending.clear()
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "sides": [
-                [
-                    *(s.offset, bytes(s.head), s.start, s.began, s.body.save() if s.body else None),
-                    *(s.opaque, s.opaque_from, s.ended),
-                ]
-                for s in self._sides
-            ],
-            "pending": [list(item) for item in self._pending],
-            "next": self._next_stream,
-            "cut": self._cut_up_to,
-            "left": self._left_up_to,
-            "tunnel": self._is_tunnel,
-            "lenient": self._leniencies.save(),
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, object]) -> Http1Decoder:
-        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other
-        values."""
-        saved = msgspec.convert(state, _Http1State)
-        decoder = cls()
-        decoder._pending = deque(saved.pending)
-        decoder._next_stream = saved.next
-        decoder._cut_up_to, decoder._left_up_to = saved.cut, saved.left
-        decoder._is_tunnel = saved.tunnel
-        decoder._leniencies = Leniencies(saved.lenient)
-        for side, values in zip(decoder._sides, saved.sides, strict=True):
-            side.offset, side.start, side.began = values.offset, values.start, values.began
-            side.head += values.head
-            side.body = (
-                BodyReader.restore(values.body, decoder._leniencies) if values.body else None
-            )
-            side.opaque, side.opaque_from, side.ended = (
-                values.opaque,
-                values.opaque_from,
-                values.ended,
-            )
-        return decoder
 
     # Heads
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Body, End, Head, HeadRole, WireEvent
 from a2a_proxy.wire.http1_head import (
     MAX_HEAD_SIZE,
@@ -103,39 +104,21 @@ def _content_length(head: ParsedHead) -> int:
     return int(head.lengths[0]) if head.lengths else -1
 
 
-class BodyReader:
+class BodyReader(State):
     """Counts one body. Call `feed` until `phase` is DONE, or, for UNTIL_EOF, until the connection
     ends."""
 
-    __slots__ = (
-        "_began",
-        "_leniencies",
-        "_partial",
-        "_span",
-        "direction",
-        "left",
-        "phase",
-        "stream",
-    )
-
-    def __init__(
-        self,
-        stream: int,
-        direction: Direction,
-        phase: Phase,
-        left: int,
-        span: int,
-        leniencies: Leniencies,
-    ) -> None:
-        """Start a body of `left` bytes (LENGTH only) at offset `span`."""
-        self.stream = stream
-        self.direction = direction
-        self.phase = phase
-        self.left = left
-        self._span = span
-        self._leniencies = leniencies
-        self._partial = bytearray()
-        self._began = 0
+    stream: int
+    direction: Direction
+    phase: Phase
+    left: int
+    """Bytes to come, of LENGTH or of a chunk."""
+    _span: int
+    """Offset of the next piece; at first, of the body."""
+    leniencies: Leniencies
+    """Those of the connection."""
+    _partial: bytearray = bytearray()
+    _began: int = 0
 
     def feed(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
         """Consume the bytes of the body from `data[pos:]`, whose first byte has offset
@@ -159,29 +142,6 @@ class BodyReader:
             else:
                 pos = self._read_trailers(data, pos, base, at, out)
         return pos
-
-    def save(self) -> list[object]:
-        """Plain values for `restore`."""
-        return [
-            self.stream,
-            int(self.direction),
-            int(self.phase),
-            self.left,
-            self._span,
-            bytes(self._partial),
-            self._began,
-        ]
-
-    @classmethod
-    def restore(
-        cls, state: tuple[int, int, int, int, int, bytes, int], leniencies: Leniencies
-    ) -> BodyReader:
-        """Return the reader that `save` was called on."""
-        stream, direction, phase, left, span, rest, began = state
-        reader = cls(stream, Direction(direction), Phase(phase), left, span, leniencies)
-        reader._partial += rest
-        reader._began = began
-        return reader
 
     def _emit_piece(self, piece: bytes, end: int, at: int, out: list[WireEvent]) -> None:
         # The span begins at the end of the previous piece: chunk framing belongs to the bytes it
@@ -363,7 +323,7 @@ class BodyReader:
     def _report_leniency(
         self, what: str, reason: str, at: int, start: int, end: int, out: list[WireEvent]
     ) -> None:
-        self._leniencies.report_leniency(what, reason, self.direction, at, start, end, out)
+        self.leniencies.report_leniency(what, reason, self.direction, at, start, end, out)
 
 
 def _find_section_end(section: bytearray, searched: int) -> int:

@@ -13,6 +13,7 @@ import httptools
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Control, Headers, WireEvent
 
 MAX_HEAD_SIZE = 1 << 20
@@ -65,11 +66,10 @@ class ParsedHead(msgspec.Struct):
     """The strict parser's error message."""
 
 
-class Leniencies:
+class Leniencies(State):
     """Reports each kind of leniency once per direction."""
 
-    def __init__(self, reported: tuple[str, ...] | list[str] = ()) -> None:
-        self._reported = set(reported)
+    reported: set[str] = set()
 
     def report_leniency(
         self,
@@ -84,15 +84,11 @@ class Leniencies:
         """Report that the bytes `start` to `end` were accepted although a strict parser rejects
         them."""
         key = f"{int(direction)}{what}"
-        if key not in self._reported:
-            self._reported.add(key)
+        if key not in self.reported:
+            self.reported.add(key)
             out.append(
                 Control(direction, at, start, end, "leniency", {"what": what, "reason": reason})
             )
-
-    def save(self) -> list[str]:
-        """Return the leniencies reported so far."""
-        return sorted(self._reported)
 
 
 def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:

@@ -15,10 +15,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from struct import Struct
-from typing import Any
+
+import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
@@ -64,17 +66,21 @@ _unpack_uint32 = Struct(">I").unpack_from
 _iter_settings = Struct(">HI").iter_unpack
 
 
-class Http2Decoder:
+class Http2Decoder(State, tag="h2c"):
     """Decodes both directions of one connection. Never raises, whatever the bytes."""
 
-    def __init__(self) -> None:
-        self.counters: dict[str, int] = {}
-        """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`,
-        `priority`, `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that
-        were already closed; and `OPAQUE_COUNTERS`."""
-        self._sides = (DirectionState(Direction.TO_AGENT), DirectionState(Direction.TO_CLIENT))
-        self._streams: dict[int, int] = {}
-        self._highest = 0
+    counters: dict[str, int] = {}
+    """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`,
+    `priority`, `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were
+    already closed; and `OPAQUE_COUNTERS`."""
+    _sides: tuple[DirectionState, DirectionState] = msgspec.field(
+        default_factory=lambda: (
+            DirectionState(Direction.TO_AGENT, preface=True),
+            DirectionState(Direction.TO_CLIENT),
+        )
+    )
+    _streams: dict[int, int] = {}
+    _highest: int = 0
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode bytes of one direction that arrived at `at` (ns) and append events to `out`."""
@@ -102,8 +108,7 @@ class Http2Decoder:
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode whole frames that the proxy sent in one direction, also in the middle of a frame
         of the peer. Their header blocks use no dynamic table, and their bytes do not count."""
-        peer, side = self._sides[direction], DirectionState(direction)
-        side.preface, side.offset = False, peer.offset
+        side = DirectionState(direction, offset=self._sides[direction].offset)
         with contextlib.suppress(Violation):
             self._read_frames(side, data, at, at, out)
 
@@ -130,30 +135,6 @@ class Http2Decoder:
         here."""
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
-
-    def save(self) -> dict[str, object]:
-        """Return plain values. They hold header fields, so credentials: do not write them to the
-        recording."""
-        return {
-            "sides": [side.save() for side in self._sides],
-            "streams": [[stream, bits] for stream, bits in self._streams.items()],
-            "highest": self._highest,
-            "counters": dict(self.counters),
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Http2Decoder:
-        """Return the decoder that `save` described."""
-        decoder = cls()
-        to_agent, to_client = state["sides"]
-        decoder._sides = (
-            DirectionState.restore(Direction.TO_AGENT, to_agent),
-            DirectionState.restore(Direction.TO_CLIENT, to_client),
-        )
-        decoder._streams = dict(state["streams"])
-        decoder._highest = state["highest"]
-        decoder.counters = dict(state["counters"])
-        return decoder
 
     # Frames
 
@@ -304,7 +285,10 @@ class Http2Decoder:
         )
         ends = bool(frame.flags & _END_STREAM)
         self._add_to_block(
-            side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out
+            side,
+            HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, bytearray(fragment)),
+            frame,
+            out,
         )
 
     def _on_push_promise(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
@@ -313,7 +297,9 @@ class Http2Decoder:
         promised = _unpack_uint32(frame.payload, first)[0] & _STREAM_MASK
         self._add_to_block(
             side,
-            HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment),
+            HeaderBlock(
+                frame.stream, promised, False, frame.start, frame.began, bytearray(fragment)
+            ),
             frame,
             out,
         )
@@ -322,8 +308,6 @@ class Http2Decoder:
         block = side.block
         if block is None:
             raise frame.make_violation("HEADERS before CONTINUATION")
-        if isinstance(block.fragment, bytes):
-            block.fragment = bytearray(block.fragment)
         block.fragment += frame.payload
         if len(block.fragment) > MAX_FRAME_SIZE:
             raise Violation(

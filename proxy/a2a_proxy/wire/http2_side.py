@@ -1,6 +1,6 @@
 """State of one direction of an HTTP/2 connection: incomplete frame, header block, HPACK context.
 
-Holds and saves values only; `http2` acts on them.
+Holds values only; `http2` acts on them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 from a2a_proxy.wire.http2_frame import Violation
@@ -41,7 +42,7 @@ class HeaderBlock(msgspec.Struct):
     ends: bool
     start: int
     began: int
-    fragment: bytes | bytearray
+    fragment: bytearray
 
 
 class HeaderFields(msgspec.Struct, frozen=True, gc=False):
@@ -83,48 +84,32 @@ def lift_pseudo_fields(fields: list[Field]) -> HeaderFields:
     return HeaderFields(tuple(rest), **lifted)
 
 
-class DirectionState:
+class DirectionState(State, dict=True):
     """Decoding state of one direction."""
 
-    __slots__ = (
-        "_memo",
-        "_memo_changes",
-        "began",
-        "block",
-        "direction",
-        "ended_bit",
-        "flow",
-        "head_bit",
-        "hpack",
-        "incomplete",
-        "need",
-        "offset",
-        "opaque",
-        "pinged",
-        "preface",
-    )
+    direction: Direction
+    preface: bool = False
+    """Whether the client's connection preface is still to come."""
+    opaque: bool = False
+    pinged: bool = False
+    offset: int = 0
+    """Offset of the first byte of `incomplete`, or of the next byte to come."""
+    incomplete: bytearray = bytearray()
+    """An incomplete frame (or its head, or the preface), never DATA."""
+    need: int = 0
+    """Bytes that `incomplete` must have before another attempt to parse it makes sense."""
+    began: int = 0
+    """Time the first byte of `incomplete` arrived, ns."""
+    flow: Flow | None = None
+    block: HeaderBlock | None = None
+    hpack: HpackDecoder = msgspec.field(default_factory=HpackDecoder)
+    head_bit: int = 0
+    ended_bit: int = 0
 
-    def __init__(self, direction: Direction) -> None:
-        self.direction = direction
-        self.head_bit = 1 << direction
-        self.ended_bit = 4 << direction
-        self.opaque = False
-        self.preface = direction is Direction.TO_AGENT
-        """Whether the client's connection preface is still to come."""
-        self.pinged = False
-        self.offset = 0
-        """Offset of the first byte of `incomplete`, or of the next byte to come."""
-        self.incomplete = bytearray()
-        """An incomplete frame (or its head, or the preface), never DATA."""
-        self.need = 0
-        """Bytes that `incomplete` must have before another attempt to parse it makes sense."""
-        self.began = 0
-        """Time the first byte of `incomplete` arrived, ns."""
-        self.flow: Flow | None = None
-        self.block: HeaderBlock | None = None
-        self.hpack = HpackDecoder()
+    def __post_init__(self) -> None:
+        self.head_bit, self.ended_bit = 1 << self.direction, 4 << self.direction
         self._memo: dict[bytes, HeaderFields] = {}
-        self._memo_changes = 0
+        self._memo_changes = self.hpack.changes
 
     def decode_fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
@@ -155,35 +140,3 @@ class DirectionState:
         self.need = 0
         self.flow = None
         self.block = None
-
-    def save(self) -> dict[str, object]:
-        """Return the direction as plain values."""
-        block = self.block
-        return {
-            "opaque": self.opaque,
-            "preface": self.preface,
-            "pinged": self.pinged,
-            "offset": self.offset,
-            "rest": bytes(self.incomplete),
-            "need": self.need,
-            "began": self.began,
-            "flow": None if self.flow is None else list(msgspec.structs.astuple(self.flow)),
-            "block": None
-            if block is None
-            else [*msgspec.structs.astuple(block)[:-1], bytes(block.fragment)],
-            "hpack": self.hpack.save(),
-        }
-
-    @classmethod
-    def restore(cls, direction: Direction, state: dict[str, Any]) -> DirectionState:
-        """Return the direction that `save` described."""
-        side = cls(direction)
-        for name in ("opaque", "preface", "pinged", "offset", "need", "began"):
-            setattr(side, name, state[name])
-        side.incomplete.extend(state["rest"])
-        side.flow = None if state["flow"] is None else Flow(*state["flow"])
-        if state["block"] is not None:
-            stream, promised, ends, start, began, fragment = state["block"]
-            side.block = HeaderBlock(stream, promised, ends, start, began, bytearray(fragment))
-        side.hpack = HpackDecoder.restore(state["hpack"])
-        return side

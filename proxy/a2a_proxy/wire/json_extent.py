@@ -8,7 +8,8 @@ bytes may be invalid.
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from a2a_proxy.model.saved_state import State
 
 _STRING_RUN = re.compile(rb'[^"\\\x00-\x1f]*')
 _RUN_OUTSIDE_STRINGS = re.compile(rb"[\s0-9truefalsnE+\-.,:]*")
@@ -19,18 +20,16 @@ JSON has no other letters outside strings, which rules out header fields.
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
-class JsonExtent:
+class JsonExtent(State):
     """Reads one value. Never raises."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "broken", "done")
-
-    def __init__(self) -> None:
-        self.done = False
-        """Whether the value is complete."""
-        self.broken = False
-        """Whether the bytes do not begin an object or array."""
-        self._depth = 0
-        self._in_string = self._escaped = False
+    done: bool = False
+    """Whether the value is complete."""
+    broken: bool = False
+    """Whether the bytes do not begin an object or array."""
+    _depth: int = 0
+    _in_string: bool = False
+    _escaped: bool = False
 
     def feed(self, data: bytes | bytearray, pos: int, end: int) -> int:
         """Read from `pos` to `end`.
@@ -44,19 +43,6 @@ class JsonExtent:
                 else self._scan_outside(data, pos, end)
             )
         return pos
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        names = ("done", "broken", "_depth", "_in_string", "_escaped")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> JsonExtent:
-        """Return the reader that `save` was called on."""
-        extent = cls()
-        for name, value in state.items():
-            setattr(extent, name, value)
-        return extent
 
     def _scan_string(self, data: bytes | bytearray, pos: int, end: int) -> int:
         if self._escaped:

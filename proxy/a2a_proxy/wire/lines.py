@@ -7,28 +7,26 @@ kept.
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Line, WireEvent
 from a2a_proxy.wire.body import TRUNCATED_SIZE, BodyCollector
 
 
-class LineCollector:
+class LineCollector(State):
     """Collects one line."""
 
-    __slots__ = ("_cr", "body", "done", "end", "ending")
-
-    def __init__(self, limit: int = TRUNCATED_SIZE) -> None:
-        self.body = BodyCollector(limit)
-        """The line without its line end; its byte range includes the line end."""
-        self.ending = ""
-        """`\\n`, `\\r\\n`, or empty if the line has no line end."""
-        self.done = False
-        self.end = 0
-        """Byte offset after the line, line end included."""
-        self._cr = False
-        """Whether the last byte was a CR, which may belong to the line end."""
+    body: BodyCollector = msgspec.field(default_factory=lambda: BodyCollector(TRUNCATED_SIZE))
+    """The line without its line end; its byte range includes the line end."""
+    ending: str = ""
+    """`\\n`, `\\r\\n`, or empty if the line has no line end."""
+    done: bool = False
+    end: int = 0
+    """Byte offset after the line, line end included."""
+    _cr: bool = False
+    """Whether the last byte was a CR, which may belong to the line end."""
 
     def take_up_to_lf(self, data: bytes | bytearray, pos: int, at: int, offset: int) -> int:
         """Consume bytes from `pos`, at byte `offset` of the stream, up to and including LF.
@@ -61,27 +59,12 @@ class LineCollector:
         facts = (f"\0{self.ending}", body.size, body.truncated, body.sha256)
         return Line(direction, body.began, at, body.start, self.end, body.data, stray, *facts)
 
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {"body": self.body.save(), "end": self.end, "cr": self._cr}
 
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> LineCollector:
-        """Return the collector that `save` was called on."""
-        collector = cls()
-        collector.body = BodyCollector.restore(state["body"])
-        collector.end, collector._cr = state["end"], state["cr"]
-        return collector
-
-
-class LogLines:
+class LogLines(State):
     """The lines of stderr."""
 
-    __slots__ = ("_line", "_offset")
-
-    def __init__(self) -> None:
-        self._line: LineCollector | None = None
-        self._offset = 0
+    _line: LineCollector | None = None
+    _offset: int = 0
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that arrived at `at` (ns) and append complete lines to `out`."""
@@ -101,15 +84,3 @@ class LogLines:
         if line is not None:
             line.finish(at)
             out.append(line.make_line(Direction.TO_CLIENT, at, stray=False))
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {"line": self._line and self._line.save(), "offset": self._offset}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> LogLines:
-        """Return the lines that `save` was called on."""
-        lines = cls()
-        lines._line = state["line"] and LineCollector.restore(state["line"])
-        lines._offset = state["offset"]
-        return lines

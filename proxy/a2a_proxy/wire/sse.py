@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE
 
 BOM = b"\xef\xbb\xbf"
@@ -85,51 +87,33 @@ def _decode_framing(raw: bytes) -> str:
     return raw.decode("latin-1").replace("\0", _NUL_SYMBOL)
 
 
-class _SseState(msgspec.Struct):
-    limit: int
-    keep: int
-    parts: list[bytes]
-    held: int
-    fresh: bool
-    lead: bytes
-    bom: bool
-    line: bool
-    cr: bool
-    ended: int
-    began: int
-    start: int
-    end: int
-    long: tuple[bytes, int, int, bytes, int] | None
-
-
-class SseSplitter:
+class SseSplitter(State):
     """Splits one stream. Of an event over `limit` bytes the first `keep` bytes of data are kept.
 
     A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or
     by `finish`.
     """
 
-    def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
-        self._limit = limit
-        self._keep = keep
-        self._parts: list[bytes] = []
-        """Bytes of the incomplete event."""
-        self._held = 0
-        self._at_start = True
-        """Whether nothing was read yet except a possible beginning of a BOM."""
-        self._possible_bom = b""
-        self._after_bom = False
-        """Whether the incomplete event begins with the BOM of the stream."""
-        self._in_line = False
-        """Whether the current line has bytes."""
-        self._after_cr = False
-        """Whether the last byte was a CR; an LF that follows belongs to it."""
-        self._completed_at = 0
-        """Time the event that waits for that LF was complete, ns; 0 if no event waits."""
-        self._began = 0
-        self._start = 0
-        self._end = 0
-        self._long_event: _LongEvent | None = None
+    limit: int = MAX_BODY_SIZE
+    keep: int = TRUNCATED_SIZE
+    _parts: list[bytes] = []
+    """Bytes of the incomplete event."""
+    _held: int = 0
+    _at_start: bool = True
+    """Whether nothing was read yet except a possible beginning of a BOM."""
+    _possible_bom: bytes = b""
+    _after_bom: bool = False
+    """Whether the incomplete event begins with the BOM of the stream."""
+    _in_line: bool = False
+    """Whether the current line has bytes."""
+    _after_cr: bool = False
+    """Whether the last byte was a CR; an LF that follows belongs to it."""
+    _completed_at: int = 0
+    """Time the event that waits for that LF was complete, ns; 0 if no event waits."""
+    _began: int = 0
+    _start: int = 0
+    _end: int = 0
+    _long_event: _LongEvent | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
         """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of
@@ -153,7 +137,7 @@ class SseSplitter:
                     cr, after, framing = newline, newline + 2, _LF_FRAMING
                 else:
                     break
-                if after - pos > self._limit:
+                if after - pos > self.limit:
                     break
                 value = data[pos + 6 : cr]
                 first = base + pos if exact and pos else start
@@ -185,43 +169,6 @@ class SseSplitter:
         if self._held:
             complete = self._completed_at > 0
             self._emit_event(self._completed_at or at, complete, out)
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "limit": self._limit,
-            "keep": self._keep,
-            "parts": list(self._parts),
-            "held": self._held,
-            "fresh": self._at_start,
-            "lead": self._possible_bom,
-            "bom": self._after_bom,
-            "line": self._in_line,
-            "cr": self._after_cr,
-            "ended": self._completed_at,
-            "began": self._began,
-            "start": self._start,
-            "end": self._end,
-            "long": self._long_event.save() if self._long_event else None,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, object]) -> SseSplitter:
-        """Return the splitter that `save` was called on. Raises msgspec.ValidationError on other
-        values."""
-        saved = msgspec.convert(state, _SseState)
-        splitter = cls(saved.limit, saved.keep)
-        splitter._parts, splitter._held = saved.parts, saved.held
-        splitter._at_start, splitter._possible_bom = saved.fresh, saved.lead
-        splitter._after_bom, splitter._in_line, splitter._after_cr, splitter._completed_at = (
-            saved.bom,
-            saved.line,
-            saved.cr,
-            saved.ended,
-        )
-        splitter._began, splitter._start, splitter._end = saved.began, saved.start, saved.end
-        splitter._long_event = _LongEvent.restore(saved.long, saved.keep) if saved.long else None
-        return splitter
 
     def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
         """Hold the first bytes until they are known to be a BOM or not. Return the readable bytes
@@ -280,8 +227,8 @@ class SseSplitter:
             self._long_event.add(line)
             return
         self._parts.append(line)
-        if self._held > self._limit:
-            self._long_event = _LongEvent(self._keep)
+        if self._held > self.limit:
+            self._long_event = _LongEvent(self.keep, _hash=hashlib.sha256())
             for part in b"".join(self._parts)[len(BOM) if self._after_bom else 0 :].splitlines(
                 keepends=True
             ):
@@ -353,17 +300,17 @@ class _LinePart(IntEnum):
     SKIP = 3
 
 
-class _LongEvent:
+class _LongEvent(State):
     """An event over the limit: hashes and counts its data, keeps its beginning."""
 
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
-        self._beginning = bytearray()
-        self._size = 0
-        self._lines = 0
-        self._field = b""
-        self._line_part = _LinePart.FIELD
-        self._hash: hashlib._Hash | None = hashlib.sha256()
+    _keep: int
+    _beginning: bytearray = bytearray()
+    _size: int = 0
+    _lines: int = 0
+    _field: bytes = b""
+    _line_part: _LinePart = _LinePart.FIELD
+    _hash: Any = None
+    """It cannot be saved: None after a restart."""
 
     def add(self, piece: bytes) -> None:
         """Read a line or a part of one. The LF of a CRLF may arrive alone, as an empty line, which
@@ -392,20 +339,6 @@ class _LongEvent:
             truncated=True,
             sha256=self._hash.digest() if self._hash is not None else b"",
         )
-
-    def save(self) -> list[object]:
-        """Return plain values for `restore`, without the hash, which cannot be saved."""
-        return [bytes(self._beginning), self._size, self._lines, self._field, int(self._line_part)]
-
-    @classmethod
-    def restore(cls, state: tuple[bytes, int, int, bytes, int], keep: int) -> _LongEvent:
-        """Return the event that `save` was called on, without its hash."""
-        event = cls(keep)
-        event._beginning += state[0]
-        event._size, event._lines, event._field = state[1:4]
-        event._line_part = _LinePart(state[4])
-        event._hash = None
-        return event
 
     def _read_field_name(self, content: bytes) -> bytes:
         """Continue the field name and return the bytes of the value."""

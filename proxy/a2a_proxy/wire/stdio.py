@@ -8,9 +8,10 @@ outside messages are reported line by line. A wrong length costs at most one mes
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Control, Cut, End, WireEvent
 from a2a_proxy.wire.lines import LogLines
 from a2a_proxy.wire.stdio_reader import PipeReader
@@ -18,15 +19,16 @@ from a2a_proxy.wire.stdio_reader import PipeReader
 HOW_LOST = "lost"
 
 
-class StdioDecoder:
+class StdioDecoder(State, tag="stdio"):
     """A decoder (`wire.connection`) of both directions and of stderr."""
 
-    def __init__(self) -> None:
-        self.counters: dict[str, int] = {}
-        """`stderr_bytes`, if any."""
-        self._sides = [PipeReader(direction) for direction in Direction]
-        self._log = LogLines()
-        self._is_lost = False
+    counters: dict[str, int] = {}
+    """`stderr_bytes`, if any."""
+    _sides: list[PipeReader] = msgspec.field(
+        default_factory=lambda: list(map(PipeReader, Direction))
+    )
+    _log: LogLines = msgspec.field(default_factory=LogLines)
+    _is_lost: bool = False
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes of one direction. Never raises."""
@@ -73,26 +75,3 @@ class StdioDecoder:
             side = self._sides[direction]
             side.finish(at, out)
             out.append(Cut(0, direction, at, side.offset, how))
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        sides = [side.save() for side in self._sides]
-        return {
-            "counters": dict(self.counters),
-            "sides": sides,
-            "log": self._log.save(),
-            "lost": self._is_lost,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> StdioDecoder:
-        """Return the decoder that `save` was called on."""
-        decoder = cls()
-        decoder.counters = dict(state["counters"])
-        decoder._sides = [
-            PipeReader.restore(Direction(number), saved)
-            for number, saved in enumerate(state["sides"])
-        ]
-        decoder._log = LogLines.restore(state["log"])
-        decoder._is_lost = state["lost"]
-        return decoder

@@ -9,17 +9,16 @@ because no JSON contains one. So the following messages are read in any case.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Framed, Headers, WireEvent
 from a2a_proxy.wire import stdio_head
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, scan_value
 from a2a_proxy.wire.lines import LineCollector
-from a2a_proxy.wire.pipe_buffer import PipeBuffer
 from a2a_proxy.wire.stdio_head import NEXT_MESSAGE, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
@@ -35,46 +34,100 @@ _MAX_NEXT_MATCH = 512
 """More bytes than any match of `NEXT_MESSAGE` has."""
 _MAX_TRAILING_BLANKS = 64
 """Maximum number of blanks kept after a message on a line of its own."""
+_MAX_MARKS = 1024
 _BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
 
 _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-class PipeReader:
+class _PipeBuffer(State):
+    """Unprocessed bytes, with their arrival times and line ends. Positions are relative to the
+    beginning of `data`, offsets to that of the direction."""
+
+    data: bytearray = bytearray()
+    base: int = 0
+    """Offset of the first byte of `data`."""
+    _marks: list[tuple[int, int]] = []
+    """(offset, ns): the bytes from that offset on arrived at that time."""
+    _lf: int = -1
+    """Offset of the next LF, -1 if unknown."""
+    _searched: int = 0
+    """Offset up to which an LF was searched for."""
+
+    @property
+    def offset(self) -> int:
+        """Number of bytes added so far."""
+        return self.base + len(self.data)
+
+    def add(self, data: bytes, at: int) -> None:
+        """Add bytes that arrived at `at` (ns)."""
+        marks = self._marks
+        if not marks or marks[-1][1] != at:
+            marks.append((self.offset, at))
+            if (
+                len(marks) > _MAX_MARKS
+            ):  # with so many pieces, some arrival times become slightly too early
+                del marks[1::2]
+        self.data += data
+
+    def first_byte_time(self) -> int:
+        """Return the arrival time of the first byte, ns."""
+        marks = self._marks
+        return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
+
+    def drop_bytes(self, size: int) -> None:
+        """Remove the first `size` bytes."""
+        del self.data[:size]
+        self.base += size
+        marks = self._marks
+        while len(marks) > 1 and marks[1][0] <= self.base:
+            del marks[0]
+
+    def find_line_end(self) -> int:
+        """Return the position of the first LF, or -1. No byte is searched twice."""
+        if self._lf < self.base:
+            found = self.data.find(b"\n", max(0, self._searched - self.base))
+            self._lf = self.base + found if found >= 0 else -1
+            self._searched = self._lf + 1 if found >= 0 else self.offset
+        return self._lf - self.base if self._lf >= 0 else -1
+
+
+class PipeReader(State):
     """Reads one direction of a pipe. Never raises.
 
     Memory is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header block.
     """
 
-    def __init__(
-        self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
-    ) -> None:
-        self._direction = direction
-        self._limit, self._keep = limit, keep
-        self._buffer = PipeBuffer()
-        self._framed = False
-        """Whether the previous message had a header block."""
-        self._stray_up_to = 0
-        """Offset up to which lines are stray, whatever their content."""
-        self._not_single_up_to = 0
-        """Offset up to which a line is not a single JSON value."""
-        self._head: StdioHead | None = None
-        """Header of the current message; its block begins the buffer."""
-        self._scanned_up_to = 0
-        """Offset up to which the content was searched for the next message."""
-        self._extent: JsonExtent | None = None
-        """Finds the end of the value beyond the length, or without a length."""
-        self._extent_read_up_to = 0
-        """Offset up to which `_extent` has read."""
-        self._bulk_body: BodyCollector | None = None
-        """A message too large to be kept; `_bulk_left` bytes of it are still to come."""
-        self._bulk_left = 0
-        self._header_block = b""
-        """Header block of the current message or, between messages, of the last one."""
-        self._long_line: LineCollector | None = None
-        """A line too long to be examined."""
-        self._long_line_is_json = False
-        self._strays = StrayLines(direction)
+    direction: Direction
+    limit: int = MAX_BODY_SIZE
+    keep: int = TRUNCATED_SIZE
+    _buffer: _PipeBuffer = msgspec.field(default_factory=_PipeBuffer)
+    _framed: bool = False
+    """Whether the previous message had a header block."""
+    _stray_up_to: int = 0
+    """Offset up to which lines are stray, whatever their content."""
+    _not_single_up_to: int = 0
+    """Offset up to which a line is not a single JSON value."""
+    _head: StdioHead | None = None
+    """Header of the current message; its block begins the buffer."""
+    _scanned_up_to: int = 0
+    """Offset up to which the content was searched for the next message."""
+    _extent: JsonExtent | None = None
+    """Finds the end of the value beyond the length, or without a length."""
+    _extent_read_up_to: int = 0
+    """Offset up to which `_extent` has read."""
+    _bulk_body: BodyCollector | None = None
+    """A message too large to be kept; `_bulk_left` bytes of it are still to come."""
+    _bulk_left: int = 0
+    _header_block: bytes = b""
+    """Header block of the current message or, between messages, of the last one."""
+    _long_line: LineCollector | None = None
+    """A line too long to be examined."""
+    _long_line_is_json: bool = False
+    _strays: StrayLines = msgspec.field(default_factory=StrayLines)
+
+    def __post_init__(self) -> None:
+        self._strays.direction = self.direction
 
     @property
     def offset(self) -> int:
@@ -114,12 +167,12 @@ class PipeReader:
         stop = lf + 1 or len(buf)
         first = bytes(buf[: min(stop, MAX_HEADER_LINE)]).lstrip(b" \t")[:1]
         json = first in (b"{", b"[") and first != b""
-        if lf < 0 and not last and stop <= (self._limit if json else MAX_HEADER_LINE):
+        if lf < 0 and not last and stop <= (self.limit if json else MAX_HEADER_LINE):
             return False
         if self._buffer.base < self._stray_up_to:
             self._take_stray_line(stop, at, out)
-        elif stop > (self._limit if json else MAX_HEADER_LINE):
-            self._long_line = LineCollector(self._limit if json else self._keep)
+        elif stop > (self.limit if json else MAX_HEADER_LINE):
+            self._long_line = LineCollector(BodyCollector(self.limit if json else self.keep))
             self._long_line_is_json = json
         elif json:
             self._read_json_line(stop, at, out)
@@ -160,9 +213,9 @@ class PipeReader:
         """Read the content up to its length."""
         buf, start = self._buffer.data, head.size
         stop = start + head.length
-        cut = self._find_next_message(start, min(stop, start + self._limit, len(buf)))
-        if cut < 0 and head.length > self._limit and len(buf) - start > self._limit:
-            self._bulk_body, self._bulk_left = BodyCollector(self._limit, self._keep), head.length
+        cut = self._find_next_message(start, min(stop, start + self.limit, len(buf)))
+        if cut < 0 and head.length > self.limit and len(buf) - start > self.limit:
+            self._bulk_body, self._bulk_left = BodyCollector(self.limit, self.keep), head.length
             self._bulk_body.add(
                 b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base
             )
@@ -202,7 +255,7 @@ class PipeReader:
         start = head.size
         stop = start + max(head.length, 0)
         most = stop + min(
-            3 * head.length + _MAX_BEYOND_LENGTH if head.length >= 0 else self._limit, self._limit
+            3 * head.length + _MAX_BEYOND_LENGTH if head.length >= 0 else self.limit, self.limit
         )
         before = self._extent_read_up_to - self._buffer.base
         end = min(len(buf), most)
@@ -276,7 +329,7 @@ class PipeReader:
         )
         if found is not None:
             stop = found.start()
-        line = LineCollector(self._keep)
+        line = LineCollector(BodyCollector(self.keep))
         line.take_up_to_lf(
             self._buffer.data[:stop], 0, self._buffer.first_byte_time(), self._buffer.base
         )
@@ -300,8 +353,8 @@ class PipeReader:
             return True
         self._strays.end_row(at, out)
         body, facts = line.body, (line.body.size, True, line.body.sha256)
-        place = (self._direction, body.began, at, body.start, line.end)
-        out.append(Framed(*place, body.data[: self._keep], (), f"\0{line.ending}", "", *facts))
+        place = (self.direction, body.began, at, body.start, line.end)
+        out.append(Framed(*place, body.data[: self.keep], (), f"\0{line.ending}", "", *facts))
         return True
 
     # --- messages
@@ -317,8 +370,8 @@ class PipeReader:
         assert self._head is not None
         self._strays.end_row(at, out)
         truncated = body.truncated
-        data, facts = body.data[: self._keep], (body.size, True, body.sha256 if truncated else b"")
-        place = (self._direction, body.began, at, body.start, body.end)
+        data, facts = body.data[: self.keep], (body.size, True, body.sha256 if truncated else b"")
+        place = (self.direction, body.began, at, body.start, body.end)
         framing = stdio_head.framing_of_block(self._header_block, body.size)
         out.append(
             Framed(
@@ -358,7 +411,7 @@ class PipeReader:
     ) -> None:
         self._strays.end_row(at, out)
         place = (
-            self._direction,
+            self.direction,
             self._buffer.first_byte_time(),
             at,
             self._buffer.base,
@@ -368,45 +421,6 @@ class PipeReader:
 
     def _forget_message(self) -> None:
         self._head = self._extent = self._bulk_body = None
-
-    # --- across a restart
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "limits": [self._limit, self._keep],
-            "buffer": self._buffer.save(),
-            "framed": self._framed,
-            "stray_block": self._stray_up_to,
-            "block": self._header_block if self._head is not None else b"",
-            "several": self._not_single_up_to,
-            "scanned": self._scanned_up_to,
-            "extent": self._extent and self._extent.save(),
-            "read": self._extent_read_up_to,
-            "bulk": self._bulk_body and self._bulk_body.save(),
-            "left": self._bulk_left,
-            "line": self._long_line and self._long_line.save(),
-            "line_is_json": self._long_line_is_json,
-            "strays": self._strays.save(),
-        }
-
-    @classmethod
-    def restore(cls, direction: Direction, state: dict[str, Any]) -> PipeReader:
-        """Return the reader that `save` was called on."""
-        reader = cls(direction, *state["limits"])
-        reader._buffer = PipeBuffer.restore(state["buffer"])
-        reader._framed, reader._stray_up_to = state["framed"], state["stray_block"]
-        reader._not_single_up_to = state["several"]
-        reader._header_block = state["block"]
-        reader._head = stdio_head.parse_block(state["block"]) if state["block"] else None
-        reader._scanned_up_to, reader._extent_read_up_to = state["scanned"], state["read"]
-        reader._extent = state["extent"] and JsonExtent.restore(state["extent"])
-        reader._bulk_body = state["bulk"] and BodyCollector.restore(state["bulk"])
-        reader._bulk_left = state["left"]
-        reader._long_line = state["line"] and LineCollector.restore(state["line"])
-        reader._long_line_is_json = state["line_is_json"]
-        reader._strays = StrayLines.restore(direction, state["strays"])
-        return reader
 
 
 def _end_of_match(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:

@@ -6,9 +6,8 @@ with text, a frame per line would make the recording many times as large as the 
 
 from __future__ import annotations
 
-from typing import Any
-
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Line, WireEvent
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.lines import LineCollector
@@ -19,19 +18,16 @@ MAX_BLOCK_SIZE = 16 << 10
 """Bytes of further lines that are reported together."""
 
 
-class StrayLines:
+class StrayLines(State):
     """Stray lines of one direction. A block ends when it is full, at the next message, and at the
     end of the pipe."""
 
-    __slots__ = ("_block", "_direction", "_ending", "_lines_in_row")
-
-    def __init__(self, direction: Direction) -> None:
-        self._direction = direction
-        self._lines_in_row = 0
-        """Lines since the last message, up to `MAX_SINGLE_LINES`."""
-        self._block: BodyCollector | None = None
-        self._ending = ""
-        """Line end of the last line in the block."""
+    direction: Direction = Direction.TO_AGENT
+    _lines_in_row: int = 0
+    """Lines since the last message, up to `MAX_SINGLE_LINES`."""
+    _block: BodyCollector | None = None
+    _ending: str = ""
+    """Line end of the last line in the block."""
 
     def add(self, line: LineCollector, framed: bool, at: int, out: list[WireEvent]) -> None:
         """Add a whole line that arrived at `at` (ns).
@@ -45,7 +41,7 @@ class StrayLines:
         if self._lines_in_row < MAX_SINGLE_LINES or body.truncated:
             self._flush_block(at, out)
             self._lines_in_row += self._lines_in_row < MAX_SINGLE_LINES
-            out.append(line.make_line(self._direction, at, stray=True))
+            out.append(line.make_line(self.direction, at, stray=True))
             return
         block = self._block = self._block or BodyCollector()
         block.add(self._ending.encode() + body.data, body.began, body.start, line.end)
@@ -62,21 +58,5 @@ class StrayLines:
         block, ending = self._block, self._ending
         self._block, self._ending = None, ""
         if block is not None:
-            place = (self._direction, block.began, at, block.start, block.end)
+            place = (self.direction, block.began, at, block.start, block.end)
             out.append(Line(*place, block.data, stray=True, framing=f"\0{ending}", size=block.size))
-
-    def save(self) -> dict[str, object]:
-        """Plain values for `restore`."""
-        return {
-            "row": self._lines_in_row,
-            "block": self._block and self._block.save(),
-            "ending": self._ending,
-        }
-
-    @classmethod
-    def restore(cls, direction: Direction, state: dict[str, Any]) -> StrayLines:
-        """Return the lines that `save` was called on."""
-        lines = cls(direction)
-        lines._lines_in_row, lines._ending = state["row"], state["ending"]
-        lines._block = state["block"] and BodyCollector.restore(state["block"])
-        return lines

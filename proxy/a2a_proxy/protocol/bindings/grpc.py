@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from a2a_proto import choose_a2a_v1, find_bad_text, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import (
     TO_AGENT,
@@ -241,7 +242,7 @@ class GrpcCall(HttpStreamCall):
         if not self.exchange.requests:
             self.exchange.set_expected_generations(*expected_generations(message))
         if self.exchange.operation in _PUSH_URL_OPERATIONS:
-            self.link.shared.learn_push_url(_find_push_url(message))
+            self.link.shared.learn_push_url(_find_push_url(message), self.exchange.agent)
 
     # --- heads, trailers and ends
 
@@ -319,22 +320,24 @@ class GrpcCall(HttpStreamCall):
     def save_framing(self) -> dict[str, object]:
         """Return partial messages and the chosen decoders."""
         return {
-            "readers": [reader and reader.save() for reader in self._readers],
+            "readers": [reader and encode_state(reader) for reader in self._readers],
             "schemas": [how and how.schema for how in self._decoders],
             "live": self._live and self._live.save(),
             "tail": self._tail and msgspec.to_builtins(self._tail, builtin_types=(bytes,)),
-            "foreign": self._foreign and self._foreign.save(),
+            "foreign": self._foreign and encode_state(self._foreign),
         }
 
     def load_framing(self, state: dict[str, Any]) -> None:
         """Restore the state that `save_framing` returned."""
-        self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
+        self._readers = [
+            saved and decode_state(saved, GrpcReassembler) for saved in state["readers"]
+        ]
         self._decoders = [schema and decoder_for(schema) for schema in state["schemas"]]
         self._live = state["live"] and LiveReading.restore(state["live"])
         self._tail = state["tail"] and msgspec.convert(
             state["tail"], SpanPiece, builtin_types=(bytes,)
         )
-        self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
+        self._foreign = state["foreign"] and decode_state(state["foreign"], BodyCollector)
 
 
 def _make_reassembler(headers: Headers) -> GrpcReassembler:

@@ -15,6 +15,7 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
 from a2a_proxy.protocol.call import (
@@ -107,7 +108,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self._is_bound = True
         if jsonrpc.is_request(body.data):
             self._bind_to_jsonrpc()
-        elif webhook.is_push(self, body.data):
+        elif webhook.recognise_push(self, body.data):
             self.exchange.binding = Binding.WEBHOOK
 
     def bind_by_response(self, data: bytes) -> None:
@@ -283,7 +284,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
             "calls": dict(self.calls),
             "heads": msgspec.to_builtins(self.heads, builtin_types=(bytes,)),
             "bodies": [inlet.save() for inlet in self._bodies],
-            "events": self._events and self._events.save(),
+            "events": self._events and encode_state(self._events),
         }
 
     def load_framing(self, state: dict[str, Any]) -> None:
@@ -297,7 +298,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self.calls = dict(state["calls"])
         self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
         self._bodies = [_BodyInlet.restore(saved) for saved in state["bodies"]]
-        self._events = state["events"] and SseSplitter.restore(state["events"])
+        self._events = state["events"] and decode_state(state["events"], SseSplitter)
 
 
 class _BodyInlet:
@@ -345,17 +346,17 @@ class _BodyInlet:
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
         return {
-            "decoder": self._decoder and self._decoder.save(),
-            "collector": self._collector.save(),
+            "decoder": self._decoder and encode_state(self._decoder),
+            "collector": encode_state(self._collector),
         }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> _BodyInlet:
         """Return the inlet of a state that `save` returned."""
         inlet = cls(())
-        inlet._decoder = state["decoder"] and ContentDecoder.restore(state["decoder"])
+        inlet._decoder = state["decoder"] and decode_state(state["decoder"], ContentDecoder)
         inlet.is_plain = inlet._decoder is None
-        inlet._collector = BodyCollector.restore(state["collector"])
+        inlet._collector = decode_state(state["collector"], BodyCollector)
         return inlet
 
 

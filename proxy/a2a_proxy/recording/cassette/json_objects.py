@@ -1,5 +1,4 @@
-"""Conversion of values to JSON objects of a cassette, and back: one table of fields for each kind
-of value.
+"""Conversion of values to JSON objects of a cassette, and back, by the field table.
 
 Defaults are omitted. Times are ns relative to the start of the session. Keys are in the order of
 the model's fields, after the key that names the kind of line.
@@ -8,23 +7,22 @@ the model's fields, after the key that names the kind of line.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.fields import Encoding, Field, fields_of
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
 
 Line = dict[str, Any]
 _Convert = Callable[[Any, int], Any]
-_ABSENT = msgspec.NODEFAULT
 
 
 class _Field(NamedTuple):
@@ -74,17 +72,27 @@ def _read_states(value: Any, start: int) -> Any:
     return tuple((start + at, _read_state(state)) for at, state in value)
 
 
-_TIME: tuple[_Convert, _Convert] = (
-    lambda at, start: at - start,
-    lambda at, start: start + msgspec.convert(at, int),
-)
-_HEADERS = (_write_headers, _read_headers)
-_STRUCT: tuple[_Convert, _Convert] = (lambda value, _: msgspec.to_builtins(value), _keep_value)
-_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _keep_value)
+_CONVERTERS: dict[Encoding, tuple[_Convert, _Convert]] = {
+    Encoding.TIME: (
+        lambda at, start: at - start,
+        lambda at, start: start + msgspec.convert(at, int),
+    ),
+    Encoding.HEADERS: (_write_headers, _read_headers),
+    Encoding.STATE: (_write_state, _read_state),
+    Encoding.LIST: (lambda value, _: list(value), _keep_value),
+    Encoding.JSON: (lambda value, _: msgspec.to_builtins(value), _keep_value),
+}
 
 
-def _enum_values(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
-    return _keep_value, lambda value, _: kind(value)
+def _converters_of(field: Field) -> tuple[_Convert, _Convert]:
+    kind = field.type
+    if kind is bytes:
+        return lambda value, _: value.hex(), lambda value, _: bytes.fromhex(value)
+    if isinstance(kind, type) and issubclass(kind, IntEnum):
+        return _enum_names(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _keep_value, lambda value, _: kind(value)
+    return _CONVERTERS.get(field.encoding, (_keep_value, _keep_value))
 
 
 def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
@@ -92,18 +100,19 @@ def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _
     return write, (lambda value, _: msgspec.convert(value, kind)) if read is _keep_value else read
 
 
-def _struct_fields(
+def _line_fields(
     kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]
 ) -> tuple[_Field, ...]:
-    """Return the fields of a Struct. `first` is the field whose key names the kind of line."""
+    """Return the members of a line. `first` is the field whose key names the kind of line;
+    `converters` are those that the field table does not decide."""
     fields_by_name = {
         field.name: _Field(
             field.name,
             kind.__name__.lower() if field.name == first else field.name,
-            field.default if field.default_factory is _ABSENT else field.default_factory(),
-            *_check_type(field.type, *converters.get(field.name, (_keep_value, _keep_value))),
+            field.default,
+            *_check_type(field.type, *converters.get(field.name) or _converters_of(field)),
         )
-        for field in msgspec.structs.fields(kind)
+        for field in fields_of(kind)
     }
     return (
         (fields_by_name.pop(first), *fields_by_name.values())
@@ -112,7 +121,7 @@ def _struct_fields(
     )
 
 
-_ARTIFACT_FIELDS = _struct_fields(ArtifactState, "", first=_TIME, last=_TIME)
+_ARTIFACT_FIELDS = _line_fields(ArtifactState, "")
 
 
 def _write_artifacts(value: Any, start: int) -> Any:
@@ -123,9 +132,7 @@ def _read_artifacts(value: Any, start: int) -> Any:
     return tuple(ArtifactState(**_read_fields(_ARTIFACT_FIELDS, line, start)) for line in value)
 
 
-_MISSED_FIELDS = _struct_fields(
-    MissedGenerations, "", at=_TIME, healed=_TIME, reason=_enum_names(MissedReason)
-)
+_MISSED_FIELDS = _line_fields(MissedGenerations, "")
 
 
 def _write_missed(value: Any, start: int) -> Any:
@@ -136,62 +143,18 @@ def _read_missed(value: Any, start: int) -> Any:
     return tuple(MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value)
 
 
-_CONNECTION_FIELDS = _struct_fields(
-    Connection,
-    "id",
-    opened=_TIME,
-    dialed=_TIME,
-    closed=_TIME,
-    client_process=_STRUCT,
-    tls=_STRUCT,
-)
-_EXCHANGE_FIELDS = _struct_fields(
-    Exchange,
-    "id",
-    binding=_enum_values(Binding),
-    dialect=_enum_values(Dialect),
-    request_headers=_HEADERS,
-    response_headers=_HEADERS,
-    trailers=_HEADERS,
-    informational=_LIST,
-    states=_LIST,
-    redacted=_LIST,
-    card_signatures=_STRUCT,
-    **dict.fromkeys(
-        ("started", "request_ended", "response_started", "first_event", "last_event", "closed"),
-        _TIME,
-    ),
-)
-_TASK_FIELDS = _struct_fields(
+_CONNECTION_FIELDS = _line_fields(Connection, "id")
+_EXCHANGE_FIELDS = _line_fields(Exchange, "id")
+_TASK_FIELDS = _line_fields(
     Task,
     "task_id",
-    state=(_write_state, _read_state),
     states=(_write_states, _read_states),
-    first=_TIME,
-    last=_TIME,
-    seen=(
-        lambda value, _: [list(each) for each in value],
-        lambda value, _: tuple((a, b) for a, b in value),
-    ),
     missed=(_write_missed, _read_missed),
-    support=_enum_names(Support),
     artifacts=(_write_artifacts, _read_artifacts),
-    exchanges=_LIST,
 )
-_FINDING_FIELDS = _struct_fields(Finding, "rule", severity=_enum_names(Severity), at=_TIME)
-_NOTE_FIELDS = _struct_fields(Note, "text", at=_TIME)
-_FRAME_FIELDS = _struct_fields(
-    Frame,
-    "kind",
-    direction=_enum_names(Direction),
-    kind=_enum_names(FrameKind),
-    event=_enum_names(EventKind),
-    began=_TIME,
-    at=_TIME,
-    sha256=(lambda value, _: value.hex(), lambda value, _: bytes.fromhex(value)),
-    state=(_write_state, _read_state),
-    redacted=_LIST,
-)
+_FINDING_FIELDS = _line_fields(Finding, "rule")
+_NOTE_FIELDS = _line_fields(Note, "text")
+_FRAME_FIELDS = _line_fields(Frame, "kind")
 _FRAME_LINE_FIELDS = tuple(
     field for field in _FRAME_FIELDS if field.name not in ("payload", "size")
 )
