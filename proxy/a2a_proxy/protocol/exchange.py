@@ -6,7 +6,6 @@ A test compares the fields with the model's.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
@@ -91,16 +90,6 @@ LIFE = TransitionTable(
 `protocol.stream_life`. An exchange that the proxy refused is over when it closes. Undefined: a
 second end of the request, and anything when it is over, because the decoder of the stream is
 gone."""
-
-
-def life_of_ends(over: Collection[int], how: str) -> Life:
-    """Return the state of an exchange of which a version without this table saved the directions
-    that are over and `Exchange.how`."""
-    if len(over) == 2 or how not in ("", "complete", "client gone"):
-        return Life.OVER
-    if how:
-        return Life.ANSWERED if how == "complete" else Life.CLIENT_LEFT
-    return Life.REQUEST_ENDED if over else Life.OPEN
 
 
 @dataclass(slots=True)
