@@ -6,9 +6,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.protocol.session_facts import SessionContext, path_of
 from support_conversation import FACTS, Grpc, Http, Player, Script, play, play_split
-from support_observer import observe, scripted
+from support_observer import observe, opening, scripted
 from support_pipe import Stdio
 
 CARD = "/.well-known/agent-card.json"
@@ -185,6 +186,36 @@ def test_two_agents_of_one_origin_have_tasks_and_findings_of_their_own() -> None
     assert [seen.tasks[key].exchanges for key in sorted(seen.tasks)] == [(3, 5), (4,)]
     again = observe(scripted(two_by_path()), restart_at=(5, 9, 11))
     assert (again.out, again.tasks, again.exchanges) == (seen.out, seen.tasks, seen.exchanges)
+
+
+def deliveries(*names: str) -> list[Chunk]:
+    """Both agents create task `t-1`, each with a webhook of its own; then those of these names
+    deliver."""
+    http = two_by_path()
+    chunks = scripted(http)
+    start = chunks[-1].at
+    for name in ("alpha", "beta"):
+        http = Http()
+        config = {"taskId": "t-1", "id": "p", "url": f"http://agent:8000/hook/{name}"}
+        create = "CreateTaskPushNotificationConfig"
+        http.call(create, config, path=f"/a2a/{name}/", A2A_Version="1.0").result(config)
+        chunks += scripted(http, len(chunks), start := start + 1_000_000)
+    for name in names:
+        status = {"taskId": "t-1", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+        http = Http().request(f"POST /hook/{name}", {"statusUpdate": status}).answer()
+        script = scripted(http, len(chunks), start := start + 1_000_000)
+        chunks += [*opening(len(chunks), start, "hook:80"), *script[2:]]
+    return chunks
+
+
+def test_a_delivery_is_the_agent_s_that_has_its_url() -> None:
+    """The task id alone is that of two agents."""
+    seen = observe(deliveries("alpha", "beta", "alpha"))
+    alpha, beta = "agent:8000/a2a/alpha", "agent:8000/a2a/beta"
+
+    assert [seen.exchanges[number].agent for number in (8, 9, 10)] == [alpha, beta, alpha]
+    assert seen.tasks[alpha, "t-1"].exchanges == (3, 5, 6, 8, 10)
+    assert seen.tasks[beta, "t-1"].exchanges == (4, 7, 9)
 
 
 def test_a_secret_in_a_base_path_is_redacted_everywhere_alike() -> None:

@@ -15,7 +15,7 @@ def test_survives_a_restart() -> None:
         {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]},
     )
     shared.learn_dialect("agent:8000", Dialect.V0_1)
-    shared.learn_push_url("http://hook/1")
+    shared.learn_push_url("http://hook/1", "agent:8000")
     again = reload(shared)
 
     assert encode_state(again) == encode_state(shared)
@@ -23,7 +23,7 @@ def test_survives_a_restart() -> None:
     assert again.next_exchange() == 3
     assert again.get_dialect("agent:8000") is Dialect.V0_1
     assert again.get_card("agent:8000") == shared.get_card("agent:8000")
-    assert again.is_push_url("hook", "/1")
+    assert again.agent_of_push_url("hook", "/1") == "agent:8000"
     assert again.agent_at("other:1", "/x") == "agent:8000"
 
 
@@ -40,14 +40,14 @@ def test_receivers_of_notifications_are_reported_once() -> None:
         "http://[",
         "http://",
     ):
-        shared.learn_push_url(url)
+        shared.learn_push_url(url, "agent:8000")
     assert shared.pop_new_receivers() == ["http://hook:1", "https://other"]
     assert shared.pop_new_receivers() == []
     again = reload(shared)
-    again.learn_push_url("http://hook:1/d")
+    again.learn_push_url("http://hook:1/d", "agent:8000")
     assert again.pop_new_receivers() == []
     for number in range(100):
-        again.learn_push_url(f"http://many{number}/")
+        again.learn_push_url(f"http://many{number}/", "agent:8000")
     assert len(again.pop_new_receivers()) < 20
 
 

@@ -158,6 +158,7 @@ def push(number: int, body: bytes, token: bytes = b"", **more: Any) -> tuple[Exc
     headers = ((b"X-A2A-Notification-Token", token),) if token else ()
     facts: dict[str, Any] = {
         "connection": 2,
+        "agent": "client:9000",
         "binding": Binding.WEBHOOK,
         "operation": "",
         "method": "POST",

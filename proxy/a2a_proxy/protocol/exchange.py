@@ -161,6 +161,8 @@ class ExchangeState:
     """Whether the proxy ends it on purpose, before the agent does for the client."""
     tenant: str = ""
     """Tenant in the path or the request; empty if there is none."""
+    is_deliverer_known: bool = False
+    """Whether `agent` is the agent that sends a push notification, and not its receiver."""
 
     def snapshot(self) -> Exchange:
         """Return the current exchange."""

@@ -96,7 +96,8 @@ class SessionContext(AgentFacts):
     live: LiveMode = "auto"
     """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
     _last_exchange: int = 0
-    _push_urls: dict[str, None] = {}
+    _push_urls: dict[str, str] = {}
+    """URL of push configurations -> the agent that has them; empty if several agents do."""
     _receivers: dict[str, None] = {}
     _new_receivers: list[str] = []
     _places: dict[str, dict[str, str]] = {}
@@ -205,10 +206,13 @@ class SessionContext(AgentFacts):
 
     # --- push notifications
 
-    def learn_push_url(self, url: str) -> None:
-        """Store a URL from a push configuration."""
-        if url and url not in self._push_urls and len(self._push_urls) < _MAX_PUSH_URLS:
-            self._push_urls[url] = None
+    def learn_push_url(self, url: str, agent: str) -> None:
+        """Store a URL from a push configuration of `agent`."""
+        if url in self._push_urls:
+            if self._push_urls[url] != agent:
+                self._push_urls[url] = ""
+        elif url and len(self._push_urls) < _MAX_PUSH_URLS:
+            self._push_urls[url] = agent
             receiver = origin_of(url)
             if (
                 receiver
@@ -224,19 +228,18 @@ class SessionContext(AgentFacts):
         found, self._new_receivers = self._new_receivers, []
         return found
 
-    def is_push_url(self, authority: str, target: str) -> bool:
-        """Whether a push configuration has this address."""
+    def agent_of_push_url(self, authority: str, target: str) -> str | None:
+        """Return the agent whose push configurations have this address; empty if several agents do,
+        None if no configuration has it."""
         if not self._push_urls:
-            return False
+            return None
         absolute = "://" in target.partition("?")[0]
-        return any(
-            candidate in self._push_urls
-            for candidate in (
-                [target]
-                if absolute
-                else [f"http://{authority}{target}", f"https://{authority}{target}"]
-            )
+        urls = (
+            (target,)
+            if absolute
+            else (f"http://{authority}{target}", f"https://{authority}{target}")
         )
+        return next((self._push_urls[url] for url in urls if url in self._push_urls), None)
 
 
 _EMPTY_CARD = CardFacts()

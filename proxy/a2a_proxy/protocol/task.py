@@ -76,6 +76,7 @@ class TaskExchangeView(Protocol):
     agent: str
     client: str
     tenant: str
+    is_deliverer_known: bool
     dialect: Dialect
     requests: int
     events: int
@@ -393,9 +394,8 @@ class TaskTracker:
 
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
-        if (
-            exchange.binding is _WEBHOOK
-        ):  # the receiver is not the agent: the task id determines the agent
+        if exchange.binding is _WEBHOOK and not exchange.is_deliverer_known:
+            # Several agents have its URL, or none is known: the task id determines the agent.
             agent = self._owners.get(frame.task_id) or self._former_owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:

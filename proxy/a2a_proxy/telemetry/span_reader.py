@@ -142,15 +142,16 @@ class SpanReader:
         connection = self._find_connection(exchange.connection)
         if not exchange.task_id or connection is None:
             return None
-        if exchange.binding is Binding.WEBHOOK:
-            return self._task_of_push(exchange.task_id, connection.upstream)
         rows = self._recording.read_task(exchange.task_id, exchange.agent, session=self._session.id)
+        is_receiver = not rows or exchange.agent == connection.upstream
+        if exchange.binding is Binding.WEBHOOK and is_receiver:
+            return self._task_of_push(exchange.task_id, connection.upstream)
         return rows[0].task if rows else None
 
     def _task_of_push(self, task_id: str, receiver: str) -> Task | None:
-        """Return the task of a push notification. Its id determines the agent, because the receiver
-        is not the agent. A notification that preceded the agent's own answer was recorded as the
-        receiver's task."""
+        """Return the task of a push notification whose agent is not known. Its id determines the
+        agent, because the receiver is not the agent. A notification that preceded the agent's own
+        answer was recorded as the receiver's task."""
         tasks = [row.task for row in self._recording.read_task(task_id, session=self._session.id)]
         tasks.sort(key=lambda task: task.agent == receiver)
         if not tasks:

@@ -31,7 +31,16 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from support_cli import SECONDS, environment, program, run, run_here
 from support_conversation import Grpc, Http
-from support_observer import START, fresh, grpc_call, interleaved, scripted, streaming, unary
+from support_observer import (
+    START,
+    fresh,
+    grpc_call,
+    interleaved,
+    opening,
+    scripted,
+    streaming,
+    unary,
+)
 from support_recording import facts
 
 ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -201,6 +210,22 @@ def test_show_one_exchange(small: Path, word: str) -> None:
     assert "#1 " not in text
     assert '"state": "TASK_STATE_INPUT_REQUIRED"' in text
     assert "A2A-Version: 1.0" in text
+
+
+def test_show_groups_by_agent_and_task(tmp_path: Path) -> None:
+    """Two agents have tasks of the same id in the same context."""
+    first = scripted(unary())
+    start = first[-1].at
+    second = [*opening(2, start, "other:8000"), *scripted(unary(), 2, start)[2:]]
+    path = record(tmp_path / "two.a2a.db", [*first, *second])
+    words = [line.split()[0] for line in said(path, "show", path)]
+    assert [each for each in words if each in ("context", "task", "#1", "#2")] == [
+        "context",
+        "task",
+        "#1",
+        "task",
+        "#2",
+    ]
 
 
 def test_show_names_edits_of_the_proxy(tmp_path: Path) -> None:

@@ -557,6 +557,7 @@ _SAME: dict[str, Any] = {
         ([{}, {"client_ports": (77,)}], []),
         ([_SAME, {**_SAME, "client_ports": (77,)}], _CHAIN_OF_2_BY_CONTENT),
         ([{}, {}, {"client_ports": (1, 2)}], []),
+        ([{}, {"client_ports": (1, 2)}], [("agent:1", "agent:2", "process")]),
         ([_SAME, {}, {**_SAME, "client_ports": (1, 2)}], [("agent:1", "agent:3", "content")]),
     ],
     ids=[
@@ -568,6 +569,7 @@ _SAME: dict[str, Any] = {
         "a process that is no agent",
         "a process that is no agent, equal content",
         "a process of several agents",
+        "a process of several agents, one at work",
         "a process of several agents, equal content",
     ],
 )

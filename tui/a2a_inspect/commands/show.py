@@ -80,21 +80,21 @@ def _session_tree_lines(
     yield from ("  " + line for line in connections)
     if not rows and not connections:
         yield "  nothing was recorded"
-    tasks = {row.task.task_id: row.task for row in recording.read_tasks(session.id)}
+    tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     yield from (f"  {words}" for words in notes.line_at(0))
     for context, members in _group_by_context(rows, tasks):
         yield f"  context {make_visible(context)}" if context else "  outside any context"
-        for task_id, exchanges in members.items():
+        for (agent, task_id), exchanges in members.items():
             depth = 4
             if task_id:
                 depth = 6
-                yield "    " + _task_line(task_id, tasks.get(task_id))
-                if task_id in tasks:
-                    yield from _generation_lines(recording, session.id, tasks[task_id])
-                if selection.artifacts and task_id in tasks:
-                    yield from _artifact_lines(recording, session.id, tasks[task_id])
-            agent = tasks[task_id].agent if task_id in tasks else ""
+                task = tasks.find(exchanges[0].exchange)
+                yield "    " + _task_line(task_id, task)
+                if task is not None:
+                    yield from _generation_lines(recording, session.id, task)
+                    if selection.artifacts:
+                        yield from _artifact_lines(recording, session.id, task)
             for row in exchanges:
                 yield from (
                     " " * depth + line
@@ -113,11 +113,27 @@ def _session_tree_lines(
         yield from ("  " + line for line in _process_lines(recording, session))
 
 
-_ExchangesByTask = dict[str, list[ExchangeRow]]
+class _SessionTasks:
+    """The tasks of a session, by exchange."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._tasks: dict[tuple[str, str], Task] = {}
+        for row in recording.read_tasks(session):
+            task = row.task
+            self._tasks[task.agent, task.task_id] = self._tasks["", task.task_id] = task
+
+    def find(self, exchange: Exchange) -> Task | None:
+        """Return the task of an exchange: of its agent, or of another one if it is a delivery."""
+        task_id = exchange.task_id
+        return self._tasks.get((exchange.agent, task_id)) or self._tasks.get(("", task_id))
+
+
+_ExchangesByTask = dict[tuple[str, str], list[ExchangeRow]]
+"""Exchanges by agent and id of their task; no agent if the recording does not have the task."""
 
 
 def _group_by_context(
-    rows: list[ExchangeRow], tasks: dict[str, Task]
+    rows: list[ExchangeRow], tasks: _SessionTasks
 ) -> list[tuple[str, _ExchangesByTask]]:
     """Group exchanges by context and task, in order of first appearance.
 
@@ -128,14 +144,15 @@ def _group_by_context(
     homes: dict[tuple[str, str], _ExchangesByTask] = {}
     for row in rows:
         task_id = row.exchange.task_id
-        task = tasks.get(task_id)
+        task = tasks.find(row.exchange)
         context = row.exchange.context_id or (task.context_id if task is not None else "")
         home = (context, "" if context else task_id)
         if home == ("", "") or home not in homes:
             if context or not groups or groups[-1][0]:
                 groups.append((context, {}))
             homes[home] = groups[-1][1]
-        homes[home].setdefault(task_id, []).append(row)
+        key = task.agent if task is not None else "", task_id
+        homes[home].setdefault(key, []).append(row)
     return groups
 
 
@@ -334,10 +351,10 @@ def _session_objects(
     selection: ShowSelection,
     frame_numbers: FrameNumbers,
 ) -> Iterator[dict[str, object]]:
-    tasks = {row.task.task_id: row.task for row in recording.read_tasks(session.id)}
+    tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
-        task, numbers = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
+        task, numbers = tasks.find(row.exchange), frame_numbers.get(row.key)
         note_objects = {"notes": notes.list_objects(row.exchange.id)}
         yield {
             **_exchange_object(recording, row, task, numbers),

@@ -239,7 +239,7 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
         if not self.exchange.requests:
             self.exchange.set_expected_generations(*expected_generations(message))
         if self.exchange.operation in _PUSH_URL_OPERATIONS:
-            self.link.shared.learn_push_url(_find_push_url(message))
+            self.link.shared.learn_push_url(_find_push_url(message), self.exchange.agent)
 
     # --- heads, trailers and ends
 

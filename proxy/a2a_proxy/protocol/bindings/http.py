@@ -104,7 +104,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         self._is_bound = True
         if jsonrpc.is_request(body.data):
             self._bind_to_jsonrpc()
-        elif webhook.is_push(self, body.data):
+        elif webhook.recognise_push(self, body.data):
             self.exchange.binding = Binding.WEBHOOK
 
     def bind_by_response(self, data: bytes) -> None:

@@ -178,7 +178,7 @@ def read_one_request(
     params = _decode_request_params(shape.params)
     if names and not call.exchange.requests:
         _name_exchange(call, shape, params)
-    call.link.shared.learn_push_url(push_url_of(params))
+    call.link.shared.learn_push_url(push_url_of(params), call.exchange.agent)
     summary = summarise_params(params) if operation is not None else NO_SUMMARY
     if summary[6]:
         call.exchange.dialect = dialect_with_generation(call.exchange.dialect)

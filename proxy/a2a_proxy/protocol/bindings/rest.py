@@ -77,7 +77,7 @@ def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     path = call.path
     assert path is not None
     params = _decode_body_params(body.data) if body.size else ParamsShape()
-    call.link.shared.learn_push_url(push_url_of(params))
+    call.link.shared.learn_push_url(push_url_of(params), call.exchange.agent)
     call.exchange.tenant = call.exchange.tenant or params.tenant or ""
     event, task_id, context_id, message_id, *_, generation, _append, _last, _final = (
         summarise_params(params)

@@ -22,8 +22,9 @@ _PUSHED_EVENTS = frozenset(
 )
 
 
-def is_push(call: ExchangeDecoder, data: bytes) -> bool:
-    """Whether the request is a push notification.
+def recognise_push(call: ExchangeDecoder, data: bytes) -> bool:
+    """Return whether the request is a push notification. If so, its agent is the agent with a
+    push configuration of its URL, unless several agents have such a configuration.
 
     Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or
     a URL from a push configuration. With both the header and the URL it may be any object.
@@ -32,8 +33,12 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     if exchange.method != "POST":
         return False
     has_token = bool(header_value(exchange.request_headers, b"x-a2a-notification-token"))
-    is_known = call.link.shared.is_push_url(exchange.authority, exchange.target)
-    return is_pushed_event(data, has_token=has_token, is_known=is_known)
+    agent = call.link.shared.agent_of_push_url(exchange.authority, exchange.target)
+    if not is_pushed_event(data, has_token=has_token, is_known=agent is not None):
+        return False
+    if agent:
+        exchange.agent, exchange.is_deliverer_known = agent, True
+    return True
 
 
 def is_pushed_event(data: bytes, *, has_token: bool, is_known: bool = False) -> bool:

@@ -132,10 +132,10 @@ class Handoffs(State, dict=True):
             if referred is not None and request.may_come_from(referred):
                 return referred, "reference"
         working = self._working_senders(request)
-        if len(working) == 1 and len(request.senders) == 1:
+        if len(working) == 1:
             return working[0], "process"
         same = self._find_same_content(frame, request)
-        return same, "process" if len(request.senders) == 1 else "content"
+        return same, "process" if len({each.agent for each in working}) == 1 else "content"
 
     def _agents_at(self, ports: tuple[int, ...]) -> Iterator[str]:
         return (agent for agent in self._agents if port_of(agent) in ports)

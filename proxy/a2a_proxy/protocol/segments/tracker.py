@@ -345,7 +345,7 @@ class SegmentTracker:
         if call is None:
             if exchange.binding is not _WEBHOOK or event not in _TASK_EVENTS:
                 return None
-            return self._apply_webhook_event(frame)
+            return self._apply_webhook_event(frame, exchange.agent)
         is_output = False
         if event in _TASK_EVENTS or media_mark(frame) >= 0:
             conversation = call.conversation
@@ -363,9 +363,12 @@ class SegmentTracker:
             self._close_exchange(frame, call, "closed")
         return conversation if is_output else None
 
-    def _apply_webhook_event(self, frame: Frame) -> ConversationState | None:
+    def _apply_webhook_event(self, frame: Frame, agent: str) -> ConversationState | None:
         """Apply an event at a webhook, if no open stream shows its task."""
-        conversation = self._index.conversation_of_task("", frame.task_id)
+        index, task_id = self._index, frame.task_id
+        conversation = index.conversation_of_task(agent, task_id) or index.conversation_of_task(
+            "", task_id
+        )
         if conversation is None or conversation.tellers:
             return None
         is_output = self._agent_output.apply_event(

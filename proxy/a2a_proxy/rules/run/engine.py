@@ -348,8 +348,9 @@ class Engine:
             source.call_of(frame.exchange),
             source.get_facts(frame.connection),
         )
-        if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
-            agent = self.session.owners.get(frame.task_id, agent)
+        if binding is Binding.WEBHOOK:
+            known = "" if agent == facts.upstream else agent  # the receiver is not the agent
+            agent = self.session.agent_of_delivery(known, frame.task_id) or agent
         record = ExchangeRecord(
             id=frame.exchange,
             connection=frame.connection,

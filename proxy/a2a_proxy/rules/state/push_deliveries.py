@@ -57,6 +57,8 @@ _MAX_VALUE = 200
 class Delivery(msgspec.Struct, frozen=True):
     """One delivery. Its fields are plain, so that a deadline can carry it in its note."""
 
+    agent: str
+    """The agent that sent it; empty if only the task id may tell."""
     task_id: str
     url: str
     """The URL in the form of `url_key`."""
@@ -127,6 +129,7 @@ class NewestEvent(TypedDict):
 class SentEvents(TypedDict):
     """The deliveries for one task at one URL."""
 
+    agent: str
     attempts: dict[str, list[Attempt]]
     """Attempts by the digest of the body, the latest events last."""
     newest: NewestEvent | None
@@ -167,6 +170,7 @@ def _read_frame(context: RuleContext) -> Delivery:
     members = [name for name in WRAPPERS if isinstance(body.get(name), dict)]
     is_whole = bool(frame.payload) and not frame.truncated
     return Delivery(
+        agent="" if context.record.agent == context.record.upstream else context.record.agent,
         task_id=frame.task_id,
         url=delivery_url(exchange),
         exchange=exchange.id,
@@ -198,9 +202,10 @@ def delivery_url(exchange: Exchange) -> str:
     return url_key(target if "://" in target.partition("?")[0] else f"{exchange.authority}{target}")
 
 
-def owner_task(session: SessionState, task_id: str) -> TaskRecord | None:
-    """Return the record of the task at its agent; None if no agent has shown it yet."""
-    return session.task_record(session.owners.get(task_id, ""), task_id)
+def owner_task(session: SessionState, agent: str, task_id: str) -> TaskRecord | None:
+    """Return the record of the task of a delivery from `agent`; None if no agent has shown it
+    yet."""
+    return session.task_record(session.agent_of_delivery(agent, task_id), task_id)
 
 
 # --- attempts
@@ -218,6 +223,7 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
     key = f"{delivery.task_id} {delivery.url}"
     all_sent: dict[str, SentEvents] = context.session.notes.setdefault(_SENT_NOTE, {})
     sent = all_sent.pop(key, None) or SentEvents(
+        agent=delivery.agent,
         attempts={},
         newest=None,
         states={},
@@ -371,7 +377,7 @@ def has_open_request(session: SessionState, delivery: Delivery) -> bool:
     """
     if len(session.exchange_records) > _MAX_EXAMINED:
         return True
-    task = owner_task(session, delivery.task_id)
+    task = owner_task(session, delivery.agent, delivery.task_id)
     is_known = task is not None and task.created_by
     for each in session.exchange_records.values():
         request = each.request

@@ -112,6 +112,11 @@ class SessionState:
         """Return the record of a known task, or None."""
         return self.tasks.get((agent, task_id))
 
+    def agent_of_delivery(self, agent: str, task_id: str) -> str:
+        """Return the agent whose push notification is about this task: `agent` if it has the task,
+        else the last agent with a task of this id."""
+        return agent if (agent, task_id) in self.tasks else self.owners.get(task_id, agent)
+
     def has_seen_task(self, agent: str, task_id: str) -> bool:
         """Whether the task was seen, even if its record was dropped."""
         return (agent, task_id) in self.tasks or _hash_task_key(
@@ -330,11 +335,11 @@ class SessionState:
         """Return the task that the first answer to a send continues, or a new record if its id was
         issued again."""
         request_snapshot = record.request_snapshot
-        if (
-            request_snapshot is None
-            or request_snapshot.task_id
-            or task.first >= request_snapshot.at
-        ):
+        if request_snapshot is None or request_snapshot.task_id:
+            return task
+        if task.first >= request_snapshot.at:
+            if not task.created_by:  # a push notification has shown it before this answer
+                _note_creator(task, record)
             return task
         continues = (
             request_snapshot.context_id == task.context_id and frame.state != TaskState.SUBMITTED
@@ -367,10 +372,7 @@ class SessionState:
         task = TaskRecord(record.agent, frame.task_id, first=frame.at)
         creates = record.operation in SENDING_OPERATIONS and record.task_id in ("", frame.task_id)
         if creates and record.request_snapshot is not None and not record.request_snapshot.task_id:
-            task.created_by, task.made_by = (
-                record.id,
-                _hash_message_id(record.request_snapshot.message_id),
-            )
+            _note_creator(task, record)
         self.owners[task.task_id] = task.agent
         for oldest in keys_to_evict(self.tasks, self._max_tasks - 1):
             self._drop_task(*oldest)
@@ -583,6 +585,13 @@ def _apply_context(record: ExchangeRecord, task: TaskRecord, context: str) -> in
 
 def _hash_task_key(agent: str, task_id: str) -> int:
     return crc32(f"{agent} {task_id}".encode("utf-8", "surrogatepass"))
+
+
+def _note_creator(task: TaskRecord, record: ExchangeRecord) -> None:
+    """Record the message that created the task."""
+    assert record.request_snapshot is not None
+    task.created_by = record.id
+    task.made_by = _hash_message_id(record.request_snapshot.message_id)
 
 
 def _hash_message_id(message_id: str) -> int:

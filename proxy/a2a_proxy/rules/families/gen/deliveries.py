@@ -57,7 +57,7 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     number = context.frame.generation
     noted = note_delivery(context)
     delivery, sent = noted.delivery, noted.sent
-    task = owner_task(context.session, delivery.task_id)
+    task = owner_task(context.session, delivery.agent, delivery.task_id)
     if number <= 0 or task is None or noted.earlier:
         return
     is_behind = task.generation - number >= _MIN_LAG
@@ -77,7 +77,8 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
 def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     first, final, url = context.due_note.split(" ", 2)
     task_id = context.task.task_id if context.task is not None else ""
-    task, sent = owner_task(context.session, task_id), sent_events(context.session, task_id, url)
+    sent = sent_events(context.session, task_id, url)
+    task = owner_task(context.session, sent["agent"], task_id) if sent is not None else None
     if task is None or task.numbers is None or sent is None:
         return
     known = range(int(first), min(int(final), int(first) + _MAX_LISTED) + 1)

@@ -99,7 +99,7 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     session = context.session
     if _is_asked_for(context, delivery):
         return
-    task = owner_task(session, delivery.task_id)
+    task = owner_task(session, delivery.agent, delivery.task_id)
     if has_open_request(session, delivery):
         waited = (context.at - delivery.started) / 1e9
         if waited < _MAX_WAIT:
@@ -154,9 +154,10 @@ def not_delivered(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     task_id, _, url = context.due_note.partition(" ")
-    sent, task = sent_events(context.session, task_id, url), owner_task(context.session, task_id)
+    sent = sent_events(context.session, task_id, url)
     if sent is None:
         return
+    task = owner_task(context.session, sent["agent"], task_id)
     wait = 0.0
     if task is not None and task.states and active_receivers(context.session, task_id, url):
         wait = _seconds_to_wait(context, task, sent)

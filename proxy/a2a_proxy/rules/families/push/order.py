@@ -82,7 +82,7 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
         and delivery.started - newest["started"] < _SECOND_NS
     ):
         return
-    task = owner_task(context.session, delivery.task_id)
+    task = owner_task(context.session, delivery.agent, delivery.task_id)
     if newest["state"] in TERMINAL and task is not None and task.state not in TERMINAL:
         return  # the agent has continued the task after its end
     yield RuleFinding(
@@ -154,7 +154,7 @@ def _proven_age(context: RuleContext, noted: NotedDelivery) -> int:
     """Return the age of a status update in ns; 0 if it is not known, or if the agent's clock may be
     wrong."""
     delivery = noted.delivery
-    task = owner_task(context.session, delivery.task_id)
+    task = owner_task(context.session, delivery.agent, delivery.task_id)
     if delivery.event != EventKind.STATUS or delivery.stamp <= 0 or task is None or not task.states:
         return 0
     latest = parse_timestamp(task.stamp)
@@ -167,7 +167,8 @@ def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
     """Return the address of the sender if it is new for this agent; empty if it is known or the
     first one."""
     delivery = noted.delivery
-    owner = context.session.owners.get(delivery.task_id, "")
+    task = owner_task(context.session, delivery.agent, delivery.task_id)
+    owner = task.agent if task is not None else ""
     if (
         not owner
         or not is_address(delivery.source)
