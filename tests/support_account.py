@@ -145,7 +145,15 @@ def match(exchanges: list[list[Told]], account: list[Line]) -> list[list[Told]]:
 
 
 def _fits(line: Line, said: list[Told]) -> bool:
-    return said[0].exchange.binding in (line.binding, Binding.CARD, Binding.OTHER)
+    """Return whether the client of a stream can have made the call. A client that gets its card
+    over its binding has fetched the public card before, once; both may have the same name."""
+    binding = said[0].exchange.binding
+    has_card = any(one.exchange.binding is Binding.CARD for _, one in line.told)
+    if binding is Binding.CARD:
+        return not has_card
+    if said[0].event["kind"] == "card" and not has_card:
+        return False
+    return binding in (line.binding, Binding.OTHER)
 
 
 def _was_sent(event: Event) -> bool:

@@ -174,12 +174,13 @@ def check_recording(path: Path, seen: Seen) -> None:
         assert [
             row.exchange.id for row in recording.read_exchanges() if not row.exchange.closed
         ] == []
-        match(told(recording), account)
-        assert {
+        strangers = match(told(recording), account)
+        untold = {
             (line.binding, line.scenario, line.stream): line.untold
             for line in account
             if line.untold
-        } == {}
+        }
+        assert untold == {}, strangers
 
 
 def check_tls(path: Path, hosts: set[str]) -> None:

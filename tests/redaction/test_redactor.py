@@ -865,6 +865,28 @@ def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) 
     assert_gone(redactor.redact_frame(clean, head, redactor.sieve_frames([clean])))
 
 
+@pytest.mark.parametrize("schema", ["json", "text", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": "Bearer p[x1gq',
+        '{"say": "\\"", "text": "use sk-aB3dE',
+        '["it is f00dbabe-cor',
+        '{"t":" Bearer p[x1gq\\u003CH;o!ekY?\\\\u0022}',
+    ],
+)
+def test_the_beginning_of_a_secret_is_replaced_where_json_ends_early(
+    schema: str, text: str
+) -> None:
+    """As if the frame were known to be cut off: a connection may end inside a message."""
+    redactor = Redactor(KEY)
+    redactor.redact_text("Authorization: Bearer f00dbabe-correct-horse")
+    early = frame(text.encode(), schema)
+    clean = redactor.redact_frame(early, None, redactor.sieve_frames([early]))
+    marked = redactor.redact_frame(msgspec.structs.replace(early, truncated=True), None)
+    assert clean.payload == marked.payload != early.payload
+
+
 def test_labels() -> None:
     """One secret, one label, in every place and after a restart; another key, another label; a
     label stays itself."""

@@ -84,10 +84,11 @@ def _list_escaped_forms(secret: bytes) -> list[bytes]:
         text = secret.decode()
     except UnicodeDecodeError:
         return []
-    once = msgspec.json.encode(text)[1:-1]
-    ascii_only = "".join(
-        c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000
-    ).encode()
+    once = ascii_only = msgspec.json.encode(text)[1:-1]
+    if not text.isascii():
+        ascii_only = "".join(
+            c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000
+        ).encode()
     found = [once, ascii_only, once.replace(b"/", b"\\/")]
     for form in (once, ascii_only):
         for _ in range(DEEPEST_ESCAPE - 1 if b"\\" in form else 0):

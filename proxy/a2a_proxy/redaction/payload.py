@@ -27,20 +27,30 @@ sign."""
 def _secret_fields(schema: str) -> frozenset[int]:
     """Return the fields of a message in which only field numbers identify secrets: push
     configurations."""
-    if schema in _PLAIN:
-        return frozenset()
     return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.find_shapes(schema)))
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
-    """Whether a payload that is not suspicious is clean. Trailers and messages with secret fields
-    may not be."""
-    if schema == "json":  # most payloads
-        return True
+    """Whether a payload that is not suspicious is clean. Trailers, messages with secret fields, and
+    JSON that ends inside a string may not be."""
+    if schema in _PLAIN:
+        return schema != "trailers" and not _may_end_in_string(data)
     fields = _secret_fields(schema)
-    if fields:
-        return fields.isdisjoint(protobuf_walk.field_numbers(data))
-    return schema != "trailers"
+    return not fields or fields.isdisjoint(protobuf_walk.field_numbers(data))
+
+
+def _may_end_in_string(data: bytes) -> bool:
+    """Whether data is JSON that may end inside a string, in which the beginning of a secret counts
+    as one."""
+    if not _begins_as_json(data):
+        return False
+    if data.find(b'\\"') >= 0:
+        return not json_walk.is_valid_json(data)
+    return data.count(b'"') % 2 == 1
+
+
+def _begins_as_json(data: bytes) -> bool:
+    return data.lstrip()[:1] in (b"{", b"[", b'"')
 
 
 def redact_payload(
@@ -68,7 +78,7 @@ def replace_texts(schema: str, data: bytes, clean: dict[bytes, bytes]) -> tuple[
 
 
 def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
-    if data.lstrip()[:1] not in (b"{", b"[", b'"'):
+    if not _begins_as_json(data):
         new = scrub.redact_text(data, cut=cut)
         return new, ["$"] if new != data else []
     hidden: list[str] = []

@@ -182,11 +182,7 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and (
-                    strings is not None
-                    or frame.schema == "json"
-                    or fields_clean(frame.schema, data)
-                )
+                and (strings is not None or fields_clean(frame.schema, data))
                 and (
                     (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
                     or self._has_clean_ids(frame)  # an id may come from the path

@@ -189,7 +189,7 @@ def choose_searches(data: bytes) -> Sequence[Search]:
     else:
         layers = _decode_layers(data)
         for layer in layers[:]:
-            if (plain := unquote_to_bytes(layer)) != layer:
+            if _PERCENT_BYTE in layer and (plain := unquote_to_bytes(layer)) != layer:
                 layers += _decode_layers(plain)
         numbers = {number for layer in layers for number in _TRIGGERS.Match(layer) or ()}
     return [SEARCHES[number] for number in sorted(numbers)] if numbers else ()
