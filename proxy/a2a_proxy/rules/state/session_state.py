@@ -31,7 +31,6 @@ from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
 from a2a_proxy.rules.state.records import (
-    ACTIVE,
     AgentRecord,
     ExchangeRecord,
     KnownArtifact,
@@ -50,8 +49,6 @@ STREAM_LAG = 10_000_000_000
 shown."""
 MAX_SAVED_TASKS = 1000
 """Maximum number of saved tasks: the most recently used ones."""
-LARGE_MESSAGE = 4 << 20
-"""Common maximum message size of receivers, bytes (manual/protocol.md "gRPC framing")."""
 
 
 class SavedSession(msgspec.Struct):
@@ -189,8 +186,6 @@ class SessionState:
         record.answers += 1
         if frame.framing not in status_fast_path.PLAIN_FRAMINGS:
             flags |= _FRAMED
-        if frame.size > LARGE_MESSAGE:
-            flags |= _LARGE
         if record.errors:
             flags |= _AFTER_ERROR
         if kind is _ERROR_FRAME:
@@ -431,12 +426,6 @@ class SessionState:
             del task.streams[record.id]
             if len(task.streams) == 1 and record.closed_exchange is not None:
                 task.single_stream_since = record.closed_exchange.closed
-            if (
-                record.state in ACTIVE
-                and record.closed_exchange is not None
-                and record.closed_exchange.how != "complete"
-            ):
-                task.writable_notes()["broken"] = True
         self._retire_task(task)
 
     def learn_card(
@@ -527,11 +516,7 @@ _NEW_TASK, _FOREIGN, _SHARED = (
     int(FrameFlag.SHARED),
 )
 _AFTER_TERMINAL, _NUMBERED = int(FrameFlag.AFTER_TERMINAL), int(FrameFlag.NUMBERED)
-_FRAMED, _LARGE, _AFTER_ERROR = (
-    int(FrameFlag.FRAMED),
-    int(FrameFlag.LARGE),
-    int(FrameFlag.AFTER_ERROR),
-)
+_FRAMED, _AFTER_ERROR = int(FrameFlag.FRAMED), int(FrameFlag.AFTER_ERROR)
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENT_FLAGS = {
     EventKind.TASK: FrameFlag.TASK,
