@@ -48,7 +48,7 @@ from support_wire import pieces_of
 
 Play = Callable[[Story], None]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-BUDGETS = ("WORK_PER_STEP", "WORK_PER_TURN")
+BUDGETS = ("WORK_AT_LEAST", "WORK_PER_STEP", "WORK_PER_TURN")
 TURN_SECONDS = 0.025
 """Processor time that no turn of the event loop needs: 1 to 5 ms are usual."""
 TURN_BYTES = 4 << 20
@@ -375,6 +375,17 @@ def test_connections_share_the_work_of_a_turn(plan: str) -> None:
     whole.drain()
     assert sent[-1] == 20 * len(whole.out[TO_AGENT])
     assert all(line.delays[-1:] in ([], [(TO_AGENT, False)]) for line in lines)
+
+
+def test_a_small_message_does_not_wait_for_many() -> None:
+    """It goes on at once, although others have spent the work of the turn."""
+    many = Line("requests and answers", "authority")
+    small = Line("requests and answers", "authority", many)
+    many.received(TO_AGENT, GET * 2_000)
+    assert many.queue.left <= 0
+    small.received(TO_AGENT, GET)
+    assert small.out[TO_AGENT] == GET.replace(b"proxy", b"agent:1")
+    assert small.delays == []
 
 
 @pytest.fixture

@@ -20,6 +20,9 @@ WORK_PER_TURN = 8192
 """Units of work (`Editor.budget`) of all connections in one turn of the event loop: about 2 ms, or
 400 small requests. Queued work gets the first half, bytes that arrive in the turn get what is left;
 the rest is queued."""
+WORK_AT_LEAST = 128
+"""Units of work that are done at once for received bytes although the work of the turn is spent, so
+that a few small messages need not wait until those who send many have taken their turns."""
 WORK_PER_STEP = 1024
 """Units of queued work of one connection before the next connection gets its turn."""
 
@@ -181,13 +184,10 @@ class ConnectionEditing:
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             backlog.later.append(data)
             return None
-        facts, editor, budget = None, self._editor, self._queue.left
-        if budget > 0:
-            editor.budget = budget
-            facts = self._edit_bytes(direction, data, 0, self._loop_time())
-            self._queue.spend(budget - editor.budget)
-        else:
-            self._keep_backlog(direction, data, 0)
+        editor = self._editor
+        editor.budget = budget = max(self._queue.left, WORK_AT_LEAST)
+        facts = self._edit_bytes(direction, data, 0, self._loop_time())
+        self._queue.spend(budget - editor.budget)
         if self._may_delay or editor.delays != _NO_DELAYS:
             self._begin_delays()
         return facts

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.connection import LINGER_SECONDS, Leg, ProxyConnection, RelayContext
-from a2a_proxy.relay.connection_editing import WORK_PER_STEP
+from a2a_proxy.relay.connection_editing import WORK_AT_LEAST, WORK_PER_STEP
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import Http1Forward
 from a2a_proxy.relay.problem import USE_HINT, Problem
@@ -152,12 +152,9 @@ class ForwardClient(asyncio.Protocol):
     def _read_at_once(self, data: bytes) -> None:
         """Read requests as far as the work of this turn of the event loop allows."""
         http, work = self._http, self._context.work
-        if work.left > 0:
-            http.budget = budget = work.left
-            self._read_requests(data)
-            work.spend(budget - http.budget)
-        else:
-            self._keep_waiting(data)
+        http.budget = budget = max(work.left, WORK_AT_LEAST)
+        self._read_requests(data)
+        work.spend(budget - http.budget)
 
     def _read_requests(self, data: bytes) -> None:
         http = self._http
@@ -169,18 +166,14 @@ class ForwardClient(asyncio.Protocol):
             if http.next_origin is None or not self._is_idle or http.is_last or self._fin_sent:
                 break
             self._begin_connection()
-        if data or http.next_origin is not None or http.refusal is not None:
-            self._keep_waiting(data)
-
-    def _keep_waiting(self, data: bytes) -> None:
-        """Read the bytes in a later turn of the event loop, or after the end of the previous
-        response if the next request is not for its origin."""
-        self._is_waiting, self._waiting_data = True, data
-        self.limit_client()
-        if self._http.next_origin is None and self._http.refusal is None:
-            self._context.work.add(self._read_on)
-        else:
-            self._go_on()
+        self._is_waiting = bool(data or http.next_origin is not None or http.refusal is not None)
+        if self._is_waiting:
+            self._waiting_data = data
+            self.limit_client()
+            if http.next_origin is None and http.refusal is None:
+                self._context.work.add(self._read_on)
+            else:
+                self._go_on()
 
     def _deliver(self, data: bytes) -> None:
         assert self._leg is not None
@@ -251,22 +244,16 @@ class ForwardClient(asyncio.Protocol):
             self._unscanned_data += data
         elif not self._http.is_opaque:
             http, work = self._http, self._context.work
-            if work.left > 0:
-                http.budget = budget = work.left
-                self._scan_responses(data)
-                work.spend(budget - http.budget)
-            else:
-                self._keep_unscanned(data)
-
-    def _keep_unscanned(self, data: bytes) -> None:
-        self._unscanned_data = data
-        self._context.work.add(self._scan_on)
-        self._limit_origin()
+            http.budget = budget = max(work.left, WORK_AT_LEAST)
+            self._scan_responses(data)
+            work.spend(budget - http.budget)
 
     def _scan_responses(self, data: bytes) -> None:
         position = self._http.note_responses(data)
         if position < len(data):
-            self._keep_unscanned(data[position:])
+            self._unscanned_data = data[position:]
+            self._context.work.add(self._scan_on)
+            self._limit_origin()
         elif self._is_waiting:
             self._context.loop.call_soon(self._go_on)  # the origin's bytes are captured first
         if self._http.is_opaque:
