@@ -18,13 +18,15 @@ from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.redaction.key_formats import FORMATS
 from a2a_proxy.redaction.known_secrets import SHORTEST
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_patterns import Edit, looks_random
+from a2a_proxy.redaction.secret_patterns import Edit, find_beginnings, looks_random
 
 LONGEST_KEY: Final = 16 << 10
 """Bytes after the first line of a private key that are replaced if its last line does not
 follow."""
 LONGEST_TAIL: Final = 512
 """Bytes of the text before a piece that are judged with it, at most."""
+LONGEST_PAYLOAD: Final = 2048
+"""Bytes of a payload that is remembered for the comparison with the next one."""
 MAX_TEXTS: Final = 2048
 """Texts whose end is remembered; the oldest is forgotten first."""
 _KEY_HEAD: Final = 256
@@ -36,10 +38,6 @@ _SHORT_TAIL: Final = 48
 _TAIL_WORDS: Final = 4
 """Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has
 four."""
-_PROSE: Final = re.compile(
-    rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+"
-)
-"""Text in which no search for secrets finds one, found in a fifth of its time."""
 _KEY_BEGIN: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
 )
@@ -71,6 +69,10 @@ class _Text(msgspec.Struct):
     """The end of the text so far, unredacted."""
     key_left: int = 0
     """Bytes of an open private key that may follow; 0 if none is open."""
+    around: tuple[bytes, bytes] = (b"", b"")
+    """The last payload without secrets, before and after the piece."""
+    change_count: int = -1
+    """Number of changes of the known secrets at its test."""
 
 
 class SplitSecrets:
@@ -92,12 +94,10 @@ class SplitSecrets:
         """
         text = self._texts.get(place)
         if text is None or frame <= text.frame:
-            self._texts.pop(place, None)
+            self.forget_text(place)
             if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
                 return pieces
-            for oldest in keys_to_evict(self._texts, MAX_TEXTS):
-                del self._texts[oldest]
-            text = self._texts[place] = _Text()
+            text = self._begin_text(place)
         text.frame = frame
         return [
             (self._redact_key_piece if text.key_left else self._redact_open_piece)(
@@ -105,6 +105,39 @@ class SplitSecrets:
             )
             for piece in pieces
         ]
+
+    def accept_clean_piece(
+        self, place: Place, frame: tuple[int, int], piece: str, payload: bytes
+    ) -> bool:
+        """Add the next piece of a text, if one test finds that neither the text nor the payload
+        with the piece can hold a secret; return False if the piece must be redacted.
+
+        JSON that differs from the last payload of the text in the piece alone has no other secret
+        either.
+        """
+        text = self._texts.get(place)
+        if text is None or frame <= text.frame:
+            text = self._begin_text(place)
+        data = text.tail + piece.encode("utf-8", "surrogatepass")
+        if text.key_left or (_ends_generated(data) and self._may_end_in_secret(data)):
+            return False
+        quoted = msgspec.json.encode(piece)
+        change_count = self._scrub.seen.change_count
+        is_alike = text.change_count == change_count and payload == quoted.join(text.around)
+        if self._scrub.may_hold_secret(data if is_alike else b"\n".join((payload, data))):
+            return False
+        text.frame, text.tail = frame, _tail_of(data)
+        if not is_alike and len(payload) <= LONGEST_PAYLOAD:
+            before, _, after = payload.partition(quoted)
+            text.around, text.change_count = (before, after), change_count
+        return True
+
+    def _begin_text(self, place: Place) -> _Text:
+        self.forget_text(place)
+        for oldest in keys_to_evict(self._texts, MAX_TEXTS):
+            del self._texts[oldest]
+        text = self._texts[place] = _Text()
+        return text
 
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
@@ -127,8 +160,6 @@ class SplitSecrets:
     def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
         text.tail = b"" if is_line else _tail_of(data)
-        if self._is_prose(data):
-            return piece
         edits = [] if is_line else self._find_edits(data)
         cut = min((edit.start for edit in edits if edit.end == len(data)), default=len(data))
         if len(data) - cut > _KEY_HEAD:  # its form shows at its beginning
@@ -148,18 +179,9 @@ class SplitSecrets:
         inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
         return self._scrub.apply_edits(piece, inside) if inside else piece
 
-    def _is_prose(self, data: bytes) -> bool:
-        """Whether a text certainly has no secret: prose, if no policy demands more."""
-        return bool(
-            type(self._scrub) is Scrubber
-            and _PROSE.fullmatch(data)
-            and not self._scrub.seen.may_contain_secret(data)
-        )
-
     def _find_edits(self, data: bytes) -> list[Edit]:
         """Return the edits for the secrets in a text, the last of which may be incomplete."""
-        last = data.rsplit(None, 1)[-1:]
-        if not (last and _looks_generated(last[0])) and not self._scrub.may_hold_secret(data):
+        if not _ends_generated(data) and not self._scrub.may_hold_secret(data):
             return []
         edits = [
             edit
@@ -178,6 +200,14 @@ class SplitSecrets:
             known.append(beginning)
         return edits + [Edit(*hit, False) for hit in known]
 
+    def _may_end_in_secret(self, data: bytes) -> bool:
+        """Whether the end of a text may be the beginning of a secret."""
+        return bool(
+            find_beginnings(data)
+            or _CUT_AFTER_MIDDLE.search(data, max(0, len(data) - LONGEST_TAIL))
+            or self._scrub.seen.find_cut_secret(data)
+        )
+
     def _label(self, piece: bytes) -> bytes:
         return self._scrub.apply_edits(
             piece, [Edit(0, len(piece), piece, False)] if piece.strip() else []
@@ -185,11 +215,19 @@ class SplitSecrets:
 
     def save(self) -> list[Any]:
         """Return plain values for `restore`, which hold unredacted text."""
-        return [[place, msgspec.structs.astuple(text)] for place, text in self._texts.items()]
+        return [
+            [place, (text.frame, text.tail, text.key_left)] for place, text in self._texts.items()
+        ]
 
     def restore(self, saved: Iterable[Any]) -> None:
         """Restore the texts that `save` returned."""
         self._texts = {tuple(place): _Text(tuple(frame), *text) for place, (frame, *text) in saved}
+
+
+def _ends_generated(data: bytes) -> bool:
+    """Whether the last word of a text may be the beginning of a key."""
+    words = data.rsplit(None, 1)
+    return bool(words) and len(words[-1]) >= SHORTEST and _looks_generated(words[-1])
 
 
 def _looks_generated(word: bytes) -> bool:
