@@ -13,7 +13,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.transitions import UndefinedTransitionError
 from a2a_proxy.model.wire import Cut, End, Head, HeadRole
 from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
-from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent, LifeMeaning, life_of_ends
+from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent, LifeMeaning
 from a2a_proxy.wire.connection import ConnectionDecoder
 from support_conversation import FACTS, TO_AGENT, TO_CLIENT, Grpc, Http, Script, play, play_bytewise
 from support_wire import FEED_END
@@ -89,7 +89,7 @@ def test_a_real_stream_follows_the_table(
     decoder is gone."""
     conversation, out = open_exchange(fields)
     row = conversation.pop_changed_exchanges()[0]
-    walk, over = Walk(), [0]
+    walk = Walk()
     for number, name in enumerate(names):
         wire_event, event = _WIRE_EVENTS[name]
         if (walk.life, event) not in LIFE:
@@ -98,12 +98,10 @@ def test_a_real_stream_follows_the_table(
             conversation = ConnectionConversation.restore(conversation.save(), SessionContext())  # type: ignore[arg-type]
         conversation.feed([wire_event], out)  # type: ignore[arg-type]
         walk.step(event, _HOWS.get(name, name))
-        over = sorted({*over, int(wire_event.direction) + 1})
         (row,) = conversation.pop_changed_exchanges()
         assert (row.how, row.half_close) == (walk.how, walk.half_close)
         assert bool(row.closed) is bool(walk.how)
         assert (conversation.find_exchange(row.id) is None) is (walk.life is Life.OVER)
-        assert walk.life is life_of_ends(over[1:], row.how)
     cuts = [each for each in out if isinstance(each, Frame) and each.kind is FrameKind.CUT]
     assert len(cuts) == walk.cuts
 
@@ -193,19 +191,3 @@ def test_bytes_follow_the_table(steps: list[str], script_of: object) -> None:
     for played in (play(script), play_bytewise(script)):
         row: Exchange = played.exchanges[0]
         assert (row.how, row.half_close) == (walk.how, walk.half_close)
-
-
-@pytest.mark.parametrize("over", [[], [0], [1], [0, 1]])
-@pytest.mark.parametrize("how", ["", "complete", "client gone", "agent reset", "refused"])
-def test_a_state_saved_before_the_table_is_read(over: list[int], how: str) -> None:
-    """Versions before the table saved the directions that are over."""
-    conversation, _ = open_exchange(())
-    state = conversation.save()
-    ((_, saved),) = state["calls"]  # type: ignore[misc]
-    del saved["life"]
-    saved["over"], saved["exchange"]["how"] = over, how  # type: ignore[index]
-    saved["exchange"]["closed"] = int(bool(how))  # type: ignore[index]
-    restored = ConnectionConversation.restore(state, SessionContext())
-    ((_, again),) = restored.save()["calls"]  # type: ignore[misc]
-    finished = len(over) == 2 or how in ("agent reset", "refused")
-    assert (again["life"] == "over") is finished  # type: ignore[index]

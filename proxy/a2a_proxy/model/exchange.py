@@ -117,8 +117,8 @@ _Moment = Annotated[Time, Row(json=None)]
 _PeerNumberOrNone = Annotated[int | None, Encoding.PEER_NUMBER]
 
 
-class Exchange(msgspec.Struct, frozen=True):
-    """One exchange: a request with its response or stream."""
+class ExchangeFields(msgspec.Struct):
+    """The facts of an exchange: a request with its response or stream."""
 
     id: Key
     """Number within the session, from 1, in order of first byte."""
@@ -224,3 +224,7 @@ class Exchange(msgspec.Struct, frozen=True):
             and not self.events
             and not self.error
         )
+
+
+class Exchange(ExchangeFields, frozen=True):  # type: ignore[misc]
+    """One exchange, as far as it is known: a value that never changes."""

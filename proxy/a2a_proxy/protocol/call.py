@@ -25,7 +25,6 @@ from a2a_proxy.protocol.exchange import (
     Life,
     LifeEvent,
     LifeMeaning,
-    life_of_ends,
 )
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext, path_of
@@ -366,11 +365,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore the state that `save` returned."""
-        self.life = (
-            Life(state["life"])
-            if "life" in state
-            else life_of_ends(state["over"], self.exchange.how)
-        )
+        self.life = Life(state["life"])
         self.unread = list(state["unread"])
         self.load_framing(state)
 

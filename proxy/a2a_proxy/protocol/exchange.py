@@ -1,20 +1,12 @@
-"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of
-its decoding, and the table of its life.
-
-A test compares the fields with the model's.
-"""
+"""One exchange while it is open, with the state of its decoding, and the table of its life."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
 
-from a2a_proxy.model.card_signature import CardSignature
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.exchange import Exchange, ExchangeFields
 from a2a_proxy.model.transitions import TransitionTable
-from a2a_proxy.model.wire import Headers
 
 MAX_STATES = 32
 HOW_FAULT = "cut by --fault"
@@ -93,71 +85,8 @@ second end of the request, and anything when it is over, because the decoder of 
 gone."""
 
 
-def life_of_ends(over: Collection[int], how: str) -> Life:
-    """Return the state of an exchange of which a version without this table saved the directions
-    that are over and `Exchange.how`."""
-    if len(over) == 2 or how not in ("", "complete", "client gone"):
-        return Life.OVER
-    if how:
-        return Life.ANSWERED if how == "complete" else Life.CLIENT_LEFT
-    return Life.REQUEST_ENDED if over else Life.OPEN
-
-
-@dataclass(slots=True)
-class ExchangeState:
-    """The model's fields in the same order (so a snapshot is one call), followed by fields of the
-    decoder.
-
-    Each frame sets several fields, and setting a field of a `Struct` takes ten times as long.
-    """
-
-    id: int
-    connection: int
-    stream: int
-    binding: Binding
-    started: int
-    dialect: Dialect = Dialect.UNKNOWN
-    operation: str = ""
-    method: str = ""
-    target: str = ""
-    authority: str = ""
-    http_version: str = ""
-    streaming: bool = False
-    rpc_id: str = ""
-    request_headers: Headers = ()
-    response_headers: Headers = ()
-    trailers: Headers = ()
-    informational: tuple[int, ...] = ()
-    request_ended: int = 0
-    response_started: int = 0
-    first_event: int = 0
-    last_event: int = 0
-    closed: int = 0
-    status: int = 0
-    grpc_status: int = -1
-    error_code: int = 0
-    error: str = ""
-    how: str = ""
-    half_close: str = ""
-    task_id: str = ""
-    context_id: str = ""
-    states: tuple[str, ...] = ()
-    requests: int = 0
-    events: int = 0
-    bytes_to_agent: int = 0
-    bytes_to_client: int = 0
-    traceparent: str = ""
-    version_header: str = ""
-    extensions: str = ""
-    ours: bool = False
-    redacted: tuple[str, ...] = ()
-    live_payload: str = ""
-    current_generation: int | None = None
-    generation_match: int | None = None
-    generation: int = 0
-    sent_traceparent: str = ""
-    card_signatures: tuple[CardSignature, ...] = ()
-    agent: str = ""
+class ExchangeState(ExchangeFields):
+    """The exchange as known so far, followed by fields of the decoder."""
 
     seq: int = 0
     """Number of frames so far: the position of the next frame."""

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.exchange import Binding, ExchangeFields
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
@@ -22,7 +22,6 @@ from a2a_proxy.protocol.call import (
     make_detail,
 )
 from a2a_proxy.protocol.errors import error_line, header_value, parse_rest_error
-from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -69,7 +68,7 @@ def schema_for(headers: Headers, span: ByteSpan) -> str:
     return JSON if is_json(headers) else TEXT if is_text(headers) else BYTES
 
 
-def is_certain_call(exchange: ExchangeState | Exchange, card: CardFacts) -> bool:
+def is_certain_call(exchange: ExchangeFields, card: CardFacts) -> bool:
     """Whether the request is certainly an A2A call, and not one of another service with the same
     path or method.
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.card_signature import CardSignature
-from a2a_proxy.model.chunk import ClientProcess, Direction
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Task
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
@@ -42,22 +41,17 @@ from a2a_proxy.recording.store.row_types import (
 )
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.store.segment_rows import SegmentDecoder
+from a2a_proxy.recording.store.value_rows import row_unpacker
 from a2a_proxy.recording.write.frame_writer import Extra
 
 _MAX_CACHED_VALUES = 65_536
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
-_decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
 _decode_runs = json_reader(
     tuple[tuple[int, int, int, int, int | None, int, int, MissedReason, int], ...]
 )
-_decode_counters = json_reader(dict[str, int])
-_decode_process = json_reader(ClientProcess)
-_decode_tls = json_reader(ConnectionTls)
-_decode_evidence = json_reader(dict[str, str])
-_decode_signatures = json_reader(tuple[CardSignature, ...])
 
 
 class InternLookup:
@@ -107,6 +101,12 @@ class RowDecoder:
         self._idents = InternLookup(db, "ident", unpack_ident)
         self._shapes: dict[int, FrameShape] = {}
         self._started: dict[int, int] = {}
+        texts = (self._words, self._idents)
+        self._connections = row_unpacker(Connection, *texts)
+        self._exchanges = row_unpacker(Exchange, *texts)
+        self._tasks = row_unpacker(Task, *texts, states=_unpack_states, missed=_unpack_missed)
+        self._artifacts = row_unpacker(ArtifactState, *texts)
+        self._findings = row_unpacker(Finding, *texts)
         self.segments = SegmentDecoder(self._words, self._idents, self._session_start)
 
     @check_row("session")
@@ -211,237 +211,51 @@ class RowDecoder:
     @check_row("connection")
     def decode_connection(self, row: Row) -> ConnectionRow:
         """Build a value from a row of `connection`."""
-        (
-            row_key,
-            client,
-            listen,
-            upstream,
-            peer,
-            kind,
-            opened,
-            dialed,
-            closed,
-            how,
-            to_agent,
-            to_client,
-            lost,
-            counters,
-            process,
-            tls,
-        ) = row
-        session, number = split_key(row_key)
-        start = self._session_start(session)
-        value = Connection(
-            number,
-            unpack_text(client),
-            unpack_text(listen),
-            unpack_text(upstream),
-            absolute_time(start, opened),
-            unpack_text(kind),
-            absolute_time(start, dialed),
-            unpack_text(peer),
-            absolute_time(start, closed),
-            unpack_text(how),
-            to_agent,
-            to_client,
-            lost,
-            _decode_counters(counters),
-            None if process is None else _decode_process(process),
-            None if tls is None else _decode_tls(tls),
-        )
-        return ConnectionRow(row_key, session, value)
+        session = split_key(row[0])[0]
+        value = self._connections(row, self._session_start(session))
+        return ConnectionRow(row[0], session, value)
 
     @check_row("exchange")
     def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
         """Build a value from a row of `exchange`. Its headers and trailers take three times as long
         as the rest."""
-        (
-            row_key,
-            connection,
-            stream,
-            binding,
-            dialect,
-            operation,
-            method,
-            target,
-            authority,
-            http,
-            flags,
-            rpc,
-            *columns,
-        ) = row
-        (
-            block,
-            offset,
-            size,
-            informational,
-            started,
-            request_ended,
-            response_started,
-            first_event,
-            last_event,
-            *columns,
-        ) = columns
-        (
-            closed,
-            status,
-            grpc_status,
-            error_code,
-            error,
-            how,
-            half_close,
-            task,
-            context,
-            states,
-            *columns,
-        ) = columns
-        (
-            requests,
-            events,
-            to_agent,
-            to_client,
-            traceparent,
-            version_header,
-            extensions,
-            redacted,
-            *columns,
-        ) = columns
-        current, match, generation, sent, signatures, agent = columns
-        session, number = split_key(row_key)
-        start, word, idents = self._session_start(session), self._words, self._idents
+        *columns, flags, block, offset, size = row
+        session = split_key(row[0])[0]
         heads = (
             unpack_headers(self._payloads.read(block, offset, size))
             if block and headers
             else ((), (), ())
         )
-        value = Exchange(
-            id=number,
-            connection=connection,
-            stream=stream,
-            binding=Binding(word[binding]),
-            started=absolute_time(start, started),
-            dialect=Dialect(word[dialect]),
-            operation=word[operation],
-            method=word[method],
-            target=unpack_text(target),
-            authority=word[authority],
-            http_version=word[http],
-            streaming=bool(flags & 1),
-            rpc_id=idents[rpc],
+        value = self._exchanges(
+            columns,
+            self._session_start(session),
             request_headers=heads[0],
             response_headers=heads[1],
             trailers=heads[2],
-            informational=_decode_numbers(self._words[informational]),
-            request_ended=absolute_time(start, request_ended),
-            response_started=absolute_time(start, response_started),
-            first_event=absolute_time(start, first_event),
-            last_event=absolute_time(start, last_event),
-            closed=absolute_time(start, closed),
-            status=unpack_int(status),
-            grpc_status=unpack_int(grpc_status),
-            error_code=unpack_int(error_code),
-            error=unpack_text(error),
-            how=word[how],
-            half_close=word[half_close],
-            task_id=idents[task],
-            context_id=idents[context],
-            states=_decode_texts(self._words[states]),
-            requests=requests,
-            events=events,
-            bytes_to_agent=to_agent,
-            bytes_to_client=to_client,
-            traceparent=unpack_text(traceparent),
-            version_header=word[version_header],
-            extensions=word[extensions],
+            streaming=bool(flags & 1),
             ours=bool(flags & 2),
-            redacted=_decode_texts(self._words[redacted]),
             live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
-            current_generation=None if current is None else unpack_int(current),
-            generation_match=None if match is None else unpack_int(match),
-            generation=unpack_int(generation),
-            sent_traceparent=unpack_text(sent),
-            card_signatures=_decode_signatures(signatures),
-            agent=word[agent],
         )
-        return ExchangeRow(row_key, session, value)
+        return ExchangeRow(row[0], session, value)
 
     @check_row("task")
     def decode_task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """Build a value from a row of `task` with its rows of `artifact` in order."""
-        (
-            number,
-            session,
-            agent,
-            ident,
-            context,
-            tenant,
-            state,
-            states,
-            first,
-            last,
-            generation,
-            missed,
-            *columns,
-        ) = row
-        messages, exchanges, seen, support = columns
+        number, session, *columns = row
         start = self._session_start(session)
-        value = Task(
-            self._words[agent],
-            self._idents[ident],
-            self._idents[context],
-            self._words[tenant],
-            state,
-            tuple((absolute_time(start, at), entered) for at, entered in _decode_pairs(states)),
-            absolute_time(start, first),
-            absolute_time(start, last),
-            unpack_int(generation),
-            _decode_pairs(seen),
-            tuple(_make_missed(run, start) for run in _decode_runs(missed)),
-            Support(support),
-            tuple(self._make_artifact(artifact, start) for artifact in artifacts),
-            messages,
-            _decode_numbers(exchanges),
-        )
-        return TaskRow(number, session, value)
+        made = tuple(self._make_artifact(artifact, start) for artifact in artifacts)
+        return TaskRow(number, session, self._tasks(columns, start, artifacts=made))
 
     @check_row("finding")
     def decode_finding(self, row: Row) -> FindingRow:
         """Build a value from a row of `finding`."""
-        (
-            number,
-            session,
-            rule,
-            severity,
-            at,
-            summary,
-            connection,
-            exchange,
-            seq,
-            task,
-            confidence,
-            evidence,
-        ) = row
-        value = Finding(
-            self._words[rule],
-            Severity(severity),
-            absolute_time(self._session_start(session), at),
-            unpack_text(summary),
-            connection,
-            exchange,
-            seq,
-            self._idents[task],
-            self._words[confidence],
-            _decode_evidence(evidence),
-        )
+        number, session, *columns = row
+        value = self._findings(columns, self._session_start(session))
         return FindingRow(number, session, value)
 
     @check_row("artifact")
     def _make_artifact(self, row: Row, start: int) -> ArtifactState:
-        _, _, ident, name, chunks, parts, size, complete, first, last = row
-        times = absolute_time(start, first), absolute_time(start, last)
-        return ArtifactState(
-            self._idents[ident], unpack_text(name), chunks, parts, size, bool(complete), *times
-        )
+        return self._artifacts(row[2:], start)
 
     def _payload_length(
         self, number: int, size: int, data: bytes, pieces: bool, loaded: bool
@@ -485,6 +299,14 @@ class RowDecoder:
                 raise RecordingError(f"session {session} of the recording is missing", DAMAGED_HINT)
             start = self._started[session] = check_time(row[0])
         return start
+
+
+def _unpack_states(text: str, start: int) -> tuple[tuple[int, int], ...]:
+    return tuple((absolute_time(start, at), entered) for at, entered in _decode_pairs(text))
+
+
+def _unpack_missed(text: str, start: int) -> tuple[MissedGenerations, ...]:
+    return tuple(_make_missed(run, start) for run in _decode_runs(text))
 
 
 def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:

@@ -9,9 +9,16 @@ the current one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from a2a_proxy.recording.store.codec import Column, pack_decimal, pack_ident, pack_int, pack_text
+from a2a_proxy.recording.store.codec import (
+    Column,
+    pack_decimal,
+    pack_ident,
+    pack_int,
+    pack_json,
+    pack_text,
+)
 
 _EPOCH_SIZE = 16_384
 _BATCH_VALUES = 500
@@ -52,6 +59,10 @@ class Interner:
             self.learn_values((value,))
             found = self.ids[value]
         return found
+
+    def list_number(self, values: Sequence[str] | Sequence[int]) -> int:
+        """Return the row number of a list as JSON text, or 0 for the empty list."""
+        return self.row_number(pack_json(values)) if values else 0
 
     def learn_values(self, values: Iterable[str]) -> None:
         """Add all of these values to `ids`, and to the table if they are new."""
@@ -140,12 +151,9 @@ _INSERT_SHAPE = (
 class ShapeInterner:
     """Row numbers of shapes: the properties that frames share. Use inside a write transaction."""
 
-    def __init__(
-        self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]
-    ) -> None:
+    def __init__(self, db: sqlite3.Connection, words: Interner) -> None:
         self._db = db
         self._words = words
-        self._lists = lists
         self.ids: dict[ShapeKey, int] = {}
 
     def row_number(self, key: ShapeKey) -> int:
@@ -190,7 +198,7 @@ class ShapeInterner:
             flags,
             *words,
             pack_int(error),
-            self._lists(redacted),
+            self._words.list_number(redacted),
         )
 
     def _find_or_add(self, row: tuple[Column, ...]) -> int:

@@ -36,12 +36,20 @@ Conventions, for readers of the file with any SQLite tool:
 
 from __future__ import annotations
 
-from enum import IntEnum
-
-from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.task import Support
+from a2a_proxy.model.segment import Handoff, Interruption
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.recording.store.columns import (
+    STATE_LABELS,
+    columns_sql,
+    enum_sql,
+    ident_sql,
+    lower_names,
+    text_sql,
+    view_sql,
+)
 
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite
@@ -54,7 +62,7 @@ PAGE_SIZE = 4096
 """Bytes. On average half a page is lost at the end of each compressed block."""
 SESSION_SHIFT = 40
 
-TABLES = """
+TABLES = f"""
 CREATE TABLE session (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -94,69 +102,14 @@ CREATE TABLE shape (
   UNIQUE (direction, kind, event, state, flags, schema, framing, note, error, redacted)
 ) STRICT;
 CREATE TABLE connection (
-  id INTEGER PRIMARY KEY,
-  client ANY NOT NULL,
-  listen ANY NOT NULL,
-  upstream ANY NOT NULL,
-  peer ANY NOT NULL,
-  kind ANY NOT NULL,
-  opened INTEGER NOT NULL,
-  dialed INTEGER,
-  closed INTEGER,
-  how ANY NOT NULL,
-  bytes_to_agent INTEGER NOT NULL,
-  bytes_to_client INTEGER NOT NULL,
-  lost INTEGER NOT NULL,
-  counters TEXT NOT NULL,
-  client_process TEXT,
-  tls TEXT
+  {columns_sql(Connection)}
 ) STRICT;
 CREATE TABLE exchange (
-  id INTEGER PRIMARY KEY,
-  connection INTEGER NOT NULL,
-  stream INTEGER NOT NULL,
-  binding INTEGER NOT NULL,
-  dialect INTEGER NOT NULL,
-  operation INTEGER NOT NULL,
-  method INTEGER NOT NULL,
-  target ANY NOT NULL,
-  authority INTEGER NOT NULL,
-  http_version INTEGER NOT NULL,
+  {columns_sql(Exchange)},
   flags INTEGER NOT NULL,
-  rpc INTEGER NOT NULL,
   block INTEGER,
   offset INTEGER,
-  size INTEGER,
-  informational INTEGER NOT NULL,
-  started INTEGER NOT NULL,
-  request_ended INTEGER,
-  response_started INTEGER,
-  first_event INTEGER,
-  last_event INTEGER,
-  closed INTEGER,
-  status ANY NOT NULL,
-  grpc_status ANY NOT NULL,
-  error_code ANY NOT NULL,
-  error ANY NOT NULL,
-  how INTEGER NOT NULL,
-  half_close INTEGER NOT NULL,
-  task INTEGER NOT NULL,
-  context INTEGER NOT NULL,
-  states INTEGER NOT NULL,
-  requests INTEGER NOT NULL,
-  events INTEGER NOT NULL,
-  bytes_to_agent INTEGER NOT NULL,
-  bytes_to_client INTEGER NOT NULL,
-  traceparent ANY NOT NULL,
-  version_header INTEGER NOT NULL,
-  extensions INTEGER NOT NULL,
-  redacted INTEGER NOT NULL,
-  current_generation ANY,
-  generation_match ANY,
-  generation ANY NOT NULL,
-  sent_traceparent ANY NOT NULL,
-  card_signatures TEXT,
-  agent INTEGER NOT NULL
+  size INTEGER
 ) STRICT;
 CREATE TABLE frame (
   id INTEGER PRIMARY KEY,
@@ -210,48 +163,19 @@ CREATE TABLE block_tail (
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
   session INTEGER NOT NULL,
-  agent INTEGER NOT NULL,
-  ident INTEGER NOT NULL,
-  context INTEGER NOT NULL,
-  tenant INTEGER NOT NULL,
-  state INTEGER NOT NULL,
-  states TEXT NOT NULL,
-  first INTEGER NOT NULL,
-  last INTEGER NOT NULL,
-  generation ANY NOT NULL,
-  missed TEXT NOT NULL,
-  messages INTEGER NOT NULL,
-  exchanges TEXT NOT NULL,
-  seen TEXT NOT NULL,
-  support INTEGER NOT NULL,
+  {columns_sql(Task)},
   UNIQUE (session, agent, ident)
 ) STRICT;
 CREATE TABLE artifact (
   task INTEGER NOT NULL,
   position INTEGER NOT NULL,
-  ident INTEGER NOT NULL,
-  name ANY NOT NULL,
-  chunks INTEGER NOT NULL,
-  parts INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  complete INTEGER NOT NULL,
-  first INTEGER NOT NULL,
-  last INTEGER NOT NULL,
+  {columns_sql(ArtifactState)},
   PRIMARY KEY (task, position)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE finding (
   id INTEGER PRIMARY KEY,
   session INTEGER NOT NULL,
-  rule INTEGER NOT NULL,
-  severity INTEGER NOT NULL,
-  at INTEGER NOT NULL,
-  summary ANY NOT NULL,
-  connection INTEGER NOT NULL,
-  exchange INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  task INTEGER NOT NULL,
-  confidence INTEGER NOT NULL,
-  evidence TEXT NOT NULL
+  {columns_sql(Finding)}
 ) STRICT;
 CREATE INDEX finding_place ON finding (session, exchange, seq);
 CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;
@@ -290,40 +214,10 @@ CREATE TABLE segment (
   extra TEXT
 ) STRICT;
 CREATE TABLE interruption (
-  id INTEGER PRIMARY KEY,
-  agent INTEGER NOT NULL,
-  task INTEGER NOT NULL,
-  context INTEGER NOT NULL,
-  kind INTEGER NOT NULL,
-  segment INTEGER NOT NULL,
-  exchange INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  at INTEGER NOT NULL,
-  ended INTEGER,
-  outcome INTEGER NOT NULL,
-  residual_frames INTEGER NOT NULL,
-  residual_bytes INTEGER NOT NULL,
-  last_residual INTEGER,
-  wasted INTEGER NOT NULL,
-  reaction INTEGER
+  {columns_sql(Interruption)}
 ) STRICT;
 CREATE TABLE handoff (
-  id INTEGER PRIMARY KEY,
-  kind INTEGER NOT NULL,
-  evidence INTEGER NOT NULL,
-  agent INTEGER NOT NULL,
-  task INTEGER NOT NULL,
-  context INTEGER NOT NULL,
-  segment INTEGER NOT NULL,
-  to_agent INTEGER NOT NULL,
-  to_task INTEGER NOT NULL,
-  to_exchange INTEGER NOT NULL,
-  exchange INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  at INTEGER NOT NULL,
-  ended INTEGER,
-  first_output INTEGER,
-  briefing INTEGER NOT NULL
+  {columns_sql(Handoff)}
 ) STRICT;
 """
 
@@ -340,36 +234,10 @@ _UUID = (
 )
 
 
-def _text_sql(column: str) -> str:
-    return f"(SELECT value FROM text WHERE id = {column})"
-
-
-def _ident_sql(column: str) -> str:
-    return (
-        f"CASE WHEN {column} < 0 THEN -1 - {column} ELSE (SELECT value FROM ident_text i WHERE "
-        f"i.id = {column}) END"
-    )
-
-
-def _enum_sql(column: str, names: dict[int, str]) -> str:
-    """Return the SQL for the name of a stored number: NULL for 0, the number itself if it has no
-    name."""
-    cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
-    return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
-
-
-def _lower_names(kind: type[IntEnum]) -> dict[int, str]:
-    return {each.value: each.name.lower() for each in kind}
-
-
-_STATES = {state.value: state.label for state in TaskState}
-
 _NUMBER = (1 << SESSION_SHIFT) - 1
 _SESSION = f"JOIN session ON session.id = x.id >> {SESSION_SHIFT}"
 
-_WHOSE = f"""x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS number,
-    {_text_sql("x.agent")} AS agent,
-    {_ident_sql("x.task")} AS task_id, {_ident_sql("x.context")} AS context_id"""
+_KEY = f"x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS number"
 
 VIEWS = f"""
 CREATE VIEW ident_text AS SELECT id, CASE
@@ -379,74 +247,46 @@ CREATE VIEW ident_text AS SELECT id, CASE
   FROM (SELECT id, value, lower(hex(value)) AS h FROM ident);
 CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
     CASE s.direction WHEN 0 THEN 'to agent' ELSE 'to client' END AS direction,
-    {_enum_sql("s.kind", _lower_names(FrameKind))} AS kind,
-    {_enum_sql("s.event", _lower_names(EventKind))} AS event,
-    {_enum_sql("s.state", _STATES)} AS state,
+    {enum_sql("s.kind", lower_names(FrameKind))} AS kind,
+    {enum_sql("s.event", lower_names(EventKind))} AS event,
+    {enum_sql("s.state", STATE_LABELS)} AS state,
     session.started + f.at AS at, session.started + f.at - f.took AS began,
     f.start, f.start + f.span AS "end", f.block, f.offset, f.size,
-    {_text_sql("s.schema")} AS schema, {_text_sql("s.framing")} AS framing,
-    {_ident_sql("f.task")} AS task_id, {_ident_sql("(f.task + f.context)")} AS context_id,
-    {_ident_sql("f.artifact")} AS artifact_id, f.generation,
-    {_ident_sql("f.rpc")} AS rpc_id, s.error AS error_code,
-    {_text_sql("s.note")} AS note, {_text_sql("s.redacted")} AS redacted,
+    {text_sql("s.schema")} AS schema, {text_sql("s.framing")} AS framing,
+    {ident_sql("f.task")} AS task_id, {ident_sql("(f.task + f.context)")} AS context_id,
+    {ident_sql("f.artifact")} AS artifact_id, f.generation,
+    {ident_sql("f.rpc")} AS rpc_id, s.error AS error_code,
+    {text_sql("s.note")} AS note, {text_sql("s.redacted")} AS redacted,
     {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}
   FROM frame f JOIN session ON session.id = f.session JOIN shape s ON s.id = f.shape;
-CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session,
-    e.id & {_NUMBER} AS number, e.connection, e.stream,
-    {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
-    {_text_sql("e.operation")} AS operation, {_text_sql("e.method")} AS method, e.target,
-    {_text_sql("e.authority")} AS authority, {_text_sql("e.agent")} AS agent,
-    e.status, e.grpc_status, e.error_code, e.error, {_text_sql("e.how")} AS how,
-    {_ident_sql("e.task")} AS task_id, {_ident_sql("e.context")} AS context_id,
-    {_text_sql("e.states")} AS states, e.requests, e.events, e.bytes_to_agent, e.bytes_to_client,
-    e.current_generation, e.generation_match, e.generation,
-    session.started + e.started AS started,
-    session.started + e.response_started AS response_started,
-    session.started + e.first_event AS first_event, session.started + e.last_event AS last_event,
-    session.started + e.closed AS closed, e.block, e.offset, e.size
-  FROM exchange e JOIN session ON session.id = e.id >> {SESSION_SHIFT};
-CREATE VIEW tasks AS SELECT t.id, t.session, {_text_sql("t.agent")} AS agent,
-    {_ident_sql("t.ident")} AS task_id, {_ident_sql("t.context")} AS context_id,
-    {_enum_sql("t.state", _STATES)} AS state, t.generation,
-    {_enum_sql("t.support", _lower_names(Support))} AS support,
-    t.seen, t.missed, t.messages, t.exchanges,
-    session.started + t.first AS first, session.started + t.last AS last
-  FROM task t JOIN session ON session.id = t.session;
-CREATE VIEW artifacts AS SELECT t.session, {_text_sql("t.agent")} AS agent,
-    {_ident_sql("t.ident")} AS task_id, {_ident_sql("a.ident")} AS artifact_id,
-    a.name, a.chunks, a.parts, a.size, a.complete,
-    session.started + a.first AS first, session.started + a.last AS last
-  FROM artifact a JOIN task t ON t.id = a.task JOIN session ON session.id = t.session;
-CREATE VIEW findings AS SELECT f.id, f.session, {_text_sql("f.rule")} AS rule,
-    (SELECT title FROM rule WHERE rule.id = f.rule) AS title,
-    {_enum_sql("f.severity", _lower_names(Severity))} AS severity,
-    {_text_sql("f.confidence")} AS confidence, session.started + f.at AS at,
-    CASE WHEN f.exchange THEN f.session || ':' || f.exchange ||
-      CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END END AS place,
-    f.connection, f.exchange, f.seq, {_ident_sql("f.task")} AS task_id, f.summary, f.evidence
-  FROM finding f JOIN session ON session.id = f.session;
-CREATE VIEW segments AS SELECT {_WHOSE},
+CREATE VIEW exchanges AS SELECT {_KEY}, {view_sql(Exchange, "x")}, x.block, x.offset, x.size
+  FROM exchange x {_SESSION};
+CREATE VIEW tasks AS SELECT x.id, x.session, {view_sql(Task, "x")}
+  FROM task x JOIN session ON session.id = x.session;
+CREATE VIEW artifacts AS SELECT t.session, {text_sql("t.agent")} AS agent,
+    {ident_sql("t.ident")} AS task_id, {view_sql(ArtifactState, "x")}
+  FROM artifact x JOIN task t ON t.id = x.task JOIN session ON session.id = t.session;
+CREATE VIEW findings AS SELECT x.id, x.session,
+    (SELECT title FROM rule WHERE rule.id = x.rule) AS title, {view_sql(Finding, "x")},
+    CASE WHEN x.exchange THEN x.session || ':' || x.exchange ||
+      CASE WHEN x.seq < 0 THEN '' ELSE '.' || x.seq END END AS place
+  FROM finding x JOIN session ON session.id = x.session;
+CREATE VIEW segments AS SELECT {_KEY},
+    {text_sql("x.agent")} AS agent, {ident_sql("x.task")} AS task_id,
+    {ident_sql("x.context")} AS context_id,
     CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
     x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
     session.started + x.began + x.start AS start,
     session.started + x.began + x.start + x."end" AS "end",
     session.started + x.began + x.start + x."end" + x.ended AS ended,
-    {_text_sql("x.reason")} AS reason, x.frames, x.bytes, x.outputs,
+    {text_sql("x.reason")} AS reason, x.frames, x.bytes, x.outputs,
     session.started + x.began + x.start + x.first_output AS first_output,
     session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
   FROM segment x {_SESSION};
-CREATE VIEW interruptions AS SELECT {_WHOSE},
-    {_text_sql("x.kind")} AS kind, x.segment, x.exchange, x.seq,
-    session.started + x.at AS at, session.started + x.ended AS ended,
-    {_text_sql("x.outcome")} AS outcome, x.residual_frames, x.residual_bytes,
-    x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
+CREATE VIEW interruptions AS SELECT {_KEY}, {view_sql(Interruption, "x")},
+    x.last_residual - x.at AS latency, x.reaction - x.at AS reaction_time
   FROM interruption x {_SESSION};
-CREATE VIEW handoffs AS SELECT {_WHOSE},
-    {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence, x.segment,
-    {_text_sql("x.to_agent")} AS to_agent, {_ident_sql("x.to_task")} AS to_task,
-    x.to_exchange, x.exchange, x.seq,
-    session.started + x.at AS at, session.started + x.ended AS ended,
-    x.first_output - x.at AS latency, x.briefing
+CREATE VIEW handoffs AS SELECT {_KEY}, {view_sql(Handoff, "x")}, x.first_output - x.at AS latency
   FROM handoff x {_SESSION};
 CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq,
     session.started + n.at AS at, n.bookmark, n.body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 import msgspec
@@ -19,14 +19,15 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.intern import Interner
-from a2a_proxy.recording.store.row_types import Row, absolute_time, check_row, json_reader
+from a2a_proxy.recording.store.row_types import (
+    Row,
+    absolute_time,
+    check_row,
+    json_reader,
+)
+from a2a_proxy.recording.store.value_rows import RowPacker, insert_sql, row_unpacker
 
 TABLES = ("segment", "interruption", "handoff")
-_WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
-_INSERT = {
-    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})"
-    for table, width in _WIDTHS.items()
-}
 _EXTRA = ("idle", "activity_end", "closed", "generation_first", "generation_last", "author")
 """Fields that few segments have. The two times among them are relative to `end`."""
 _TIMES = ("activity_end", "closed")
@@ -56,34 +57,32 @@ class SegmentWriter:
         self._started = started
         self._words = words
         self._idents = idents
+        self._interruptions = RowPacker(Interruption, session, started, words, idents)
+        self._handoffs = RowPacker(Handoff, session, started, words, idents)
 
     def write(self, changes: Changes) -> None:
         """Store snapshots. Each replaces the earlier row of the same object."""
         if changes.segments:
-            self._replace_row("segment", changes.segments, self._segment_row)
+            self._replace_rows("segment", changes.segments, self._segment_row)
         if changes.interruptions:
-            self._replace_row("interruption", changes.interruptions, self._interruption_row)
+            self._replace_rows("interruption", changes.interruptions, self._interruptions.pack)
         if changes.handoffs:
-            self._replace_row("handoff", changes.handoffs, self._handoff_row)
+            self._replace_rows("handoff", changes.handoffs, self._handoffs.pack)
 
-    def _replace_row(self, table: str, values: Sequence[Any], row: Any) -> None:
+    def _replace_rows(
+        self, table: str, values: Sequence[Any], pack: Callable[[Any], Sequence[Column]]
+    ) -> None:
         idents = {name for value in values for name in (value.task_id, value.context_id)}
-        idents.update(value.to_task for value in values if table == "handoff")
         self._idents.learn_values(idents)
-        self._db.executemany(_INSERT[table], [row(value) for value in values])
-
-    def _relative_time(self, at: int) -> int | None:
-        return at - self._started if at else None
-
-    def _owner_columns(self, value: Segment | Interruption | Handoff) -> tuple[int, int, int]:
-        ids = self._idents.ids
-        return self._words.row_number(value.agent), ids[value.task_id], ids[value.context_id]
+        self._db.executemany(f"INSERT OR REPLACE {insert_sql(table)}", map(pack, values))
 
     def _segment_row(self, value: Segment) -> tuple[Column, ...]:
-        start, end = value.start, value.end
+        start, end, ids = value.start, value.end, self._idents.ids
         return (
             make_key(self._session, value.id),
-            *self._owner_columns(value),
+            self._words.row_number(value.agent),
+            ids[value.task_id],
+            ids[value.context_id],
             int(value.speaker == AGENT),
             value.turn,
             value.exchange,
@@ -102,44 +101,6 @@ class SegmentWriter:
             end - value.last_output if value.last_output else None,
             value.gap,
             _pack_extra(value),
-        )
-
-    def _interruption_row(self, value: Interruption) -> tuple[Column, ...]:
-        word, time = self._words.row_number, self._relative_time
-        return (
-            make_key(self._session, value.id),
-            *self._owner_columns(value),
-            word(value.kind),
-            value.segment,
-            value.exchange,
-            value.seq,
-            value.at - self._started,
-            time(value.ended),
-            word(value.outcome),
-            value.residual_frames,
-            value.residual_bytes,
-            time(value.last_residual),
-            value.wasted,
-            time(value.reaction),
-        )
-
-    def _handoff_row(self, value: Handoff) -> tuple[Column, ...]:
-        word, time = self._words.row_number, self._relative_time
-        return (
-            make_key(self._session, value.id),
-            word(value.kind),
-            word(value.evidence),
-            *self._owner_columns(value),
-            value.segment,
-            word(value.to_agent),
-            self._idents.ids[value.to_task],
-            value.to_exchange,
-            value.exchange,
-            value.seq,
-            value.at - self._started,
-            time(value.ended),
-            time(value.first_output),
-            value.briefing,
         )
 
 
@@ -162,13 +123,12 @@ class SegmentDecoder:
         self._words = words
         self._idents = idents
         self._start = start
+        self._interruptions = row_unpacker(Interruption, words, idents)
+        self._handoffs = row_unpacker(Handoff, words, idents)
 
     def _split_row_key(self, row_key: int) -> tuple[int, int, int]:
         session, number = split_key(row_key)
         return session, number, self._start(session)
-
-    def _owner_texts(self, agent: int, task: int, context: int) -> tuple[str, str, str]:
-        return self._words[agent], self._idents[task], self._idents[context]
 
     @check_row("segment")
     def decode_segment(self, row: Row) -> SegmentRow:
@@ -200,7 +160,9 @@ class SegmentDecoder:
                 more[name] = absolute_time(end, more[name])
         value = Segment(
             number,
-            *self._owner_texts(agent, task, context),
+            self._words[agent],
+            self._idents[task],
+            self._idents[context],
             AGENT if speaker else CLIENT,
             turn,
             exchange,
@@ -225,59 +187,12 @@ class SegmentDecoder:
     @check_row("interruption")
     def decode_interruption(self, row: Row) -> InterruptionRow:
         """Build a value from a row of `interruption`."""
-        row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
-        frames, size, last, wasted, reaction = rest
-        session, number, zero = self._split_row_key(row_key)
-        value = Interruption(
-            number,
-            *self._owner_texts(agent, task, context),
-            self._words[kind],
-            segment,
-            exchange,
-            seq,
-            absolute_time(zero, at),
-            absolute_time(zero, ended),
-            self._words[outcome],
-            frames,
-            size,
-            absolute_time(zero, last),
-            wasted,
-            absolute_time(zero, reaction),
-        )
-        return InterruptionRow(row_key, session, value)
+        session, _, zero = self._split_row_key(row[0])
+        value = self._interruptions(row, zero)
+        return InterruptionRow(row[0], session, value)
 
     @check_row("handoff")
     def decode_handoff(self, row: Row) -> HandoffRow:
         """Build a value from a row of `handoff`."""
-        (
-            row_key,
-            kind,
-            evidence,
-            agent,
-            task,
-            context,
-            segment,
-            to_agent,
-            to_task,
-            to_exchange,
-            *rest,
-        ) = row
-        exchange, seq, at, ended, first_output, briefing = rest
-        session, number, zero = self._split_row_key(row_key)
-        value = Handoff(
-            number,
-            self._words[kind],
-            self._words[evidence],
-            *self._owner_texts(agent, task, context),
-            segment,
-            self._words[to_agent],
-            self._idents[to_task],
-            to_exchange,
-            exchange,
-            seq,
-            absolute_time(zero, at),
-            absolute_time(zero, ended),
-            absolute_time(zero, first_output),
-            briefing,
-        )
-        return HandoffRow(row_key, session, value)
+        session, _, zero = self._split_row_key(row[0])
+        return HandoffRow(row[0], session, self._handoffs(row, zero))

@@ -220,7 +220,7 @@ class _SessionTables:
         self._idents = ident_interner(db)
         self.states = StateWriter(db, session, started, self._words, self._idents, self.blocks)
         self.segments = SegmentWriter(db, session, started, self._words, self._idents)
-        self._shapes = ShapeInterner(db, self._words, self.states.intern_list)
+        self._shapes = ShapeInterner(db, self._words)
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 
     def clear_caches(self) -> None:

@@ -94,8 +94,6 @@ class FrameFlag(IntFlag):
     """A stream event with more than one data line and its empty line; a compressed gRPC message; a
     message on a pipe with more than a correct length and the usual type. Also for requests.
     """
-    LARGE = 1 << 26
-    """The payload is larger than 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
     """On a stream: an error preceded this frame."""
     LEFT_TERMINAL = 1 << 28
@@ -152,6 +150,11 @@ class FrameFlag(IntFlag):
     COUNTED = 1 << 49
     """An answer that is not an A2A object (see `OTHER`) but has a generation: an event of a
     proposal (Q-32)."""
+    SAME_LENGTH = 1 << 50
+    """An update with `append` that has as many bytes of text as all earlier ones of its artifact on
+    its stream, at least two; or whose text was redacted."""
+    TYPED = 1 << 51
+    """A task, artifact or message that may name a media type, or was redacted."""
     ASKS = 1 << 48
     """A request: for rules that run on some requests' answers and on all requests."""
 

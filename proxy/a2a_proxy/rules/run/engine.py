@@ -36,7 +36,7 @@ from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
 from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, forget_after_delete
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
-from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rule_dialect
+from a2a_proxy.rules.state.session_state import SessionState, rule_dialect
 
 MAX_PENDING_REQUESTS = 16
 """Maximum number of pending requests of one exchange before its first answer; later requests are
@@ -52,8 +52,7 @@ _PEER_OUTCOMES = frozenset(
 )
 """Outcomes caused by a peer. Exchanges ended by the proxy or by a capture gap are not judged."""
 _UNCLEAN_FLAG, _OTHER_FLAG = int(FrameFlag.UNCLEAN), int(FrameFlag.OTHER)
-_LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
-    int(FrameFlag.LARGE),
+_ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
     int(FrameFlag.ASKS),
     int(FrameFlag.NAMES),
     int(FrameFlag.FRAMED),
@@ -403,8 +402,6 @@ class Engine:
         )
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN_FLAG | _OTHER_FLAG
-        if frame.size > LARGE_MESSAGE:
-            flags |= _LARGE_FLAG
         flags |= context.record.flags
         if frame.task_id or context.record.task_id:
             flags |= _NAMES_FLAG

@@ -31,7 +31,6 @@ from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
 from a2a_proxy.rules.state.records import (
-    ACTIVE,
     AgentRecord,
     ExchangeRecord,
     KnownArtifact,
@@ -50,8 +49,6 @@ STREAM_LAG = 10_000_000_000
 shown."""
 MAX_SAVED_TASKS = 1000
 """Maximum number of saved tasks: the most recently used ones."""
-LARGE_MESSAGE = 4 << 20
-"""Common maximum message size of receivers, bytes (manual/protocol.md "gRPC framing")."""
 
 
 class SessionState:
@@ -177,8 +174,6 @@ class SessionState:
         record.answers += 1
         if frame.framing not in status_fast_path.PLAIN_FRAMINGS:
             flags |= _FRAMED
-        if frame.size > LARGE_MESSAGE:
-            flags |= _LARGE
         if record.errors:
             flags |= _AFTER_ERROR
         if kind is _ERROR_FRAME:
@@ -195,12 +190,7 @@ class SessionState:
             if kind is _UNDECODABLE:
                 self._note_unreadable(record, frame)
         else:
-            flags |= of_event
-            if (
-                event is _STATUS_EVENT
-                and frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
-            ):
-                flags |= status_fast_path.burst_flag(record, frame.at)
+            flags |= of_event | _content_flag(record, frame, of_event)
             record.events += 1
             if record.events == 1:
                 record.first = event
@@ -424,12 +414,6 @@ class SessionState:
             del task.streams[record.id]
             if len(task.streams) == 1 and record.closed_exchange is not None:
                 task.single_stream_since = record.closed_exchange.closed
-            if (
-                record.state in ACTIVE
-                and record.closed_exchange is not None
-                and record.closed_exchange.how != "complete"
-            ):
-                task.writable_notes()["broken"] = True
         self._retire_task(task)
 
     def learn_card(
@@ -513,17 +497,15 @@ _FIRST_FLAG, _OTHER_FLAG, _ERROR_FLAG, _END_FLAG, _LATER_FLAG = map(
     int, (FrameFlag.FIRST, FrameFlag.OTHER, FrameFlag.ERROR, FrameFlag.END, FrameFlag.LATER)
 )
 _EXTENDS, _COUNTED = int(FrameFlag.EXTENDS), int(FrameFlag.COUNTED)
+_STATUS_FLAG, _TYPED = int(FrameFlag.STATUS), int(FrameFlag.TYPED)
+_TYPED_EVENTS = int(FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE)
 _NEW_TASK, _FOREIGN, _SHARED = (
     int(FrameFlag.NEW_TASK),
     int(FrameFlag.FOREIGN),
     int(FrameFlag.SHARED),
 )
 _AFTER_TERMINAL, _NUMBERED = int(FrameFlag.AFTER_TERMINAL), int(FrameFlag.NUMBERED)
-_FRAMED, _LARGE, _AFTER_ERROR = (
-    int(FrameFlag.FRAMED),
-    int(FrameFlag.LARGE),
-    int(FrameFlag.AFTER_ERROR),
-)
+_FRAMED, _AFTER_ERROR = int(FrameFlag.FRAMED), int(FrameFlag.AFTER_ERROR)
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENT_FLAGS = {
     EventKind.TASK: FrameFlag.TASK,
@@ -551,6 +533,16 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
 )
 """Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython
 3.11)."""
+
+
+def _content_flag(record: ExchangeRecord, frame: Frame, of_event: int) -> int:
+    """Return the flag of a late status update, or of content that may name a media type."""
+    if of_event == _STATUS_FLAG:
+        is_late = frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
+        return status_fast_path.burst_flag(record, frame.at) if is_late else 0
+    if of_event & _TYPED_EVENTS and (b"/" in frame.payload or frame.redacted):
+        return _TYPED
+    return 0
 
 
 def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:
