@@ -46,3 +46,9 @@ def test_few_functions_have_a_one_word_name(measures: ModuleType) -> None:
 def test_a_line_of_code_has_few_tokens(measures: ModuleType) -> None:
     """Short lines are read, long ones are decoded."""
     assert float(measures.tokens_per_line().value) <= 8.2
+
+
+def test_few_classes_save_their_state_themselves(measures: ModuleType) -> None:
+    """The others are Structs, whose fields are the state."""
+    row = measures.state_methods()
+    assert int(row.value) <= 12, row.places

@@ -9,8 +9,7 @@ generated. Of a key, the prefix and a few characters may have been recorded befo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -60,7 +59,7 @@ Place = tuple[int, int, int, str]
 artifact."""
 
 
-class _Text(msgspec.Struct):
+class OpenText(msgspec.Struct):
     """A text of which more pieces may follow."""
 
     frame: tuple[int, int] = (-1, -1)
@@ -69,10 +68,6 @@ class _Text(msgspec.Struct):
     """The end of the text so far, unredacted."""
     key_left: int = 0
     """Bytes of an open private key that may follow; 0 if none is open."""
-    around: tuple[bytes, bytes] = (b"", b"")
-    """The last payload without secrets, before and after the piece."""
-    change_count: int = -1
-    """Number of changes of the known secrets at its test."""
 
 
 class SplitSecrets:
@@ -80,7 +75,10 @@ class SplitSecrets:
 
     def __init__(self, scrub: Scrubber) -> None:
         self._scrub = scrub
-        self._texts: dict[Place, _Text] = {}
+        self.texts: dict[Place, OpenText] = {}
+        self._around: dict[Place, tuple[bytes, bytes, int]] = {}
+        """The last payload of a text without secrets, before and after the piece, and the number of
+        changes of the known secrets at its test."""
 
     def redact_pieces(
         self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool
@@ -92,7 +90,7 @@ class SplitSecrets:
         than before, a new text begins: the frames are read a second time. Of lines, only private
         keys continue in the next piece.
         """
-        text = self._texts.get(place)
+        text = self.texts.get(place)
         if text is None or frame <= text.frame:
             self.forget_text(place)
             if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
@@ -115,7 +113,7 @@ class SplitSecrets:
         JSON that differs from the last payload of the text in the piece alone has no other secret
         either.
         """
-        text = self._texts.get(place)
+        text = self.texts.get(place)
         if text is None or frame <= text.frame:
             text = self._begin_text(place)
         data = text.tail + piece.encode("utf-8", "surrogatepass")
@@ -123,27 +121,28 @@ class SplitSecrets:
             return False
         quoted = msgspec.json.encode(piece)
         change_count = self._scrub.seen.change_count
-        is_alike = text.change_count == change_count and payload == quoted.join(text.around)
+        before, after, tested_at = self._around.get(place, (b"", b"", -1))
+        is_alike = tested_at == change_count and payload == quoted.join((before, after))
         if self._scrub.may_hold_secret(data if is_alike else b"\n".join((payload, data))):
             return False
         text.frame, text.tail = frame, _tail_of(data)
         if not is_alike and len(payload) <= LONGEST_PAYLOAD:
             before, _, after = payload.partition(quoted)
-            text.around, text.change_count = (before, after), change_count
+            self._around[place] = before, after, change_count
         return True
 
-    def _begin_text(self, place: Place) -> _Text:
-        self.forget_text(place)
-        for oldest in keys_to_evict(self._texts, MAX_TEXTS):
-            del self._texts[oldest]
-        text = self._texts[place] = _Text()
+    def _begin_text(self, place: Place) -> OpenText:
+        for oldest in (place, *keys_to_evict(self.texts, MAX_TEXTS)):
+            self.forget_text(oldest)
+        text = self.texts[place] = OpenText()
         return text
 
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
-        self._texts.pop(place, None)
+        self.texts.pop(place, None)
+        self._around.pop(place, None)
 
-    def _redact_key_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+    def _redact_key_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         """Redact a piece of a text with an open private key."""
         data = text.tail + piece
         end = data.find(_KEY_END)
@@ -157,7 +156,7 @@ class SplitSecrets:
             text, piece[inside:], is_line=is_line
         )
 
-    def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+    def _redact_open_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
         text.tail = b"" if is_line else _tail_of(data)
         edits = [] if is_line else self._find_edits(data)
@@ -212,16 +211,6 @@ class SplitSecrets:
         return self._scrub.apply_edits(
             piece, [Edit(0, len(piece), piece, False)] if piece.strip() else []
         )
-
-    def save(self) -> list[Any]:
-        """Return plain values for `restore`, which hold unredacted text."""
-        return [
-            [place, (text.frame, text.tail, text.key_left)] for place, text in self._texts.items()
-        ]
-
-    def restore(self, saved: Iterable[Any]) -> None:
-        """Restore the texts that `save` returned."""
-        self._texts = {tuple(place): _Text(tuple(frame), *text) for place, (frame, *text) in saved}
 
 
 def _ends_generated(data: bytes) -> bool:
