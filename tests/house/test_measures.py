@@ -46,3 +46,9 @@ def test_few_functions_have_a_one_word_name(measures: ModuleType) -> None:
 def test_a_line_of_code_has_few_tokens(measures: ModuleType) -> None:
     """Short lines are read, long ones are decoded."""
     assert float(measures.tokens_per_line().value) <= 8.2
+
+
+def test_few_files_name_a_field_of_an_exchange(measures: ModuleType) -> None:
+    """The field table, where it is learned, and what shows it specially."""
+    row = measures.field_spread()
+    assert 1 <= int(row.value) <= 5, row.places
