@@ -195,12 +195,7 @@ class SessionState:
             if kind is _UNDECODABLE:
                 self._note_unreadable(record, frame)
         else:
-            flags |= of_event
-            if (
-                event is _STATUS_EVENT
-                and frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
-            ):
-                flags |= status_fast_path.burst_flag(record, frame.at)
+            flags |= of_event | _content_flag(record, frame, of_event)
             record.events += 1
             if record.events == 1:
                 record.first = event
@@ -513,6 +508,8 @@ _FIRST_FLAG, _OTHER_FLAG, _ERROR_FLAG, _END_FLAG, _LATER_FLAG = map(
     int, (FrameFlag.FIRST, FrameFlag.OTHER, FrameFlag.ERROR, FrameFlag.END, FrameFlag.LATER)
 )
 _EXTENDS, _COUNTED = int(FrameFlag.EXTENDS), int(FrameFlag.COUNTED)
+_STATUS_FLAG, _TYPED = int(FrameFlag.STATUS), int(FrameFlag.TYPED)
+_TYPED_EVENTS = int(FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE)
 _NEW_TASK, _FOREIGN, _SHARED = (
     int(FrameFlag.NEW_TASK),
     int(FrameFlag.FOREIGN),
@@ -551,6 +548,16 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
 )
 """Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython
 3.11)."""
+
+
+def _content_flag(record: ExchangeRecord, frame: Frame, of_event: int) -> int:
+    """Return the flag of a late status update, or of content that may name a media type."""
+    if of_event == _STATUS_FLAG:
+        is_late = frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
+        return status_fast_path.burst_flag(record, frame.at) if is_late else 0
+    if of_event & _TYPED_EVENTS and (b"/" in frame.payload or frame.redacted):
+        return _TYPED
+    return 0
 
 
 def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:

@@ -37,6 +37,9 @@ MAX_STATES = 32
 """Maximum number of remembered state changes of one task."""
 MAX_ARTIFACTS = 1000
 """Maximum number of remembered artifacts of one task."""
+MIN_REPEATED = 16
+"""Bytes of text from which an update that equals all earlier ones is not taken for a
+coincidence."""
 _MAX_MESSAGES = 8
 """Maximum number of remembered messages of one task."""
 SECOND_NS = 1_000_000_000
@@ -289,8 +292,17 @@ def flag_artifact(
         odd = found.chunks > 0 and found.stream == record.id
     if odd:
         flags |= _ODD_CHUNK_FLAG
-    if summary is not None and is_description_changed(found, summary):
+    if summary is None:
+        return flags
+    if is_description_changed(found, summary):
         flags |= _DRIFT_FLAG
+    if frame.append and found.chunks > 1 and found.stream == record.id:
+        length = found.length
+        if frame.redacted or (
+            length >= MIN_REPEATED
+            and length == sum([len(each) for each in summary.pieces if isinstance(each, bytes)])
+        ):
+            flags |= _SAME_LENGTH_FLAG
     return flags
 
 
@@ -382,3 +394,4 @@ _GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = (
     int(FrameFlag.STRAY),
 )
 _ODD_CHUNK_FLAG, _DRIFT_FLAG = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)
+_SAME_LENGTH_FLAG = int(FrameFlag.SAME_LENGTH)

@@ -20,6 +20,7 @@ from a2a_proxy.rules.facts.partial_decode import (
     decode_artifacts,
 )
 from a2a_proxy.rules.state.records import KnownArtifact
+from a2a_proxy.rules.state.state_sequence import MIN_REPEATED
 
 
 def _artifact_stream(*events: Event) -> Script:
@@ -28,9 +29,6 @@ def _artifact_stream(*events: Event) -> Script:
     )
 
 
-_MIN_REPEATED = 16
-"""Bytes of text from which a chunk that equals all earlier chunks is not taken for a
-coincidence."""
 _CHUNKED = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
 _COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
@@ -246,8 +244,7 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.APPEND,
-    required_flags=FrameFlag.KNOWN_ARTIFACT,
+    trigger_flags=FrameFlag.SAME_LENGTH,
     flagged=_artifact_stream(
         chunk("It rains "),
         chunk("in Oslo", append=True),
@@ -268,7 +265,7 @@ def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
         found is None
         or found.stream != context.record.id
         or found.chunks < 2
-        or found.length < _MIN_REPEATED
+        or found.length < MIN_REPEATED
     ):
         return
     if len(frame.payload) < found.length or not frame.append or frame.redacted or frame.truncated:
@@ -315,7 +312,7 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
     gate_result = context.gate_result
     looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
     content = add_parts(NO_PARTS, looks[0].pieces) if looks else NO_PARTS
-    if content.length < _MIN_REPEATED:
+    if content.length < MIN_REPEATED:
         return
     for name, each in task.artifacts.items():
         if (

@@ -130,7 +130,7 @@ def _image_artifact(media: str) -> Json:
     Severity.WARNING,
     section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE,
+    trigger_flags=FrameFlag.TYPED,
     operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", _TEXT_ONLY, _image_artifact("image/png")),
     clean=rpc("SendMessage", _TEXT_ONLY, _image_artifact("text/plain")),
