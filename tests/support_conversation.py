@@ -8,17 +8,20 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Self
 
-import msgspec
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.saved_state import decode_state, encode_state
-from a2a_proxy.protocol.conversation import ConnectionConversation
+from a2a_proxy.protocol.conversation import (
+    ConnectionConversation,
+    ConnectionLink,
+    open_conversation,
+)
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.wire.connection import ConnectionDecoder
+from support_wire import reload
 
 FACTS = ConnectionFacts(client="127.0.0.1:5000", listen="127.0.0.1:9000", upstream="agent:8000")
 
@@ -202,7 +205,7 @@ class Player:
     ) -> None:
         self.shared = shared or SessionContext()
         self.decoder = ConnectionDecoder()
-        self.conversation = ConnectionConversation(connection, facts, self.shared)
+        self.conversation = open_conversation(connection, facts, self.shared)
         self.out: list[Frame | Finding] = []
 
     def step(self, what: str, direction: Direction, data: bytes, at: int) -> None:
@@ -217,15 +220,17 @@ class Player:
 
     def restart(self) -> None:
         """Save all state as bytes and continue with the restored state."""
-        state = {
-            "shared": self.shared.save(),
-            "decoder": encode_state(self.decoder),
-            "conversation": self.conversation.save(),
-        }
-        state = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
-        self.shared = SessionContext.restore(state["shared"])
-        self.decoder = decode_state(state["decoder"], ConnectionDecoder)
-        self.conversation = ConnectionConversation.restore(state["conversation"], self.shared)
+        self.shared, self.decoder = reload(self.shared), reload(self.decoder)
+        self.conversation = reload_conversation(self.conversation, self.shared)
+
+
+def reload_conversation(
+    conversation: ConnectionConversation, shared: SessionContext
+) -> ConnectionConversation:
+    """Return the conversation restored from its state."""
+    again: ConnectionConversation = reload(conversation)
+    again.attach(ConnectionLink(conversation.link.connection, conversation.link.facts, shared))
+    return again
 
 
 class Played:

@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,8 +14,9 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, 
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.task import Task
-from a2a_proxy.observer import Observer
+from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc, Http, Script
 
@@ -171,7 +171,7 @@ def fresh() -> Observer:
 
 def reloaded(observer: Observer, tasks: Iterable[Task] = ()) -> Observer:
     """Return the observer restored from its state as msgpack, as in a snapshot file."""
-    state: Any = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.save()), strict=False)
+    state = decode_state(encode_state(observer.save()), ObserverState)
     again = Observer.restore(state, Redactor(KEY))
     again.load_tasks(list(tasks))
     return again

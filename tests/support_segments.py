@@ -13,6 +13,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from support_wire import reload
 
 MS = 1_000_000
 ZERO = 1_700_000_000_000_000_000
@@ -206,8 +207,7 @@ def run(
         if number in restore_at:
             if number % 2:
                 _collect(tracker, found)
-            data = msgspec.msgpack.encode(tracker.save())
-            tracker = SegmentTracker.restore(msgspec.msgpack.decode(data), include_unary=whole)
+            tracker = SegmentTracker.restore(reload(tracker.save()), include_unary=whole)
         step(tracker)
     if until is not None:
         tracker.end_session(ZERO + round(until * MS))

@@ -14,11 +14,14 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction, 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.completeness import COMPLETE, split_completeness
 from a2a_proxy.protocol.outcome import outcome_of
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskExchangeView, TaskTracker
 from a2a_proxy.redaction.labels import is_withheld
+from a2a_proxy.rules.run.deadlines import DeadlineQueue
 from a2a_proxy.wire import http1
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.detect import PREFACE
@@ -228,7 +231,7 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
         note(observer, seen)
         assert all(exchange.closed for exchange in seen.exchanges.values())
         assert all(connection.closed for connection in seen.connections.values())
-        assert not observer.save()["connections"]
+        assert not observer.save().connections
 
 
 @pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
@@ -692,9 +695,9 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
         observer.pop_changes()
         if number in (100, 1000):
             saved = observer.save()
-            saved["rules"]["session"]["tasks"] = saved["rules"]["agenda"] = saved["tasks"] = []
-            saved["segments"] = {}
-            sizes.append(len(msgspec.msgpack.encode(saved)))
+            saved.rules.session.tasks, saved.rules.deadlines, saved.tasks = [], DeadlineQueue(), []
+            saved.segments = SegmentTracker().save()
+            sizes.append(len(encode_state(saved)))
     assert sizes[1] - sizes[0] < 100
 
 

@@ -8,7 +8,6 @@ without loss or repetition.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import msgspec
 
@@ -34,19 +33,24 @@ from a2a_proxy.model.exchange import (
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes, Observation
-from a2a_proxy.model.saved_state import decode_state, encode_state
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
-from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
+from a2a_proxy.protocol.conversation import (
+    ConnectionConversation,
+    ConnectionLink,
+    SessionContext,
+    open_conversation,
+)
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.task import TaskTracker
-from a2a_proxy.redaction import Redactor
+from a2a_proxy.protocol.segments.tracker import SegmentsState, SegmentTracker
+from a2a_proxy.protocol.task import FollowedTask, TaskTracker
+from a2a_proxy.redaction import Redactor, RedactorState
 from a2a_proxy.redaction.metadata_only import withhold_payload
 from a2a_proxy.rules.facts.partial_decode import GateResult
-from a2a_proxy.rules.run.engine import NO_CHECKS, Engine, FrameOrEnd
+from a2a_proxy.rules.run.engine import NO_CHECKS, Engine, EngineState, FrameOrEnd
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for, read_strings
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
@@ -91,36 +95,36 @@ class _EditRecord(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class _ObservedConnection:
+class _ObservedConnection(State):
     """One connection: its decoders and the facts about the connection itself."""
 
-    def __init__(
-        self, number: int, opened: int, facts: ConnectionFacts, shared: SessionContext
-    ) -> None:
-        self.number = number
-        self.opened = opened
-        self.facts = facts
-        self.client_ports = facts.client_process.ports if facts.client_process is not None else ()
+    number: int
+    opened: int
+    facts: ConnectionFacts
+    wire: ConnectionDecoder
+    conversation: ConnectionConversation
+    upstream_tls: TlsFacts | None = None
+    dialed: int = 0
+    peer: str = ""
+    closed: int = 0
+    how: str = ""
+    bytes: list[int] = msgspec.field(default_factory=lambda: [0, 0])
+    lost: int = 0
+    kind: str = ""
+    """The kind detected before the decoders were lost; empty if they were not lost."""
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
+    """The counters of the lost decoders, and of bytes that the relay did not record."""
+    unread_reason: str = ""
+    """Why bytes of the connection are not decoded; empty if they are."""
+    is_unread_by_choice: bool = False
+    marks: list[tuple[int, str]] = []
+    """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
+
+    @property
+    def client_ports(self) -> tuple[int, ...]:
         """TCP ports on which the client's process listens."""
-        self.upstream_tls: TlsFacts | None = None
-        self.wire = ConnectionDecoder(facts.transport)
-        self.conversation = ConnectionConversation(number, facts, shared)
-        self.dialed = 0
-        self.peer = ""
-        self.closed = 0
-        self.how = ""
-        self.bytes = [0, 0]
-        self.lost = 0
-        self.kind = ""
-        """The kind detected before the decoders were lost; empty if they were not lost."""
-        self.counters: Counter[str] = Counter()
-        """The counters of the lost decoders, and of bytes that the relay did not record."""
-        self.unread_reason = ""
-        """Why bytes of the connection are not decoded; empty if they are."""
-        self.is_unread_by_choice = False
-        self.marks: list[tuple[int, str]] = []
-        """Faults that concern events of the agent: a byte of the event, and the note for its
-        frame."""
+        process = self.facts.client_process
+        return process.ports if process is not None else ()
 
     def add_unread_reason(self, reason: str) -> None:
         """Keep the first reason why bytes of the connection are not decoded."""
@@ -137,10 +141,10 @@ class _ObservedConnection:
         self.marks = [each for each in self.marks if not begin <= each[0] < end]
         return msgspec.structs.replace(frame, note="; ".join(filter(None, (frame.note, *notes))))
 
-    @classmethod
-    def adopt_recorded(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
+    @staticmethod
+    def adopt_recorded(known: Connection, shared: SessionContext) -> _ObservedConnection:
         """Return a connection known only from the recording; it is opaque from here."""
-        connection = cls(known.id, known.opened, known.facts, shared)
+        connection = _open_connection(known.id, known.opened, known.facts, shared)
         connection.dialed, connection.peer, connection.how, connection.lost = (
             known.dialed,
             known.peer,
@@ -177,46 +181,30 @@ class _ObservedConnection:
             else None,
         )
 
-    def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
-        return {
-            "opened": self.opened,
-            "facts": msgspec.to_builtins(self.facts),
-            "wire": encode_state(self.wire),
-            "conversation": self.conversation.save(),
-            "dialed": self.dialed,
-            "peer": self.peer,
-            "how": self.how,
-            "bytes": list(self.bytes),
-            "lost": self.lost,
-            "kind": self.kind,
-            "counters": dict(self.counters),
-            "unread": [self.unread_reason, self.is_unread_by_choice],
-            "upstream_tls": msgspec.to_builtins(self.upstream_tls),
-            "marks": [list(mark) for mark in self.marks],
-        }
 
-    @classmethod
-    def restore(
-        cls, number: int, state: dict[str, Any], shared: SessionContext
-    ) -> _ObservedConnection:
-        """Return the connection as it was when `save` was called."""
-        connection = cls(
-            number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared
-        )
-        connection.wire = decode_state(state["wire"], ConnectionDecoder)
-        connection.conversation = ConnectionConversation.restore(state["conversation"], shared)
-        connection.dialed = state["dialed"]
-        connection.peer = state["peer"]
-        connection.how = state["how"]
-        connection.bytes = list(state["bytes"])
-        connection.lost = state["lost"]
-        connection.kind = state["kind"]
-        connection.counters = Counter(state["counters"])
-        connection.unread_reason, connection.is_unread_by_choice = state["unread"]
-        connection.upstream_tls = msgspec.convert(state["upstream_tls"], TlsFacts | None)
-        connection.marks = [(place, note) for place, note in state["marks"]]
-        return connection
+def _open_connection(
+    number: int, opened: int, facts: ConnectionFacts, shared: SessionContext
+) -> _ObservedConnection:
+    wire = ConnectionDecoder(facts.transport)
+    return _ObservedConnection(
+        number, opened, facts, wire, open_conversation(number, facts, shared)
+    )
+
+
+class ObserverState(msgspec.Struct):
+    """What an observer knows. It holds credentials: write it to a 0600 file only, never to a
+    recording."""
+
+    session_context: SessionContext
+    redactor: RedactorState
+    tasks: list[FollowedTask]
+    """Only the latest; all others reload from the recording (`load_tasks`)."""
+    segments: SegmentsState
+    rules: EngineState
+    connections: dict[int, _ObservedConnection]
+    edits: int
+    lost: int
+    gaps: CaptureGaps
 
 
 class _RedactedSource:
@@ -279,7 +267,7 @@ class Observer:
         """
         self.card_verifier = cards or CardVerifier()
         self._redactor = redactor
-        self._session_context = SessionContext(live)
+        self._session_context = SessionContext(live=live)
         self._connections: dict[int, _ObservedConnection] = {}
         self._changed_connections: set[int] = set()
         self._closed_connections: list[_ObservedConnection] = []
@@ -409,7 +397,7 @@ class Observer:
 
     def _open_connection(self, chunk: Chunk) -> _ObservedConnection:
         facts = msgspec.json.decode(chunk.data, type=ConnectionFacts)
-        connection = _ObservedConnection(chunk.connection, chunk.at, facts, self._session_context)
+        connection = _open_connection(chunk.connection, chunk.at, facts, self._session_context)
         self._connections[chunk.connection] = connection
         return connection
 
@@ -785,40 +773,33 @@ class Observer:
             )
         )
 
-    def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`. They hold credentials: write them to a 0600 file only,
-        never to a recording.
-
-        Only the latest tasks are included; all others reload from the recording (`load_tasks`).
-        """
-        return {
-            "shared": self._session_context.save(),
-            "redactor": self._redactor.save(),
-            "tasks": self.tasks.save(),
-            "segments": self._segments.save(),
-            "rules": self._rules.save(),
-            "connections": {
-                number: connection.save() for number, connection in self._connections.items()
-            },
-            "edits": self.edits,
-            "lost": self.lost,
-            "gaps": self.gaps.save(),
-        }
+    def save(self) -> ObserverState:
+        """Return the state for `restore`. It shares objects with this observer."""
+        return ObserverState(
+            self._session_context,
+            self._redactor.save(),
+            self.tasks.latest_records,
+            self._segments.save(),
+            self._rules.save(),
+            self._connections,
+            self.edits,
+            self.lost,
+            self.gaps,
+        )
 
     @classmethod
-    def restore(cls, state: dict[str, Any], redactor: Redactor) -> Observer:
-        """Return the observer as it was when `save` was called, except for older tasks."""
-        redactor.restore(state["redactor"])
+    def restore(cls, state: ObserverState, redactor: Redactor) -> Observer:
+        """Return the observer whose state was saved, except for older tasks."""
+        redactor.restore(state.redactor)
         observer = cls(redactor)
-        observer._session_context = SessionContext.restore(state["shared"])
-        observer.tasks = TaskTracker.restore(state["tasks"])
-        observer._segments = SegmentTracker.restore(state["segments"], redactor.redact_text)
-        observer._rules = Engine.restore(state["rules"])
-        for number, connection in state["connections"].items():
-            observer._connections[number] = _ObservedConnection.restore(
-                number, connection, observer._session_context
-            )
-        observer.edits = state["edits"]
-        observer.lost = state["lost"]
-        observer.gaps = CaptureGaps.restore(state["gaps"])
+        observer._session_context = state.session_context
+        observer.tasks.add_records(state.tasks)
+        observer._segments = SegmentTracker.restore(state.segments, redactor.redact_text)
+        observer._rules = Engine.restore(state.rules)
+        observer._connections = state.connections
+        for number, each in state.connections.items():
+            each.conversation.attach(ConnectionLink(number, each.facts, state.session_context))
+        observer.edits = state.edits
+        observer.lost = state.lost
+        observer.gaps = state.gaps
         return observer

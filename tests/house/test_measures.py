@@ -52,3 +52,9 @@ def test_few_files_name_a_field_of_an_exchange(measures: ModuleType) -> None:
     """The field table, where it is learned, and what shows it specially."""
     row = measures.field_spread()
     assert 1 <= int(row.value) <= 5, row.places
+
+
+def test_few_classes_save_their_state_themselves(measures: ModuleType) -> None:
+    """The others are Structs, whose fields are the state."""
+    row = measures.state_methods()
+    assert int(row.value) <= 12, row.places

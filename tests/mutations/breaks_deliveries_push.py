@@ -163,17 +163,6 @@ def a_delivery_comes_from_elsewhere(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-PUSH-019", call, call.requests[0])
 
 
-@mutation("generations", prepare=delivered)
-def the_deliveries_are_late(talk: Talk) -> Iterator[Want]:
-    """All of them, after the end of the stream."""
-    found = deliveries(talk)
-    end = found[-1].ended
-    for number, call in enumerate(found):
-        call.started = call.answered = call.ended = end + (number + 1) * 10 * MS
-        call.requests[0].at = call.started
-    yield Want("A2A-GEN-022", found[0], found[0].requests[0])
-
-
 @mutation(*SDK, prepare=delivered)
 def an_event_is_delivered_elsewhere(talk: Talk) -> Iterator[Want]:
     """To a URL that no configuration has."""

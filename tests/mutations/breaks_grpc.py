@@ -32,13 +32,6 @@ def refused(talk: Talk, status: int) -> Ex:
     return next(each for each in talk.exchanges if each.facts.grpc_status == status)
 
 
-def lost(talk: Talk, call: Ex) -> Iterator[Want]:
-    """Findings about content that an aborted stream did not send and the next GetTask shows."""
-    for each in talk.all("GetTask"):
-        if each.started > call.started and each.facts.task_id == call.facts.task_id:
-            yield Want("A2A-LAT-010", each, each.answers[0])
-
-
 @mutation(*CALLS)
 def the_request_is_grpc_json(talk: Talk) -> Iterator[Want]:
     """An unknown content type."""
@@ -193,7 +186,6 @@ def the_agent_resets_a_stream(talk: Talk) -> Iterator[Want]:
     del call.answers[3:]
     call.finish = "cut"
     yield Want("A2A-GRPC-016", call)
-    yield from lost(talk, call)
 
 
 @mutation(*STREAMS)
@@ -224,7 +216,6 @@ def a_client_leaves_at_its_deadline(talk: Talk) -> Iterator[Want]:
     call.finish = "leave"
     call.set("grpc-timeout", f"{(call.ended - call.started) // MS}m")
     yield Want("A2A-GRPC-017", call)
-    yield from lost(talk, call)
 
 
 @mutation("sdk-1.x-grpc")

@@ -249,14 +249,6 @@ def a_configuration_from_nowhere(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(BIDI)
-def the_client_cuts_in(talk: Talk) -> Iterator[Want]:
-    """The agent works and has not asked for input."""
-    call = alone(talk, "approval")
-    said = further(call, "faster", call.answers[WORKING].at + 1)
-    yield Want("A2A-LIVE-018", call, said)
-
-
-@mutation(BIDI)
 def an_answer_that_says_nothing(talk: Talk) -> Iterator[Want]:
     """It contains only the task id."""
     call = alone(talk, "approval")

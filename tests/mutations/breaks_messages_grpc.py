@@ -153,5 +153,4 @@ def a_request_is_larger_than_libraries_take(talk: Talk) -> Iterator[Want]:
     parts = message["parts"] if "parts" in message else message["content"]
     parts[0]["text"] += "long " * (1 << 20)
     call.requests[0].put(asked)
-    yield Want("A2A-GRPC-015", call, call.requests[0])
     yield Want("A2A-SCH-016", call, call.requests[0])

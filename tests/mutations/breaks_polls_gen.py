@@ -53,14 +53,6 @@ def news_never_comes(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*SDK, prepare=asked)
-def no_news_at_once(talk: Talk) -> Iterator[Want]:
-    """The client asks for changes after 3, and gets 3."""
-    _, news, _ = looks(talk)
-    ask(news, waiting(talk).facts.task_id, 3)
-    yield Want("A2A-GEN-010", news, news.answers[0])
-
-
-@mutation(*SDK, prepare=asked)
 def an_answer_is_older_than_the_question(talk: Talk) -> Iterator[Want]:
     """The client knows 3, the answer has 2."""
     _, _, held = looks(talk)
@@ -90,7 +82,6 @@ def an_agent_without_generations_is_asked_for_changes(talk: Talk) -> Iterator[Wa
     call = next(each for each in talk.all("GetTask") if not failed(each))
     ask(call, read(call.answers[0])["id"], 3)
     yield Want("A2A-GEN-005", call, call.answers[0])
-    yield Want("A2A-VER-011", call, call.requests[0] if call.requests else None)
 
 
 # --- clients

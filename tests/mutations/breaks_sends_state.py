@@ -165,4 +165,3 @@ def a_canceled_task_is_completed(talk: Talk) -> Iterator[Want]:
         named(made, member(source.answers[0], name), member(call.answers[0], name))
     alter(made.answers[0], lambda body: body["status"].pop("timestamp", None))
     yield Want("A2A-STATE-011", call, call.answers[0])
-    yield Want("A2A-LAT-010", made, made.answers[0])

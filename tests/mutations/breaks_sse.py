@@ -161,7 +161,6 @@ def an_event_of_5_mib(talk: Talk) -> Iterator[Want]:
     call = _stream(talk)
     event = call.answers[MIDDLE]
     raw(event, b"piece", b"x" * (5 << 20))
-    yield Want("A2A-SSE-014", call, event)
     yield Want("A2A-SCH-016", call, event)
 
 

@@ -218,20 +218,11 @@ def a_role_is_spelled_as_in_0_3(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-VER-010", call, call.requests[0])
 
 
-@mutation(*SDK)
-def a_generation_in_1_0(talk: Talk) -> Iterator[Want]:
-    """Version 1.0 has no generations."""
-    call = talk.first("GetTask")
-    call.answers[0].edit(lambda task: task.update(generation="7"))
-    yield Want("A2A-VER-011", call, call.answers[0])
-
-
 @mutation("sdk-1.x-jsonrpc")
 def a_long_poll_in_1_0(talk: Talk) -> Iterator[Want]:
     """The agent answers at once, and without a generation."""
     call = talk.first("GetTask")
     call.requests[0].edit(lambda asked: asked.update(currentGeneration="3"))
-    yield Want("A2A-VER-011", call, call.requests[0])
     yield Want("A2A-GEN-005", call, call.answers[0])
 
 

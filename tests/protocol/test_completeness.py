@@ -16,6 +16,7 @@ from a2a_proxy.protocol.completeness import (
     find_gaps,
     split_completeness,
 )
+from support_wire import reload
 
 MISSING = Gap(1, Direction.TO_AGENT, 262, 185, "were not decoded: not HTTP")
 CHOSEN = Gap(2, Direction.TO_CLIENT, 0, 9, "were not decoded: --pass", is_chosen=True)
@@ -25,9 +26,8 @@ def described(*gaps: Gap, reasons: tuple[str, ...] = ()) -> str:
     found = CaptureGaps()
     for gap in gaps:
         found.add(gap)
-    state = msgspec.msgpack.decode(msgspec.msgpack.encode(found.save()))
     text = found.describe(*reasons)
-    assert CaptureGaps.restore(state).describe(*reasons) == text
+    assert reload(found).describe(*reasons) == text
     return text
 
 

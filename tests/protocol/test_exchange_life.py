@@ -12,10 +12,24 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.transitions import UndefinedTransitionError
 from a2a_proxy.model.wire import Cut, End, Head, HeadRole
-from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
+from a2a_proxy.protocol.conversation import (
+    ConnectionConversation,
+    SessionContext,
+    open_conversation,
+)
 from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent, LifeMeaning
 from a2a_proxy.wire.connection import ConnectionDecoder
-from support_conversation import FACTS, TO_AGENT, TO_CLIENT, Grpc, Http, Script, play, play_bytewise
+from support_conversation import (
+    FACTS,
+    TO_AGENT,
+    TO_CLIENT,
+    Grpc,
+    Http,
+    Script,
+    play,
+    play_bytewise,
+    reload_conversation,
+)
 from support_wire import FEED_END
 
 _WIRE_EVENTS = {
@@ -54,7 +68,7 @@ _HOWS = {"client reset": "client gone", "client lost": "connection lost"}
 def open_exchange(
     fields: tuple[tuple[bytes, bytes], ...],
 ) -> tuple[ConnectionConversation, list[object]]:
-    conversation = ConnectionConversation(1, FACTS, SessionContext())
+    conversation = open_conversation(1, FACTS, SessionContext())
     out: list[object] = []
     conversation.feed(
         [Head(1, TO_AGENT, 1, 1, 0, 0, HeadRole.REQUEST, fields, b"POST", b"/x", version="2")], out
@@ -95,7 +109,7 @@ def test_a_real_stream_follows_the_table(
         if (walk.life, event) not in LIFE:
             break
         if number == restart_at:
-            conversation = ConnectionConversation.restore(conversation.save(), SessionContext())  # type: ignore[arg-type]
+            conversation = reload_conversation(conversation, SessionContext())
         conversation.feed([wire_event], out)  # type: ignore[arg-type]
         walk.step(event, _HOWS.get(name, name))
         (row,) = conversation.pop_changed_exchanges()

@@ -10,6 +10,7 @@ import pytest
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.protocol.live import LiveReading, live_schema
+from support_wire import reload
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
@@ -48,7 +49,7 @@ def read(*messages: tuple[Direction, bytes], mode: Any = "auto") -> tuple[str, s
     reading = LiveReading(mode)
     for direction, data in messages:
         reading.learn_from(direction, data)
-        reading = LiveReading.restore(reading.save())
+        reading = reload(reading)
     return reading.payload_for(UP), reading.payload_for(DOWN)
 
 

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import msgspec
-
 from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.protocol.session_facts import SessionContext, address_of, card_facts
+from support_wire import reload
 
 
 def test_survives_a_restart() -> None:
     """Everything known comes back, through msgpack."""
-    shared = SessionContext("1975")
+    shared = SessionContext(live="1975")
     assert [shared.next_exchange(), shared.next_exchange()] == [1, 2]
     shared.learn_card(
         "agent:8000",
@@ -16,9 +16,9 @@ def test_survives_a_restart() -> None:
     )
     shared.learn_dialect("agent:8000", Dialect.V0_1)
     shared.learn_push_url("http://hook/1", "agent:8000")
-    again = SessionContext.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
+    again = reload(shared)
 
-    assert again.save() == shared.save()
+    assert encode_state(again) == encode_state(shared)
     assert again.live == "1975"
     assert again.next_exchange() == 3
     assert again.get_dialect("agent:8000") is Dialect.V0_1
@@ -43,7 +43,7 @@ def test_receivers_of_notifications_are_reported_once() -> None:
         shared.learn_push_url(url, "agent:8000")
     assert shared.pop_new_receivers() == ["http://hook:1", "https://other"]
     assert shared.pop_new_receivers() == []
-    again = SessionContext.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
+    again = reload(shared)
     again.learn_push_url("http://hook:1/d", "agent:8000")
     assert again.pop_new_receivers() == []
     for number in range(100):

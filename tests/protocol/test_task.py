@@ -509,7 +509,7 @@ def test_repeated_status_updates_give_the_same_records(
         return [
             *found,
             session.tracker.pop_changed_tasks(),
-            session.tracker.save(),
+            session.tracker.latest_records,
             session.tracker.pop_healed_gaps(),
         ]
 

@@ -55,9 +55,11 @@ def test_a_secret_is_found_more_than_once_and_in_base64() -> None:
 def test_the_older_half_is_forgotten_if_there_are_too_many() -> None:
     secrets = known(*map(secret, range(MAX_SECRETS)))
     assert secrets.find_secrets(secret(0))
-    assert len(secrets.save()) == MAX_SECRETS
+    assert len(secrets.secrets) == MAX_SECRETS
     secrets.add(secret(MAX_SECRETS))
-    assert secrets.save() == [secret(number) for number in range(MAX_SECRETS // 2, MAX_SECRETS + 1)]
+    assert secrets.secrets == [
+        secret(number) for number in range(MAX_SECRETS // 2, MAX_SECRETS + 1)
+    ]
     assert not secrets.find_secrets(secret(0))
     for number in (MAX_SECRETS // 2 + 1, MAX_SECRETS - 1, MAX_SECRETS):
         assert secrets.find_secrets(b"." + secret(number)) == [
@@ -79,8 +81,8 @@ def test_the_bytes_of_all_secrets_are_bounded() -> None:
     secrets = known(
         *(b"%07d-" % number * (LONGEST // 8) for number in range(3 * MAX_SECRET_BYTES // LONGEST))
     )
-    assert MAX_SECRET_BYTES // 4 < sum(map(len, secrets.save())) <= MAX_SECRET_BYTES
-    assert secrets.find_secrets(secrets.save()[-1])
+    assert MAX_SECRET_BYTES // 4 < sum(map(len, secrets.secrets)) <= MAX_SECRET_BYTES
+    assert secrets.find_secrets(secrets.secrets[-1])
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -97,9 +99,10 @@ def test_a_secret_is_found_in_strings_of_strings(levels: int, ascii_only: bool) 
 def test_the_changes_are_counted_and_a_known_secret_is_no_change() -> None:
     secrets = known(secret(1), secret(2), secret(1))
     assert secrets.change_count == 2
-    assert secrets.save() == [secret(2), secret(1)]
+    assert secrets.secrets == [secret(2), secret(1)]
     again = KnownSecrets()
-    again.restore(secrets.save())
+    for each in secrets.secrets:
+        again.add(each)
     assert again.find_secrets(secret(2)) == secrets.find_secrets(secret(2)) != []
 
 
@@ -114,7 +117,7 @@ def test_the_changes_are_counted_and_a_known_secret_is_no_change() -> None:
     ],
 )
 def test_these_are_searched_for(value: bytes) -> None:
-    assert known(value).save() == [value]
+    assert known(value).secrets == [value]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_these_are_searched_for(value: bytes) -> None:
     ],
 )
 def test_these_are_too_short_too_long_or_too_common(value: bytes) -> None:
-    assert known(value).save() == []
+    assert known(value).secrets == []
 
 
 @pytest.mark.parametrize("count", [1, 100])

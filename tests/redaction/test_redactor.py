@@ -24,6 +24,7 @@ from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member
 from support_thin import thin
+from support_wire import reload
 
 KEY = b"a key for tests, 32 bytes long."
 CANARY = "cAnary-7f3Q/x+9Zk=2w"
@@ -913,7 +914,7 @@ def test_save_and_restore() -> None:
         }
     )
     first.redact_frame(frame(json.dumps({"token": CANARY}).encode()), None)
-    second.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(first.save())))
+    second.restore(reload(first.save()))
     assert_gone(second.redact_frame(frame(json.dumps({"text": f"echo {CANARY}"}).encode()), None))
     assert (
         second.redact_exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][

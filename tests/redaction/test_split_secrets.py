@@ -356,6 +356,6 @@ def test_what_is_remembered_is_bounded() -> None:
     split = SplitSecrets(Scrubber(KEY))
     for number in range(MAX_TEXTS + 200):
         split.redact_pieces((1, number, 1, "a"), (number, 0), [b"x" * 5000], is_line=False)
-    saved = split.save()
+    saved = split.texts
     assert MAX_TEXTS * 15 // 16 <= len(saved) <= MAX_TEXTS + 1
-    assert max(len(text[1]) for _, text in saved) == LONGEST_TAIL
+    assert max(len(text.tail) for text in saved.values()) == LONGEST_TAIL

@@ -432,7 +432,7 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     at = result.outlines.index(told)
     spied, alone = result.outlines[at + 1 : at + 3]
     assert spied.startswith(
-        "  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new."
+        "  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect merge new."
     )
     assert alone.startswith(
         "  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export "

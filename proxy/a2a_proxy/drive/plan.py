@@ -87,11 +87,6 @@ class PlannedCall(msgspec.Struct, frozen=True):
         """`#3`, or `#2:3` in a later session."""
         return exchange_place(self.row)
 
-    @property
-    def is_http(self) -> bool:
-        """Whether the call uses HTTP, but not gRPC."""
-        return self.exchange.binding in (Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER)
-
 
 class SkippedCall(msgspec.Struct, frozen=True):
     """A call that is not driven, and the reason."""

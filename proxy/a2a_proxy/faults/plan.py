@@ -61,11 +61,6 @@ class CallFaults:
         self.pause = sum(each.fault.amount for each in faults if each.fault.verb == "slow") / 1e9
         """Seconds by which each event is delayed."""
 
-    @property
-    def concerns_response(self) -> bool:
-        """Whether the response must be read."""
-        return self.refusal is None
-
     def count_refusal(self) -> None:
         """Count the fault that ended the call."""
         if self._refusal is not None:

@@ -1,13 +1,14 @@
 """The state that outlives the process of the recorder: Structs, which only this module encodes.
 
 A class whose objects are part of that state derives from `State`, and its fields are what is saved.
-An attribute that `__post_init__` derives from the fields (`dict=True`) is not saved.
+An attribute that `__post_init__` derives from the fields (`dict=True`) is not saved, nor is a
+`Reference`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -18,6 +19,13 @@ _Hash = type(hashlib.sha256())
 
 class State(msgspec.Struct, eq=False, omit_defaults=True):
     """Base of the classes whose fields are saved. Objects are equal only to themselves."""
+
+
+class Reference:
+    """Base of objects that exist apart from the state that refers to them. Instead of one, an empty
+    object is restored, which the owner of the state replaces."""
+
+    __slots__ = ()
 
 
 def encode_state(state: object) -> bytes:
@@ -36,12 +44,17 @@ def decode_state(saved: bytes, kind: type[_T]) -> _T:
 def _to_plain(value: object) -> object:
     if isinstance(value, deque):
         return list(value)
-    if isinstance(value, _Hash):  # cannot be saved: the hash is unknown after a restart
+    if isinstance(value, Reference | _Hash):  # a hash cannot be saved
         return None
     raise NotImplementedError(type(value))
 
 
 def _from_plain(kind: Any, value: Any) -> object:
-    if get_origin(kind) is deque:
+    collection = get_origin(kind) or kind
+    if collection is deque:
         return deque(msgspec.convert(value, list[get_args(kind)[0]]))  # type: ignore[misc]
+    if collection is Counter:
+        return Counter(value)
+    if issubclass(collection, Reference):
+        return object.__new__(collection)
     raise NotImplementedError(kind)

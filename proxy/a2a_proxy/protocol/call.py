@@ -3,9 +3,10 @@ not read here."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -13,7 +14,8 @@ from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.model.saved_state import Reference, State
+from a2a_proxy.model.wire import Body, Cut, End, Framed, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import (
@@ -26,7 +28,7 @@ from a2a_proxy.protocol.exchange import (
     LifeEvent,
     LifeMeaning,
 )
-from a2a_proxy.protocol.rest_path import RestMatch
+from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.session_facts import SessionContext, path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
@@ -79,10 +81,26 @@ class SpanPiece(msgspec.Struct, frozen=True, gc=False):
     sha256: bytes = b""
 
 
-class ConnectionLink:
-    """State that the calls of one connection share."""
+ReportUnassigned = Callable[[Framed, FrameKind, str, str, str, Out], None]
+"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and
+note."""
 
-    __slots__ = ("closed", "connection", "facts", "ours", "shared", "touched")
+
+class ConnectionLink(Reference):
+    """What the calls of one connection share."""
+
+    __slots__ = (
+        "closed",
+        "connection",
+        "facts",
+        "ours",
+        "report_unassigned",
+        "shared",
+        "touched",
+    )
+
+    report_unassigned: ReportUnassigned
+    """Only of a pipe."""
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self.connection = connection
@@ -94,12 +112,15 @@ class ConnectionLink:
         """Exchanges that ended since the list was last taken."""
 
 
-class ExchangeDecoder:
+class ExchangeDecoder(State):
     """One exchange: its frames, its failures and its end. The subclasses decode its carrier."""
 
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        self.link = link
-        self.exchange = exchange
+    link: ConnectionLink
+    exchange: ExchangeState
+    guessed: bool = False
+    """Whether the dialect is a guess that the response may correct."""
+    calls: dict[str, str] = {}
+    """JSON-RPC id -> 1.0 operation, if one request carries several calls."""
 
     def close(self, at: int, how: str) -> None:
         """Close the exchange, unless it is closed already."""
@@ -207,38 +228,12 @@ class ExchangeDecoder:
             self.exchange.error = line
 
 
-class RpcExchange(ExchangeDecoder):
-    """An exchange whose messages are JSON-RPC, or may be."""
-
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self.guessed = False
-        """Whether the dialect is a guess that the response may correct."""
-        self.calls: dict[str, str] = {}
-        """JSON-RPC id -> 1.0 operation, if one request carries several calls."""
-
-
-class HttpExchange(RpcExchange):
-    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that
-    the bindings use."""
-
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self.path: RestMatch | None = None
-        """Operation and ids of the request line, if it is REST."""
-
-
-class HttpStreamCall(ExchangeDecoder, ABC):
+class HttpStreamCall(ExchangeDecoder):
     """One HTTP stream; the subclasses decode the framing of its messages."""
 
-    kind: str = ""
-    """Name of the subclass, for `save`."""
-
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self.life = Life.OPEN
-        self.unread: list[int] = []
-        """Directions that have been reported as unreadable by a finding."""
+    life: Life = Life.OPEN
+    unread: list[int] = []
+    """Directions that have been reported as unreadable by a finding."""
 
     # --- wire events
 
@@ -355,27 +350,19 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         else:
             self.exchange.bytes_to_client += event.end - event.start
 
-    # --- across a restart
 
-    def save(self) -> dict[str, object]:
-        """Return the state as plain values for msgpack."""
-        exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        seen = {"life": str(self.life), "unread": list(self.unread)}
-        return {"kind": self.kind, "exchange": exchange, **seen, **self.save_framing()}
+class HttpExchange(HttpStreamCall, dict=True):
+    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that
+    the bindings use."""
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save` returned."""
-        self.life = Life(state["life"])
-        self.unread = list(state["unread"])
-        self.load_framing(state)
-
-    @abstractmethod
-    def save_framing(self) -> dict[str, object]:
-        """Return the state of the subclass."""
-
-    @abstractmethod
-    def load_framing(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save_framing` returned."""
+    def __post_init__(self) -> None:
+        exchange = self.exchange
+        self.path: RestMatch | None = (
+            match_request_line(exchange.method, exchange.target.encode("latin-1"))
+            if exchange.binding is Binding.REST
+            else None
+        )
+        """Operation and ids of the request line, if it is REST."""
 
 
 def make_detail(

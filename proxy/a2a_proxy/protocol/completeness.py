@@ -8,12 +8,12 @@ leave out is named too, but does not make a capture incomplete.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS, Connection
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Control, Undecodable
 
 COMPLETE = "complete"
@@ -58,13 +58,12 @@ class Gap(msgspec.Struct, frozen=True):
         )
 
 
-class CaptureGaps:
+class CaptureGaps(State):
     """The gaps of a session, in the order in which they became known."""
 
-    def __init__(self) -> None:
-        self.named: list[Gap] = []
-        self._unnamed = [0, 0]
-        """Number of further gaps: not chosen, and chosen."""
+    named: list[Gap] = []
+    _unnamed: list[int] = msgspec.field(default_factory=lambda: [0, 0])
+    """Number of further gaps: not chosen, and chosen."""
 
     def add(self, gap: Gap) -> None:
         """Add a gap; of too many only the number is kept."""
@@ -84,20 +83,6 @@ class CaptureGaps:
         more = self._unnamed[is_chosen]
         labels = [each.label for each in self.named if each.is_chosen is is_chosen]
         return [*labels, f"{more} more places"] if more else labels
-
-    def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
-        return {"named": msgspec.to_builtins(self.named), "unnamed": self._unnamed}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> CaptureGaps:
-        """Return the gaps of a state that `save` returned."""
-        gaps = cls()
-        gaps.named, gaps._unnamed = (
-            msgspec.convert(state["named"], list[Gap]),
-            list(state["unnamed"]),
-        )
-        return gaps
 
 
 def find_gaps(connection: Connection, why: str, *, is_chosen: bool = False) -> Iterator[Gap]:

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, ExitFacts
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import (
     Body,
     Control,
@@ -31,7 +29,6 @@ from a2a_proxy.protocol.bindings.stdio import Pipe
 from a2a_proxy.protocol.call import (
     ConnectionLink,
     ExchangeDecoder,
-    HttpStreamCall,
     open_exchange,
     unread_finding,
 )
@@ -40,7 +37,7 @@ from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.schema import TEXT
 from a2a_proxy.protocol.session_facts import SessionContext
 
-__all__ = ["ConnectionConversation", "SessionContext"]
+__all__ = ["ConnectionConversation", "ConnectionLink", "SessionContext", "open_conversation"]
 
 MAX_ANSWERED_CALLS = 64
 """Maximum number of answered calls per connection that are kept although their request has not
@@ -56,34 +53,40 @@ peers: no text."""
 NOTE_STRAY = "outside any message"
 """Note of bytes that an agent or client writes to the pipe between messages."""
 
-_CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
-    "grpc": grpc.GrpcCall,
-    "http": http.HttpCall,
-}
 
-
-class ConnectionConversation:
+class ConnectionConversation(State):
     """Decoder of one connection. Never raises: unreadable bytes become one finding, and the rest of
     their stream is ignored."""
 
-    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
-        self._link = ConnectionLink(connection, facts, shared)
-        self._calls: dict[int, HttpStreamCall] = {}
-        self._answered: dict[int, None] = {}
-        """Streams whose exchange is closed although its request has not ended."""
-        self._pipe = Pipe(self._link, self._emit_unassigned) if facts.transport == "stdio" else None
-        """The calls of a stdio agent; None for other connections, whose calls have streams."""
-        self._seq = 0
-        """Number of frames of the connection itself."""
+    link: ConnectionLink
+    _calls: dict[int, grpc.GrpcCall | http.HttpCall] = {}
+    _answered: dict[int, None] = {}
+    """Streams whose exchange is closed although its request has not ended."""
+    _pipe: Pipe | None = None
+    """The calls of a stdio agent; None for other connections, whose calls have streams."""
+    _seq: int = 0
+    """Number of frames of the connection itself."""
+    _touched: dict[int, ExchangeState] = {}
+    """Exchanges that changed since the last `pop_changed_exchanges`."""
+
+    def attach(self, link: ConnectionLink) -> None:
+        """Set the link, which is not part of the state."""
+        self.link, link.touched = link, self._touched
+        if self._pipe is not None:
+            self._pipe.link, link.report_unassigned = link, self._emit_unassigned
+        for call in self._open_calls():
+            call.link = link
+            if call.exchange.id in link.touched:
+                link.touched[call.exchange.id] = call.exchange
 
     @property
     def ours(self) -> bool:
         """Whether the bytes that follow were sent by the proxy, not by a peer."""
-        return self._link.ours
+        return self.link.ours
 
     @ours.setter
     def ours(self, value: bool) -> None:
-        self._link.ours = value
+        self.link.ours = value
 
     def feed(self, events: list[WireEvent], out: list[Frame | Finding]) -> None:
         """Decode wire events in order and append frames and findings to `out`."""
@@ -120,9 +123,9 @@ class ConnectionConversation:
         call = self._calls.pop(stream, None)
         self._answered.pop(stream, None)
         if call is not None:
-            self._link.ours = True
+            self.link.ours = True
             call.end_by_fault(note, at, out)
-            self._link.ours = False
+            self.link.ours = False
 
     def close_calls(self, at: int) -> None:
         """Close the open calls at `at` (ns), the end of the connection: their ends were in bytes
@@ -179,12 +182,12 @@ class ConnectionConversation:
             pipe.on_cut(event, out)
 
     def _open_call(self, event: Head) -> None:
-        exchange = open_exchange(self._link, event)
-        call: HttpStreamCall
+        exchange = open_exchange(self.link, event)
+        call: grpc.GrpcCall | http.HttpCall
         if grpc.is_grpc(event.headers):
-            call = grpc.open_call(self._link, exchange)
+            call = grpc.open_call(self.link, exchange)
         else:
-            call = http.open_call(self._link, exchange, event)
+            call = http.open_call(self.link, exchange, event)
         self._calls[event.stream] = call
         self._answered.pop(event.stream, None)
         call.mark_changed()
@@ -222,7 +225,7 @@ class ConnectionConversation:
             summary := _OPAQUE_SUMMARIES.get(event.detail.get("looks_like"))
         ):
             out.append(
-                Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection)
+                Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self.link.connection)
             )
         if self._pipe is not None and event.name == "signal":
             self._pipe.on_signal()
@@ -234,8 +237,8 @@ class ConnectionConversation:
         self._emit_connection_frame(
             event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out
         )
-        is_delivery = bool(self._link.facts.deliverer)
-        out.append(unread_finding(event, self._link.connection, is_delivery=is_delivery))
+        is_delivery = bool(self.link.facts.deliverer)
+        out.append(unread_finding(event, self.link.connection, is_delivery=is_delivery))
 
     def _emit_unassigned(
         self,
@@ -273,7 +276,7 @@ class ConnectionConversation:
         message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(
-                connection=self._link.connection,
+                connection=self.link.connection,
                 exchange=0,
                 seq=self._seq,
                 direction=event.direction,
@@ -290,7 +293,7 @@ class ConnectionConversation:
                 framing="" if message is None else message.framing,
                 rpc_id=rpc_id,
                 note=note,
-                ours=self._link.ours,
+                ours=self.link.ours,
             )
         )
         self._seq += 1
@@ -311,20 +314,20 @@ class ConnectionConversation:
         summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
         out.append(
             Finding(
-                "UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange
+                "UNDECODABLE", Severity.ERROR, event.at, summary, self.link.connection, exchange
             )
         )
 
     def pop_changed_exchanges(self) -> list[Exchange]:
         """Return snapshots of the exchanges that changed since the last call, by number."""
-        touched = self._link.touched
+        touched = self.link.touched
         snapshots = [touched[number].snapshot() for number in sorted(touched)]
         touched.clear()
         return snapshots
 
     def pop_closed_exchanges(self) -> list[ExchangeState]:
         """Return the exchanges that ended since the last call."""
-        found, self._link.closed = self._link.closed, []
+        found, self.link.closed = self.link.closed, []
         return found
 
     def mark_all_changed(self) -> None:
@@ -341,52 +344,21 @@ class ConnectionConversation:
     def find_exchange(self, number: int) -> ExchangeState | None:
         """Return an exchange that is open, or changed since the last `pop_changed_exchanges`, for
         `TaskTracker.apply_frame`."""
-        touched = self._link.touched.get(number)
+        touched = self.link.touched.get(number)
         if touched is not None:
             return touched
         return next(
             (call.exchange for call in self._open_calls() if call.exchange.id == number), None
         )
 
-    def save(self) -> dict[str, object]:
-        """Return the state as plain values for msgpack."""
-        link = self._link
-        open_now = {call.exchange.id for call in self._open_calls()}
-        return {
-            "connection": link.connection,
-            "facts": msgspec.to_builtins(link.facts),
-            "ours": link.ours,
-            "seq": self._seq,
-            "calls": [[stream, call.save()] for stream, call in self._calls.items()],
-            "pipe": self._pipe and self._pipe.save(),
-            "touched": [number for number in link.touched if number in open_now],
-            "closed": [
-                msgspec.to_builtins(exchange, builtin_types=(bytes,))
-                for number, exchange in link.touched.items()
-                if number not in open_now
-            ],
-        }
 
-    @classmethod
-    def restore(cls, state: dict[str, Any], shared: SessionContext) -> ConnectionConversation:
-        """Return the conversation of a state that `save` returned."""
-        facts = msgspec.convert(state["facts"], ConnectionFacts)
-        conversation = cls(state["connection"], facts, shared)
-        link = conversation._link
-        link.ours = state["ours"]
-        conversation._seq = state["seq"]
-        for stream, saved in state["calls"]:
-            exchange = msgspec.convert(saved["exchange"], ExchangeState, builtin_types=(bytes,))
-            call = _CALL_CLASSES[saved["kind"]](link, exchange)
-            call.load(saved)
-            conversation._calls[stream] = call
-            if exchange.closed:
-                conversation._answered[stream] = None
-        if conversation._pipe is not None:
-            conversation._pipe.load(state["pipe"])
-        by_number = {call.exchange.id: call.exchange for call in conversation._open_calls()}
-        link.touched = {number: by_number[number] for number in state["touched"]}
-        for saved in state["closed"]:
-            exchange = msgspec.convert(saved, ExchangeState, builtin_types=(bytes,))
-            link.touched[exchange.id] = exchange
-        return conversation
+def open_conversation(
+    connection: int, facts: ConnectionFacts, shared: SessionContext
+) -> ConnectionConversation:
+    """Return the decoder of a new connection."""
+    link = ConnectionLink(connection, facts, shared)
+    conversation = ConnectionConversation(
+        link, _pipe=Pipe(link) if facts.transport == "stdio" else None
+    )
+    conversation.attach(link)
+    return conversation

@@ -9,11 +9,12 @@ bytes have the same meaning in both.
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from a2a_proto import LivePayload, detect_live, proves_bidi
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.protocol.schema import schema_of
 
 _MESSAGES_OF_PAYLOAD = {
@@ -37,15 +38,19 @@ def detect_payload(direction: Direction, data: bytes) -> LivePayload:
     return detect_live(data, None) if direction is Direction.TO_AGENT else detect_live(None, data)
 
 
-class LiveReading:
+class LiveReading(State):
     """Payload detection of one stream."""
 
-    def __init__(self, mode: LiveMode = "auto") -> None:
-        self.fixed_payload: LivePayload = "" if mode == "auto" else mode
-        self._detected: list[LivePayload] = ["", ""]
-        """By direction: the payload detected so far."""
-        self._is_proved = [False, False]
-        """By direction: whether the payload is proved."""
+    mode: LiveMode = "auto"
+    _detected: list[LivePayload] = msgspec.field(default_factory=lambda: ["", ""])
+    """By direction: the payload detected so far."""
+    _is_proved: list[bool] = msgspec.field(default_factory=lambda: [False, False])
+    """By direction: whether the payload is proved."""
+
+    @property
+    def fixed_payload(self) -> LivePayload:
+        """The payload that the user has specified, or an empty string."""
+        return "" if self.mode == "auto" else self.mode
 
     def payload_for(self, direction: Direction) -> LivePayload:
         """Return the payload as which messages of this direction are read now; empty before the
@@ -71,18 +76,3 @@ class LiveReading:
         proof = found != "bidi" or (direction is Direction.TO_AGENT and proves_bidi(data))
         self._is_proved[direction] = proof
         return found != before
-
-    def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
-        return {
-            "forced": self.fixed_payload,
-            "seen": list(self._detected),
-            "proved": list(self._is_proved),
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> LiveReading:
-        """Return the detection of a state that `save` returned."""
-        made = cls(state["forced"] or "auto")
-        made._detected, made._is_proved = list(state["seen"]), list(state["proved"])
-        return made

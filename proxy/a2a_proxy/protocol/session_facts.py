@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect, LiveMode
+from a2a_proxy.model.saved_state import State
 
 _MAX_PUSH_URLS = 10_000
 MAX_PLACES = 10_000
@@ -52,13 +53,12 @@ class CardFacts(msgspec.Struct, frozen=True):
     interfaces: tuple[Interface, ...] = ()
 
 
-class AgentFacts:
+class AgentFacts(State):
     """What cards and calls have shown of the agents of a session, by the name of the agent
     (`Exchange.agent`)."""
 
-    def __init__(self) -> None:
-        self._cards: dict[str, CardFacts] = {}
-        self._dialects: dict[str, Dialect] = {}
+    _cards: dict[str, CardFacts] = {}
+    _dialects: dict[str, Dialect] = {}
 
     def learn_card(self, agent: str, card: object) -> CardFacts:
         """Store the facts of an agent card (decoded JSON) of `agent`, and return them."""
@@ -89,35 +89,21 @@ class AgentFacts:
                 return rest
         return ""
 
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for msgpack."""
-        return {
-            "cards": {agent: msgspec.to_builtins(card) for agent, card in self._cards.items()},
-            "dialects": {agent: str(dialect) for agent, dialect in self._dialects.items()},
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save` returned."""
-        self._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
-        self._dialects = msgspec.convert(state["dialects"], dict[str, Dialect])
-
 
 class SessionContext(AgentFacts):
     """Shared facts of one session. It decides which agent is called, by the place of a call."""
 
-    def __init__(self, live: LiveMode = "auto") -> None:
-        super().__init__()
-        self.live: LiveMode = live
-        """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
-        self._last_exchange = 0
-        self._push_urls: dict[str, str] = {}
-        """URL of push configurations -> the agent that has them; empty if several agents do."""
-        self._receivers: dict[str, None] = {}
-        self._new_receivers: list[str] = []
-        self._places: dict[str, dict[str, str]] = {}
-        """Address -> base path -> agent. A card is at a base path too, with its query if it was
-        fetched with one."""
-        self._place_count = 0
+    live: LiveMode = "auto"
+    """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
+    _last_exchange: int = 0
+    _push_urls: dict[str, str] = {}
+    """URL of push configurations -> the agent that has them; empty if several agents do."""
+    _receivers: dict[str, None] = {}
+    _new_receivers: list[str] = []
+    _places: dict[str, dict[str, str]] = {}
+    """Address -> base path -> agent. A card is at a base path too, with its query if it was fetched
+    with one."""
+    _place_count: int = 0
 
     def next_exchange(self) -> int:
         """Return the number of a new exchange, from 1."""
@@ -254,30 +240,6 @@ class SessionContext(AgentFacts):
             else (f"http://{authority}{target}", f"https://{authority}{target}")
         )
         return next((self._push_urls[url] for url in urls if url in self._push_urls), None)
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for msgpack."""
-        return {
-            **super().save(),
-            "live": self.live,
-            "last_exchange": self._last_exchange,
-            "places": self._places,
-            "push_urls": self._push_urls,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> SessionContext:
-        """Return the context of a state that `save` returned."""
-        shared = cls(state["live"])
-        shared.load(state)
-        shared._last_exchange = state["last_exchange"]
-        shared._places = state["places"]
-        shared._place_count = sum(map(len, shared._places.values()))
-        shared._push_urls = state["push_urls"]
-        shared._receivers = dict.fromkeys(
-            list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS]
-        )
-        return shared
 
 
 _EMPTY_CARD = CardFacts()

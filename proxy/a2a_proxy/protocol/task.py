@@ -8,7 +8,7 @@ has already shown is not counted again. Only records; the rules judge.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -38,7 +38,7 @@ event of an older task creates a new record without the earlier facts."""
 MAX_OWNERS = 10_000
 """Tasks no longer followed whose agent is still known, for webhooks."""
 MAX_SAVED = 1000
-"""Tasks that `save` returns: the most recently touched."""
+"""Tasks of `latest_records`."""
 MAX_STATES = 64
 MAX_EXCHANGES = 256
 MANY = 64
@@ -120,7 +120,7 @@ _NO_ARTIFACTS: dict[str, _TrackedArtifact] = {}
 """Shared by all tasks that have none, because an empty dictionary takes 64 bytes. Never changed."""
 
 
-class _TaskRecord(msgspec.Struct, gc=False):
+class FollowedTask(msgspec.Struct, gc=False):
     """State of a task while it is followed."""
 
     agent: str
@@ -209,7 +209,7 @@ class _TaskRecord(msgspec.Struct, gc=False):
         )
 
 
-_SteadyTask = tuple[_TaskRecord, tuple[tuple[int, int], ...]]
+_SteadyTask = tuple[FollowedTask, tuple[tuple[int, int], ...]]
 """Record of a task, and its states."""
 
 
@@ -220,7 +220,7 @@ class TaskTracker:
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks
         self._max_finished = max_finished
-        self._records: dict[TaskKey, _TaskRecord] = {}
+        self._records: dict[TaskKey, FollowedTask] = {}
         """Records by task, the longest idle first."""
         self._finished: dict[TaskKey, None] = {}
         """Keys of the finished tasks, in the same order."""
@@ -228,7 +228,7 @@ class TaskTracker:
         """Task id -> the last agent seen with it, for webhooks."""
         self._former_owners: dict[str, str] = {}
         """The same for tasks that are no longer followed, the longest forgotten first."""
-        self._changed: dict[TaskKey, _TaskRecord] = {}
+        self._changed: dict[TaskKey, FollowedTask] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
         self._steady: dict[int, _SteadyTask] = {}
         """Exchanges whose last event was a status update of the current state of its task; until
@@ -323,7 +323,7 @@ class TaskTracker:
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            record = _TaskRecord(
+            record = FollowedTask(
                 task.agent, task.task_id, task.context_id, task.tenant, task.states
             )
             record.first, record.last = task.first, task.last
@@ -352,23 +352,20 @@ class TaskTracker:
             self._store_record(key, record)
             self._file_if_finished(key, record)
 
-    def save(self) -> list[dict[str, Any]]:
-        """Return plain values of the most recently touched tasks, the longest idle first.
+    @property
+    def latest_records(self) -> list[FollowedTask]:
+        """The most recently touched tasks, the longest idle first, for `add_records`.
 
         They contain hashes of Python strings and bytes, so only a process with the same hash seed
-        can restore them.
+        can read them.
         """
-        return [msgspec.to_builtins(record) for record in list(self._records.values())[-MAX_SAVED:]]
+        return list(self._records.values())[-MAX_SAVED:]
 
-    @classmethod
-    def restore(cls, state: list[dict[str, Any]]) -> TaskTracker:
-        """Return the tracker that saved `state`, without the tasks that `save` left out."""
-        tracker = cls()
-        for saved in state:
-            record = msgspec.convert(saved, _TaskRecord)
+    def add_records(self, records: Iterable[FollowedTask]) -> None:
+        """Follow the tasks of a tracker in another process."""
+        for record in records:
             record.is_changed = False
-            tracker._store_record((record.agent, record.task_id), record)
-        return tracker
+            self._store_record((record.agent, record.task_id), record)
 
     # --- from frames
 
@@ -402,7 +399,7 @@ class TaskTracker:
             agent = self._owners.get(frame.task_id) or self._former_owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:
-            record = _TaskRecord(agent, frame.task_id, first=frame.at)
+            record = FollowedTask(agent, frame.task_id, first=frame.at)
         self._touch_record(record, frame, exchange, from_agent=True)
         if not record.context_id:
             # 0.1 has the session only in the request.
@@ -422,7 +419,7 @@ class TaskTracker:
             _apply_snapshot(record, frame)
 
     def _apply_generation(
-        self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView
+        self, record: FollowedTask, frame: Frame, exchange: TaskExchangeView
     ) -> None:
         """Apply a generation, before the state: a status update that changes no state may have no
         number of its own."""
@@ -461,7 +458,7 @@ class TaskTracker:
                 self._healed.append((record.task_id, each.gap))
 
     def _touch_record(
-        self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool
+        self, record: FollowedTask, frame: Frame, exchange: TaskExchangeView, from_agent: bool
     ) -> None:
         if frame.at > record.last:
             record.last = frame.at
@@ -476,7 +473,7 @@ class TaskTracker:
             self._store_record(key, record)
 
     def _add_exchange(
-        self, record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool
+        self, record: FollowedTask, exchange: TaskExchangeView, from_agent: bool
     ) -> None:
         record.set_shown(exchange.id, -1)
         if from_agent and exchange.operation in _SENDING_OPERATIONS:
@@ -485,7 +482,7 @@ class TaskTracker:
         if (oldest := record.drop_oldest_exchange()) is not None:
             self._steady.pop(oldest, None)
 
-    def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
+    def _store_record(self, key: TaskKey, record: FollowedTask) -> None:
         """Store the record as the most recently touched, and drop the longest idle tasks if there
         are too many."""
         self._records.pop(key, None)
@@ -494,7 +491,7 @@ class TaskTracker:
         for oldest in keys_to_evict(self._records, self._max_tasks):
             self._forget_task(oldest)
 
-    def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
+    def _file_if_finished(self, key: TaskKey, record: FollowedTask) -> None:
         """File the record as the most recent finished task if it is finished; its changes have been
         reported."""
         self._finished.pop(key, None)
@@ -517,7 +514,7 @@ class TaskTracker:
                 del self._former_owners[oldest]
 
     @staticmethod
-    def _count_message(record: _TaskRecord, frame: Frame) -> None:
+    def _count_message(record: FollowedTask, frame: Frame) -> None:
         """Count a message once, on however many streams and snapshots it appears; 0.1 messages have
         no id, each counts."""
         if not frame.message_id:
@@ -548,7 +545,7 @@ def _apply_timeline(numbers: TaskGenerations, frame: Frame, exchange: TaskExchan
         numbers.apply_timeline(timeline)
 
 
-def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
+def _apply_state(record: FollowedTask, frame: Frame, exchange: TaskExchangeView) -> None:
     """Record a change of state, unless this stream only repeats a state that another one has shown
     in the meantime."""
     states = record.states
@@ -578,20 +575,20 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
     record.set_shown(exchange.id, len(states) - 1 + record.dropped)
 
 
-def _find_shown_state(track: _TaskRecord, exchange: int) -> int:
+def _find_shown_state(track: FollowedTask, exchange: int) -> int:
     """Return the index in `states` up to which this exchange has shown the task, or -1 if it has
     shown none."""
     count = track.count_shown(exchange)
     return -1 if count is None or count < 0 else max(0, count - track.dropped)
 
 
-def _last_shown_state(record: _TaskRecord, exchange: int) -> int:
+def _last_shown_state(record: FollowedTask, exchange: int) -> int:
     """Return the last state of the task that this exchange has shown, or 0 if it has shown none."""
     place = _find_shown_state(record, exchange)
     return record.states[place][1] if 0 <= place < len(record.states) else 0
 
 
-def _apply_artifact(record: _TaskRecord, frame: Frame) -> None:
+def _apply_artifact(record: FollowedTask, frame: Frame) -> None:
     found = chunks_of_frame(frame)
     chunk = found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
     state = record.artifact(frame.artifact_id, frame.at)
@@ -620,7 +617,7 @@ def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -
     return most > 0
 
 
-def _apply_snapshot(record: _TaskRecord, frame: Frame) -> None:
+def _apply_snapshot(record: FollowedTask, frame: Frame) -> None:
     """Artifacts in a Task are complete: their sizes replace the sums of the chunks, unless the
     snapshot is older."""
     for chunk in chunks_of_frame(frame):

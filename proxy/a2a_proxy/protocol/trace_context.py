@@ -11,7 +11,6 @@ import msgspec
 RandomBits = Callable[[int], int]
 """Function that returns a number of so many random bits, as `random.Random.getrandbits`."""
 
-TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
 _TRACEPARENT_PATTERN = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"

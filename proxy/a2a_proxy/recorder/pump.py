@@ -12,7 +12,8 @@ from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.capture.record_format import RECORD_HEADER, Position
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.observer import Observer
+from a2a_proxy.model.saved_state import decode_state, encode_state
+from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.redaction import Redactor
 
@@ -32,7 +33,7 @@ class DecoderSnapshot(msgspec.Struct):
     """The decoders at a position, as stored in a file next to the journal. It holds credentials."""
 
     position: Position
-    observer: dict[str, object]
+    observer: ObserverState
     at: int = 0
     """Time of the last record before it, ns."""
 
@@ -66,14 +67,14 @@ class JournalPump:
 
         Raises msgspec.MsgspecError or others if `snapshot` is damaged.
         """
-        saved = msgspec.msgpack.decode(snapshot, type=DecoderSnapshot, strict=False)
+        saved = decode_state(snapshot, DecoderSnapshot)
         pump = cls(folder, crashes, Observer.restore(saved.observer, redactor), saved.position)
         pump.last_at = saved.at
         return pump
 
     def save(self) -> bytes:
         """Return the current state of the decoders and their position."""
-        return msgspec.msgpack.encode(
+        return encode_state(
             DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at)
         )
 

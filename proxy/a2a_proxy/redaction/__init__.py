@@ -43,9 +43,9 @@ Detection and labels:
 from a2a_proxy.redaction.labels import make_label
 from a2a_proxy.redaction.metadata_only import MetadataRedactor
 from a2a_proxy.redaction.policy import RedactionPolicy
-from a2a_proxy.redaction.redactor import Redactor
+from a2a_proxy.redaction.redactor import Redactor, RedactorState
 
-__all__ = ["RedactionPolicy", "Redactor", "create_redactor", "make_label"]
+__all__ = ["RedactionPolicy", "Redactor", "RedactorState", "create_redactor", "make_label"]
 
 
 def create_redactor(key: bytes, policy: RedactionPolicy) -> Redactor:

@@ -194,14 +194,10 @@ class KnownSecrets:
                 at = data.find(form[:3], at + 1)
         return best
 
-    def save(self) -> list[bytes]:
-        """Return the secrets, for a snapshot that only its owner can read."""
+    @property
+    def secrets(self) -> list[bytes]:
+        """The secrets, the newest last."""
         return list(self._secrets)
-
-    def restore(self, secrets: list[bytes]) -> None:
-        """Remember the secrets that `save` returned."""
-        for secret in secrets:
-            self.add(secret)
 
 
 def _is_ordinary_text(secret: bytes) -> bool:

@@ -31,7 +31,7 @@ from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.policy_scrubber import PolicyScrubber
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import card_names, fold_name
-from a2a_proxy.redaction.split_secrets import SplitSecrets
+from a2a_proxy.redaction.split_secrets import OpenText, Place, SplitSecrets
 
 _CARD, _ARTIFACT, _TASK, _EVENT = (
     EventKind.CARD,
@@ -89,6 +89,15 @@ class Heads(Protocol):
     @property
     def response_headers(self) -> Headers:
         """Header fields as sent by the agent; empty before its response."""
+
+
+class RedactorState(msgspec.Struct):
+    """Known names and secrets, and ends of texts that are not redacted: only for the 0600 snapshot,
+    never for a recording."""
+
+    names: set[str]
+    secrets: list[bytes]
+    texts: dict[Place, OpenText]
 
 
 class Redactor:
@@ -471,20 +480,16 @@ class Redactor:
         contain a secret."""
         return self._scrub.seen.change_count
 
-    def save(self) -> dict[str, Any]:
-        """Return the known names and secrets as plain values: only for the 0600 snapshot, never for
-        a recording."""
-        return {
-            "names": sorted(self._scrub.names),
-            "seen": self._scrub.seen.save(),
-            "texts": self._split.save(),
-        }
+    def save(self) -> RedactorState:
+        """Return the state for `restore`."""
+        return RedactorState(self._scrub.names, self._scrub.seen.secrets, self._split.texts)
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Restore the names and secrets that `save` returned."""
-        self._scrub.learn_names(set(saved["names"]))
-        self._scrub.seen.restore(saved["seen"])
-        self._split.restore(saved["texts"])
+    def restore(self, state: RedactorState) -> None:
+        """Restore the state that was saved."""
+        self._scrub.learn_names(state.names)
+        for secret in state.secrets:
+            self._scrub.seen.add(secret)
+        self._split.texts = state.texts
 
     def _redact_members(self, value: _V, names: tuple[str, ...]) -> _V:
         if not self._enabled:

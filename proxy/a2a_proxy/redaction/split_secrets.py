@@ -9,8 +9,7 @@ generated. Of a key, the prefix and a few characters may have been recorded befo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -62,7 +61,7 @@ Place = tuple[int, int, int, str]
 artifact."""
 
 
-class _Text(msgspec.Struct):
+class OpenText(msgspec.Struct):
     """A text of which more pieces may follow."""
 
     frame: tuple[int, int] = (-1, -1)
@@ -78,7 +77,7 @@ class SplitSecrets:
 
     def __init__(self, scrub: Scrubber) -> None:
         self._scrub = scrub
-        self._texts: dict[Place, _Text] = {}
+        self.texts: dict[Place, OpenText] = {}
 
     def redact_pieces(
         self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool
@@ -90,14 +89,14 @@ class SplitSecrets:
         than before, a new text begins: the frames are read a second time. Of lines, only private
         keys continue in the next piece.
         """
-        text = self._texts.get(place)
+        text = self.texts.get(place)
         if text is None or frame <= text.frame:
-            self._texts.pop(place, None)
+            self.texts.pop(place, None)
             if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
                 return pieces
-            for oldest in keys_to_evict(self._texts, MAX_TEXTS):
-                del self._texts[oldest]
-            text = self._texts[place] = _Text()
+            for oldest in keys_to_evict(self.texts, MAX_TEXTS):
+                del self.texts[oldest]
+            text = self.texts[place] = OpenText()
         text.frame = frame
         return [
             (self._redact_key_piece if text.key_left else self._redact_open_piece)(
@@ -108,9 +107,9 @@ class SplitSecrets:
 
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
-        self._texts.pop(place, None)
+        self.texts.pop(place, None)
 
-    def _redact_key_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+    def _redact_key_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         """Redact a piece of a text with an open private key."""
         data = text.tail + piece
         end = data.find(_KEY_END)
@@ -124,7 +123,7 @@ class SplitSecrets:
             text, piece[inside:], is_line=is_line
         )
 
-    def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+    def _redact_open_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
         text.tail = b"" if is_line else _tail_of(data)
         if self._is_prose(data):
@@ -182,14 +181,6 @@ class SplitSecrets:
         return self._scrub.apply_edits(
             piece, [Edit(0, len(piece), piece, False)] if piece.strip() else []
         )
-
-    def save(self) -> list[Any]:
-        """Return plain values for `restore`, which hold unredacted text."""
-        return [[place, msgspec.structs.astuple(text)] for place, text in self._texts.items()]
-
-    def restore(self, saved: Iterable[Any]) -> None:
-        """Restore the texts that `save` returned."""
-        self._texts = {tuple(place): _Text(tuple(frame), *text) for place, (frame, *text) in saved}
 
 
 def _looks_generated(word: bytes) -> bool:

@@ -364,12 +364,6 @@ def _lower_header_name(name: bytes) -> str:
     return name.lower().decode("latin-1")
 
 
-def first_header(headers: Headers, name: str) -> str:
-    """Return the first field of this name, or an empty string."""
-    found = header_values(headers, name)
-    return found[0] if found else ""
-
-
 def header_values(headers: Headers, name: str) -> list[str]:
     """Return all fields of this name (lower case), in order."""
     header_name = name.encode("latin-1")

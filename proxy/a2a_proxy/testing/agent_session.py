@@ -221,7 +221,7 @@ class AgentSession:
         cassette = display_path(self._cassettes[0])
         command = ["a2a-inspect", "export", str(recording), "-o", cassette]
         if self._plan.replay:
-            command = ["a2a-inspect", "cassette", "merge", NEW_CASSETTE, cassette, str(recording)]
+            command = ["a2a-inspect", "merge", NEW_CASSETTE, cassette, str(recording)]
         return f"{count}; to keep them: {shlex.join(command)}"
 
 

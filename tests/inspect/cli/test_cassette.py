@@ -153,7 +153,7 @@ def test_merge_writes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     """Of cassettes and recordings; the same session goes in once; sources and other files are
     safe."""
     out = tmp_path / "m.a2a.jsonl"
-    assert inspect("cassette", "merge", out, DEMO, SDK, DEMO) == 0
+    assert inspect("merge", out, DEMO, SDK, DEMO) == 0
     assert inspect.out.endswith(f"merged 2 sessions into {out}\n")
     with (
         open_recording_or_cassette(out) as made,
@@ -161,26 +161,15 @@ def test_merge_writes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
         open_recording_or_cassette(SDK) as other,
     ):
         assert made.count_rows().frames == one.count_rows().frames + other.count_rows().frames
-    assert inspect("cassette", "merge", out, DEMO) == 2
+    assert inspect("merge", out, DEMO) == 2
     assert "--overwrite" in inspect.err
     before = out.read_bytes()
-    assert inspect("cassette", "merge", out, out, "--overwrite") == 2
+    assert inspect("merge", out, out, "--overwrite") == 2
     assert out.read_bytes() == before
-    assert inspect("cassette", "merge", tmp_path / "m.a2a.db", DEMO) == 2
-    assert inspect("merge", tmp_path / "x.a2a.jsonl", DEMO) == 2
-    assert "cassette merge" in inspect.err
-    other_file = tmp_path / "notes.txt"
+    other_file = tmp_path / "notes.jsonl"
     other_file.write_text("mine")
-    assert inspect("cassette", "merge", other_file, DEMO, "--overwrite") == 2
+    assert inspect("merge", other_file, DEMO, "--overwrite") == 2
     assert other_file.read_text() == "mine"
-
-
-def test_diff_uses_the_same_comparison(inspect: Inspect) -> None:
-    """`cassette diff` says what `diff` says."""
-    assert inspect("cassette", "diff", DEMO, "2", "5") == inspect("diff", DEMO, "2", "5")
-    said = inspect.out
-    inspect("cassette", "diff", DEMO, "2", "5")
-    assert inspect.out == said
 
 
 def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path) -> None:

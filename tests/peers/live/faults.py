@@ -275,22 +275,6 @@ async def says_nothing(client: LiveClient) -> None:
     await _answers(client, "says-nothing", reconnect("this"))
 
 
-async def working_agent(call: Call) -> None:
-    """Is interrupted in its work."""
-    work = await begin(call)
-    await call.read()
-    await done(call, work)
-
-
-async def barges_in(client: LiveClient) -> None:
-    """The client speaks while the agent works."""
-    stream = client.live("barges-in")
-    await stream.say(send("deploy it"))
-    await stream.hears(2)
-    await stream.say(send("faster"))
-    await stream.hear_out()
-
-
 async def malformed_agent(call: Call) -> None:
     """Refuses what it cannot use."""
     await call.read()
@@ -340,7 +324,6 @@ FAULTS = [
     Story("wrong-ids", wrong_ids, asking_agent, finds=[Found("A2A-LIVE-008", 0, ">1", times=2)]),
     Story("changed-options", changed_options, asking_agent, finds=[Found("A2A-LIVE-009", 0, ">1")]),
     Story("says-nothing", says_nothing, asking_agent, finds=[Found("A2A-LIVE-019", 0, ">1")]),
-    Story("barges-in", barges_in, working_agent, finds=[Found("A2A-LIVE-018", 0, ">1")]),
     Story("malformed", malformed, malformed_agent, finds=[Found("A2A-SCH-002", 0, ">0")]),
 ]
 

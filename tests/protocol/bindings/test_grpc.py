@@ -320,16 +320,15 @@ def test_a_live_payload_is_recognised_late() -> None:
 def test_a_forced_live_payload() -> None:
     """The user's word goes before the bytes; where these are something else, that is said."""
     script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
-    played = play(script.give(v1("StreamResponse", status("WORKING"))), SessionContext("1975"))
+    played = play(script.give(v1("StreamResponse", status("WORKING"))), SessionContext(live="1975"))
 
     assert played.exchange.live_payload == "1975"
     assert [each.kind for each in played.frames] == [FrameKind.UNDECODABLE, FrameKind.EVENT]
     told = "looks like `bidi`, read as `--live 1975`"
     assert [each.summary.partition(": ")[2] for each in played.findings] == [told]
     assert (played.frames[1].event, played.frames[1].note) == (EventKind.UNKNOWN, told)
-    assert (
-        play(script, SessionContext("2153")).frames[0].schema == "lf.a2a.v1.StreamRequest@live-2153"
-    )
+    played = play(script, SessionContext(live="2153"))
+    assert played.frames[0].schema == "lf.a2a.v1.StreamRequest@live-2153"
     assert play(script).exchange.live_payload == "bidi"
 
 

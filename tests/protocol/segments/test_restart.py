@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import random
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.protocol.segments import index
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_segments import MS, ZERO, Timeline, run
@@ -154,7 +154,7 @@ def test_the_number_and_size_of_tracked_tasks_are_bounded() -> None:
     for step in line.steps:
         step(tracker)
     tracker.pop_changes()
-    assert len(tracker.save()["book"]["tasks"]) == index.MAX_CONVERSATIONS
+    assert len(tracker.save().tasks) == index.MAX_CONVERSATIONS
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, 1001):
         line.ask(number, "SendMessage", exchange=number).task(
@@ -164,7 +164,7 @@ def test_the_number_and_size_of_tracked_tasks_are_bounded() -> None:
         step(tracker)
     tracker.pop_changes()
     tracker.tick(1 << 61)
-    assert len(msgspec.msgpack.encode(tracker.save()["book"])) < 1000 * 200
+    assert len(encode_state(tracker.save())) < 1000 * 200
 
 
 def test_the_longest_idle_task_without_open_calls_is_evicted() -> None:

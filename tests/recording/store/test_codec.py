@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import pytest
@@ -75,7 +76,7 @@ def test_any_number_survives(value: int):
 )
 def test_any_json_survives(value: object):
     """Also what msgspec cannot write."""
-    assert codec.unpack_json(codec.pack_json([value])) == [value]
+    assert json.loads(codec.pack_json([value])) == [value]
 
 
 def test_headers_keep_bytes_and_order():

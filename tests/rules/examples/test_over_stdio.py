@@ -20,7 +20,6 @@ _BY_CARRIER = frozenset({"A2A-STDIO-016", "A2A-STDIO-019", "A2A-STDIO-007"})
 too."""
 _OTHERWISE = {
     "A2A-GEN-007": "the snapshot in which it stands comes after the end",
-    "A2A-LAT-010": "a client that closes the pipe has no stream that broke off",
     "A2A-RPC-001": "text that is no JSON belongs to no call: A2A-STDIO-007",
     "A2A-RPC-003": "an array is no message: A2A-STDIO-007",
     "A2A-RPC-004": "without a method it is no call: A2A-STDIO-007",

@@ -59,13 +59,6 @@ class TestLongPoll:
         assert not verdicts(get(7) + asks, "009")
 
     @EVERY
-    def test_not_held(self, binding: str) -> None:
-        assert verdicts(get(5, current=5, binding=binding), "010") == ["INFO"]
-        assert not verdicts(get(5, current=5, binding=binding, seconds=1.5), "010")
-        assert not verdicts(get(5, current=5, binding=binding, state="COMPLETED"), "010")
-        assert not verdicts(get(5, binding=binding), "010")
-
-    @EVERY
     def test_an_explicit_nought(self, binding: str) -> None:
         assert verdicts(get(None) + get(None, current=0, binding=binding), "017") == ["ERROR?"]
 

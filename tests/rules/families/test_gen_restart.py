@@ -3,13 +3,13 @@ happens."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.observer import Observer
+from a2a_proxy.model.saved_state import decode_state, encode_state
+from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
@@ -25,7 +25,7 @@ def found(chunks: list[Chunk], cut: int = -1) -> list[Finding]:
     out: list[Observation] = []
     for index, chunk in enumerate(chunks):
         if index == cut:
-            saved = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.save()))
+            saved = decode_state(encode_state(observer.save()), ObserverState)
             observer = Observer.restore(saved, Redactor(KEY))
         observer.feed(chunk, out)
     return [each for each in out if type(each) is Finding]

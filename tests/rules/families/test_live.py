@@ -411,12 +411,6 @@ def test_configuration() -> None:
     assert then(long, long) == then(long, None) == then(None, None) == then(long, {}) == []
 
 
-def test_speaking_while_the_agent_works() -> None:
-    assert verdicts(live(snapshot(), answer(), DONE), "018") == ["INFO"]
-    assert verdicts(live(*BEGUN, question_update(), answer(), *GO_ON), "018") == []
-    assert verdicts(live(answer(), *BEGUN, DONE), "018") == []
-
-
 def test_empty_messages() -> None:
     nothing = ClientMessage({"message": {"messageId": "m3", "role": "ROLE_USER"}})
     assert verdicts(

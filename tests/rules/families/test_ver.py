@@ -140,28 +140,6 @@ def test_two_clients_may_speak_two_versions() -> None:
     assert "VER-013" in of(first + rpc("GetTask", GET, task(), version="1.1"))
 
 
-def test_generations_under_1_0_are_reported_once() -> None:
-    events = (snapshot("WORKING", generation="1"), status("COMPLETED", generation="2"))
-    assert of(rpc_stream("SendStreamingMessage", send(), *events)) == ["VER-011"]
-    assert not of(rpc_stream("SendStreamingMessage", send(), *events, version="1.1"))
-
-
-@pytest.mark.parametrize(
-    ("asked", "version", "expected"),
-    [
-        ({"id": "t1"}, "1.0", "agent"),
-        ({"id": "t1"}, "", "client or agent"),
-        ({"id": "t1", "currentGeneration": "3"}, "1.0", "client"),
-        ({"id": "t1", "currentGeneration": "3"}, "", "client"),
-    ],
-)
-def test_the_peer_that_uses_a_1_1_feature_must_act(
-    asked: dict[str, Any], version: str, expected: str
-) -> None:
-    found = findings(rpc("GetTask", asked, task("WORKING", generation="4"), version=version))
-    assert [each.evidence["actor"] for each in found if each.rule == "A2A-VER-011"] == [expected]
-
-
 # --- what the agent makes of it
 
 

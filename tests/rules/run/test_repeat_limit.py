@@ -9,6 +9,7 @@ from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, MAX_PER_KIND, RepeatLimit
 from support_rules import findings
+from support_wire import reload
 
 KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
 
@@ -39,7 +40,7 @@ def test_the_limit_counts_over_all_exchanges() -> None:
         if count
     ]
     assert told == [*range(1, MAX_PER_KIND + 1), 1000]
-    again = RepeatLimit.restore(ledger.save())
+    again = reload(ledger)
     assert list(again.suppressed_counts()) == [(KIND, 2500, MAX_PER_KIND + 1, ("1", "2500"))]
     assert list(again.suppressed_counts()) == []
 
@@ -56,13 +57,6 @@ def test_the_total_is_reported_at_the_end() -> None:
         f"to #119.0; {MAX_PER_KIND} of them are listed"
     )
     assert found[-1].evidence.items() >= {"count": "119", "first": "1.0", "last": "119.0"}.items()
-
-
-def test_counts_of_older_snapshots() -> None:
-    """They have no places."""
-    limit = RepeatLimit.restore([[*KIND, 3, 1]])
-    assert limit.count_finding(KIND, {}, (7, 2)) == 4
-    assert list(limit.suppressed_counts()) == [(KIND, 4, 2, ("", "7.2"))]
 
 
 def test_an_error_is_not_hidden_by_lower_severities() -> None:

@@ -50,7 +50,6 @@ _SETTLED = {
 _DROPPED = {
     *(
         "A2A-GEN-018",
-        "A2A-GEN-022",
         "A2A-LAT-002",
         "A2A-LAT-004",
         "A2A-LAT-005",

@@ -10,6 +10,7 @@ from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.conditions import FrameFlag
@@ -27,7 +28,7 @@ def judged(session: list[Chunk]) -> tuple[list[Finding], list[Any]]:
     known = []
     for chunk in session:
         observer.feed(chunk, out)
-        known.append(observer.save()["rules"])
+        known.append(encode_state(observer.save().rules))
     return [each for each in out if type(each) is Finding], known
 
 

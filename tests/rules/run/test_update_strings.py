@@ -14,7 +14,7 @@ from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction import Redactor, RedactorState
 from a2a_proxy.rules.run import gate
 
 KEY = b"k" * 32
@@ -184,9 +184,7 @@ def test_redaction_by_strings_and_by_payload_agree(
     done = []
     for given_strings in (None, strings):
         redactor = Redactor(KEY)
-        redactor.restore(
-            {"names": sorted(names), "seen": [TOKEN.encode()] if knows else [], "texts": []}
-        )
+        redactor.restore(RedactorState(set(names), [TOKEN.encode()] if knows else [], {}))
         sieved = redactor.sieve_frames([frame], [given_strings])
         single = redactor.redact_frame(frame, None, strings=given_strings)
         done.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -12,6 +11,7 @@ from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import HostReach, host_reach, plain_text_reach
 from a2a_proxy.rules.state.card_declarations import Scheme, read_declarations
 from a2a_proxy.rules.state.session_state import SessionState
+from support_wire import reload
 
 OLD: dict[str, Any] = {
     "name": "Old",
@@ -91,7 +91,7 @@ def test_declarations_survive_a_restart() -> None:
     """As all that is known of agents."""
     world = SessionState()
     before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declarations
-    again = SessionState.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(world.save())))
+    again = SessionState.restore(reload(world.save()))
     assert again.agent_record("http://localhost:8000").declarations == before is not None
 
 

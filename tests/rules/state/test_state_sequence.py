@@ -14,6 +14,7 @@ from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, statu
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import SessionState
 from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS, MAX_STATES
+from support_wire import reload
 
 WORKING, INPUT = int(TaskState.WORKING), int(TaskState.INPUT_REQUIRED)
 AGENT = "http://localhost:8000"
@@ -141,7 +142,7 @@ def test_state_survives_a_restart() -> None:
     track = course.opens(1)
     course.state(track, "WORKING")
     course.shows(track, chunk("half "), EventKind.ARTIFACT, artifact_id="a1")
-    course.world = SessionState.restore(course.world.save())
+    course.world = SessionState.restore(reload(course.world.save()))
     track = course.world.exchange_records[1]
     assert not course.state(track, "WORKING") & (FrameFlag.CHANGED | FrameFlag.REUSED_MESSAGE_ID)
     course.shows(

@@ -86,29 +86,6 @@ def scan_files(
     return run(files, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
 
 
-@cassette.command("diff")
-@click.argument(
-    "words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Compare identifiers, times, addresses and similar values as well.",
-)
-@_filter_option
-@_json_option
-def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
-    """Compare two runs, or two places, as `a2a-inspect diff` does.
-
-    \b
-    Exit code: 0 no differences, 1 differences, 2 the comparison is not possible.
-    """
-    from a2a_inspect.commands.diff import DiffOptions, print_diff
-
-    return print_diff(DiffOptions(words, everything, where, as_json))
-
-
 @cassette.command("trim")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
 @click.option(
@@ -150,19 +127,3 @@ def trim_recording(
                 target, places, redaction=RedactionOptions(redact, redact_policy), **options
             ),
         )
-
-
-@cassette.command("merge")
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@click.argument(
-    "recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
-@_json_option
-def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
-    """Write the sessions of several cassettes or recordings to one cassette OUT, as
-    `a2a-inspect merge` does."""
-    from a2a_inspect.commands.merge import MergeOptions, merge_cassettes
-
-    merge_cassettes(target, recordings, MergeOptions(**options))

@@ -511,8 +511,8 @@ def show_redaction(
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
 @_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
-    """Write the sessions of several recordings or cassettes to one recording OUT; a session that
-    occurs twice is written once.
+    """Write the sessions of several recordings or cassettes to one recording OUT, or to a cassette
+    if its name ends with .jsonl; a session that occurs twice is written once.
 
     A session that is being recorded is merged up to this moment. The RECORDINGs are not changed.
     """
@@ -692,7 +692,7 @@ _READERS = (
     write_note,
     show_redaction,
 )
-_CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim", "diff"))
+_CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim"))
 for _each in (
     *(*_READERS, check_recordings, use_hooks, archive.commands["put"]),
     *(*export.commands.values(), *_CASSETTE_READERS),

@@ -1,15 +1,12 @@
-"""`a2a-inspect merge` and `cassette merge`: copy the sessions of several recordings into one
-file."""
+"""`a2a-inspect merge`: copy the sessions of several recordings into one file."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
@@ -30,7 +27,7 @@ OVERWRITE_HINT = "name another file, or replace it with --overwrite"
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """Options of the merge commands."""
+    """Options of the command."""
 
     overwrite: bool = False
     dry_run: bool = False
@@ -38,60 +35,27 @@ class MergeOptions(msgspec.Struct, frozen=True):
 
 
 def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
-    """Merge the recordings into `target` and print the sessions; with `dry_run` only print them.
+    """Merge the recordings into `target`, a cassette if its name ends with `.jsonl`, and print the
+    sessions; with `dry_run` only print them.
 
     Raises:
         UserError: a recording cannot be read, or the target cannot be written.
     """
-    if target.name.endswith(".jsonl"):
-        hint = "name it *.a2a.db, or write a cassette: a2a-inspect cassette merge"
-        raise UserError(f"{target} would be a recording, not a cassette", hint)
-    _merge_files(target, recordings, options, merge_sessions)
-
-
-def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
-    """Merge the recordings into a cassette. Raises as `merge_recordings`."""
-    if target.name.endswith(".db"):
-        raise UserError(
-            f"{target} would be a cassette, not a recording",
-            "name it *.a2a.jsonl, or use: a2a-inspect merge",
-        )
-    with convert_recording_errors():
-        check_replaceable(target, overwrite=True)
-    _merge_files(target, recordings, options, _merge_as_cassette)
-
-
-def _merge_as_cassette(
-    several: MultiReader, target: Path, *, overwrite: bool
-) -> list[MergedSession]:
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / "merged.a2a.db"
-        sessions = merge_sessions(several, database)
-        with Recording(database) as recording:
-            write_cassette(recording, target, overwrite=overwrite)
-    return sessions
-
-
-class _MergeCommand(Protocol):
-    def __call__(
-        self, several: MultiReader, into: Path, /, *, overwrite: bool
-    ) -> list[MergedSession]: ...
-
-
-def _merge_files(
-    target: Path, recordings: tuple[Path, ...], options: MergeOptions, merge_function: _MergeCommand
-) -> None:
-    if target.exists() and not options.overwrite:
-        raise UserError(f"{target} exists", OVERWRITE_HINT)
+    writes_cassette = target.name.endswith(".jsonl")
+    merge = _merge_as_cassette if writes_cassette else merge_sessions
     try:
+        if writes_cassette:
+            check_replaceable(target, overwrite=True)
+        if target.exists() and not options.overwrite:
+            raise UserError(f"{target} exists", OVERWRITE_HINT)
         with MultiReader(recordings) as several:
-            if merge_function is merge_sessions:
-                check_merge_target(several, target, overwrite=options.overwrite)
-            else:
+            if writes_cassette:
                 check_not_source(several, target)
+            else:
+                check_merge_target(several, target, overwrite=options.overwrite)
             sessions, skipped_sessions = plan_merge(several)
             if not options.dry_run:
-                sessions = merge_function(several, target, overwrite=options.overwrite)
+                sessions = merge(several, target, overwrite=options.overwrite)
             if options.as_json:
                 _print_merge_objects(sessions, skipped_sessions, done=not options.dry_run)
             else:
@@ -107,6 +71,17 @@ def _merge_files(
         raise UserError(
             f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to"
         ) from wrong
+
+
+def _merge_as_cassette(
+    several: MultiReader, target: Path, *, overwrite: bool
+) -> list[MergedSession]:
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "merged.a2a.db"
+        sessions = merge_sessions(several, database)
+        with Recording(database) as recording:
+            write_cassette(recording, target, overwrite=overwrite)
+    return sessions
 
 
 def _print_merge_objects(

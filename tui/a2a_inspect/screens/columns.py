@@ -21,7 +21,7 @@ class ListColumns(MainController):
         self._filter = list_filter
         self._columns: tuple[UserColumn, ...] = ()
 
-    def restore(self) -> None:
+    def restore_columns(self) -> None:
         """Show the columns of the file of views. A wrong file is reported, and the list has its
         standard columns."""
         try:

@@ -316,7 +316,7 @@ class FilterController(MainController):
         self.apply_typed(text)
         self._leave_box()
 
-    def restore(self) -> None:
+    def restore_filter(self) -> None:
         """Restore the filter from before the box was opened, and leave the box."""
         self.cancel_match_search()
         self.apply_filter(self._filter_before_box)
@@ -337,7 +337,7 @@ class FilterController(MainController):
         empty."""
         from a2a_proxy.recording.query.parser import parse_expression
 
-        self.restore()
+        self.restore_filter()
         if text:
             self.match_search = self.finder.start(parse_expression(text))
         return bool(text)

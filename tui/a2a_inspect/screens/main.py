@@ -132,7 +132,7 @@ class MainScreen(Screen[None]):
         """Begin to follow the recording."""
         self.filter.prepare_search()
         if not self.widgets.summary.replay:  # their cells are those of the end
-            self.columns.restore()
+            self.columns.restore_columns()
         self.widgets.exchanges.follow = True
         self.panes.show_notice()
         self.panes.focus_pane("exchanges")
@@ -216,7 +216,7 @@ class MainScreen(Screen[None]):
 
     @on(FilterBox.Closed)
     def _restore_filter(self) -> None:
-        self.filter.restore()
+        self.filter.restore_filter()
 
     # Actions.
 

@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError
 from a2a_proto import choose_a2a_v1, find_bad_text, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import (
     TO_AGENT,
@@ -73,33 +72,30 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
             if proof is Dialect.V1_0 and dialect_of_version(exchange.version_header) is Dialect.V1_1
             else proof
         )
-    call = GrpcCall(link, exchange)
+    call = GrpcCall(link, exchange, _readers=[_make_reassembler(exchange.request_headers), None])
+    if exchange.operation == "SendLiveMessage":
+        call._live = LiveReading(link.shared.live)
     if exchange.binding is Binding.GRPC:
         call.set_agent("")
     return call
 
 
-class GrpcCall(HttpStreamCall):
+class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
     """One gRPC call."""
 
-    kind = "grpc"
+    _readers: list[GrpcReassembler | None] = []
+    _schemas: list[str] = msgspec.field(default_factory=lambda: ["", ""])
+    """Schemas of the messages, by direction; empty while they are not known."""
+    _live: LiveReading | None = None
+    """Payload detection of a live stream; None for other calls."""
+    _tail: SpanPiece | None = None
+    _foreign: BodyCollector | None = None
+    """Body of a response that is not gRPC."""
 
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self._operation: Operation | None = OPERATION_BY_NAME.get(exchange.operation)
-        self._readers: list[GrpcReassembler | None] = [
-            _make_reassembler(exchange.request_headers),
-            None,
-        ]
-        self._decoders: list[MessageDecoder | None] = [None, None]
+    def __post_init__(self) -> None:
+        self._operation = OPERATION_BY_NAME.get(self.exchange.operation)
         self._answer = _answer_frame_kind(self._operation)
-        self._live = (
-            LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
-        )
-        """Payload detection of a live stream; None for other calls."""
-        self._tail: SpanPiece | None = None
-        self._foreign: BodyCollector | None = None
-        """Body of a response that is not gRPC."""
+        self._decoders = [decoder_for(schema) if schema else None for schema in self._schemas]
 
     # --- messages
 
@@ -218,7 +214,7 @@ class GrpcCall(HttpStreamCall):
         """Choose the decoder of a SendLiveMessage message: three payloads share the name, and each
         message may change how later ones are read."""
         if live.learn_from(direction, data):
-            self._decoders = [None, None]
+            self._decoders, self._schemas = [None, None], ["", ""]
         how: MessageDecoder | None = self._decoders[direction]
         if how is not None:
             return how
@@ -228,6 +224,7 @@ class GrpcCall(HttpStreamCall):
         return self._set_decoder(direction, live_schema(live.payload_for(direction), direction))
 
     def _set_decoder(self, direction: Any, schema: str) -> MessageDecoder:
+        self._schemas[direction] = schema
         how = self._decoders[direction] = decoder_for(schema)
         return how
 
@@ -314,30 +311,6 @@ class GrpcCall(HttpStreamCall):
                 out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY
             )
             self._foreign = None
-
-    # --- across a restart
-
-    def save_framing(self) -> dict[str, object]:
-        """Return partial messages and the chosen decoders."""
-        return {
-            "readers": [reader and encode_state(reader) for reader in self._readers],
-            "schemas": [how and how.schema for how in self._decoders],
-            "live": self._live and self._live.save(),
-            "tail": self._tail and msgspec.to_builtins(self._tail, builtin_types=(bytes,)),
-            "foreign": self._foreign and encode_state(self._foreign),
-        }
-
-    def load_framing(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save_framing` returned."""
-        self._readers = [
-            saved and decode_state(saved, GrpcReassembler) for saved in state["readers"]
-        ]
-        self._decoders = [schema and decoder_for(schema) for schema in state["schemas"]]
-        self._live = state["live"] and LiveReading.restore(state["live"])
-        self._tail = state["tail"] and msgspec.convert(
-            state["tail"], SpanPiece, builtin_types=(bytes,)
-        )
-        self._foreign = state["foreign"] and decode_state(state["foreign"], BodyCollector)
 
 
 def _make_reassembler(headers: Headers) -> GrpcReassembler:

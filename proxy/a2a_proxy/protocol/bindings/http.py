@@ -8,14 +8,14 @@ webhook).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.saved_state import decode_state, encode_state
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
 from a2a_proxy.protocol.call import (
@@ -25,7 +25,6 @@ from a2a_proxy.protocol.call import (
     ByteSpan,
     ConnectionLink,
     HttpExchange,
-    HttpStreamCall,
     Out,
     SpanPiece,
     make_detail,
@@ -35,7 +34,7 @@ from a2a_proxy.protocol.exchange import ExchangeState, Life
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
-from a2a_proxy.wire.body import BodyCollector
+from a2a_proxy.wire.body import MAX_BODY_SIZE, BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
@@ -65,26 +64,23 @@ _READERS: dict[Binding, _BindingReader] = {
 
 def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> HttpCall:
     """Return the call of a request head that is not gRPC."""
-    call = HttpCall(link, exchange)
+    inlets = [_open_inlet(exchange.request_headers), _open_inlet(())]
+    call = HttpCall(link, exchange, _bodies=inlets)
     call.heads[TO_AGENT] = SpanPiece(head.began, head.at, head.start, head.end)
     call.bind_by_request_line()
     return call
 
 
-class HttpCall(HttpStreamCall, HttpExchange):
+class HttpCall(HttpExchange, tag="http", dict=True):
     """One request with its response or event stream."""
 
-    kind = "http"
-
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self.heads: list[SpanPiece | None] = [None, None]
-        """Byte ranges and times of the two heads, used for messages without a body."""
-        self._bodies = [_BodyInlet(exchange.request_headers), _BodyInlet(())]
-        self._events: SseSplitter | None = None
-        self._is_bound = False
-        self._posted_call = b""
-        """JSON-RPC call in the body of a request to the path of a REST operation."""
+    heads: list[SpanPiece | None] = msgspec.field(default_factory=lambda: [None, None])
+    """Byte ranges and times of the two heads, used for messages without a body."""
+    _bodies: list[_BodyInlet] = []
+    _events: SseSplitter | None = None
+    _is_bound: bool = False
+    _posted_call: bytes = b""
+    """JSON-RPC call in the body of a request to the path of a REST operation."""
 
     def bind_by_request_line(self) -> None:
         """Set the binding if the request line alone determines it."""
@@ -178,7 +174,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     def on_response(self, event: Head) -> None:
         """Prepare the decoding of the response body."""
-        self._bodies[TO_CLIENT] = _BodyInlet(event.headers)
+        self._bodies[TO_CLIENT] = _open_inlet(event.headers)
         streams = media_type(event.headers) == "text/event-stream"
         self.exchange.streaming = streams
         self._events = SseSplitter() if streams else None
@@ -273,47 +269,14 @@ class HttpCall(HttpStreamCall, HttpExchange):
             else self.exchange.response_headers
         )
 
-    # --- across a restart
 
-    def save_framing(self) -> dict[str, object]:
-        """Return partial bodies and events, and the binding's state."""
-        return {
-            "guessed": self.guessed,
-            "settled": self._is_bound,
-            "posted": self._posted_call,
-            "calls": dict(self.calls),
-            "heads": msgspec.to_builtins(self.heads, builtin_types=(bytes,)),
-            "bodies": [inlet.save() for inlet in self._bodies],
-            "events": self._events and encode_state(self._events),
-        }
-
-    def load_framing(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save_framing` returned."""
-        exchange = self.exchange
-        if exchange.binding is Binding.REST:
-            self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
-        self.guessed = state["guessed"]
-        self._is_bound = state["settled"]
-        self._posted_call = state["posted"]
-        self.calls = dict(state["calls"])
-        self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
-        self._bodies = [_BodyInlet.restore(saved) for saved in state["bodies"]]
-        self._events = state["events"] and decode_state(state["events"], SseSplitter)
-
-
-class _BodyInlet:
+class _BodyInlet(State):
     """Body of one direction: removes its content coding and collects it."""
 
-    __slots__ = ("_collector", "_decoder", "is_plain")
-
-    def __init__(self, headers: Headers) -> None:
-        encodings = header_value(headers, b"content-encoding").strip().lower()
-        self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
-        self.is_plain = self._decoder is None
-        """Whether the body has no content coding."""
-        self._collector = (
-            BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
-        )
+    _collector: BodyCollector
+    _decoder: ContentDecoder | None = None
+    is_plain: bool = True
+    """Whether the body has no content coding."""
 
     def decode_content(self, data: bytes) -> bytes:
         """Return the bytes without their content coding."""
@@ -343,21 +306,13 @@ class _BodyInlet:
         """The body so far, or None if no bytes have arrived."""
         return self._collector if self._collector.began else None
 
-    def save(self) -> dict[str, object]:
-        """Return the state as plain values for msgpack."""
-        return {
-            "decoder": self._decoder and encode_state(self._decoder),
-            "collector": encode_state(self._collector),
-        }
 
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> _BodyInlet:
-        """Return the inlet of a state that `save` returned."""
-        inlet = cls(())
-        inlet._decoder = state["decoder"] and decode_state(state["decoder"], ContentDecoder)
-        inlet.is_plain = inlet._decoder is None
-        inlet._collector = decode_state(state["collector"], BodyCollector)
-        return inlet
+def _open_inlet(headers: Headers) -> _BodyInlet:
+    collector = BodyCollector(MAX_BODY_SIZE if other.may_carry_a2a(headers) else _MAX_OTHER_BODY)
+    encodings = header_value(headers, b"content-encoding").strip().lower()
+    if encodings in (b"", b"identity"):
+        return _BodyInlet(collector)
+    return _BodyInlet(collector, ContentDecoder(encodings), is_plain=False)
 
 
 def media_type(headers: Headers) -> str:

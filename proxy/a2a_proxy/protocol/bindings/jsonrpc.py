@@ -14,8 +14,8 @@ from a2a_proxy.protocol.call import (
     TO_AGENT,
     TO_CLIENT,
     ByteSpan,
+    ExchangeDecoder,
     Out,
-    RpcExchange,
     SpanPiece,
     make_detail,
 )
@@ -117,7 +117,7 @@ def is_response(data: bytes) -> bool:
 # --- requests
 
 
-def read_request(call: RpcExchange, body: ByteSpan, out: Out) -> None:
+def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit one frame per call; the first call determines the exchange's operation."""
     data = body.data
     if data[:64].lstrip()[:1] != b"[":
@@ -136,20 +136,20 @@ def is_posted_call(data: bytes) -> bool:
     return b'"jsonrpc"' in data and data[:64].lstrip()[:1] == b"{" and is_request(data)
 
 
-def read_posted_call(call: RpcExchange, body: ByteSpan, out: Out) -> None:
+def read_posted_call(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit a call that was posted to the path of a REST operation. The exchange is named by
     `name_posted_call`, if the response is JSON-RPC too."""
     read_one_request(call, body, out, names=False)
 
 
-def name_posted_call(call: RpcExchange, data: bytes) -> None:
+def name_posted_call(call: ExchangeDecoder, data: bytes) -> None:
     """Set what the call in `data` determines of its exchange."""
     shape = _decode_call(data)
     _name_exchange(call, shape, _decode_request_params(shape.params))
 
 
 def read_one_request(
-    call: RpcExchange,
+    call: ExchangeDecoder,
     body: ByteSpan,
     out: Out,
     note: str = "",
@@ -190,14 +190,14 @@ def read_one_request(
 _NO_METHOD: tuple[Operation | None, Dialect] = (None, Dialect.UNKNOWN)
 
 
-def _name_exchange(call: RpcExchange, shape: _CallShape, params: ParamsShape) -> None:
+def _name_exchange(call: ExchangeDecoder, shape: _CallShape, params: ParamsShape) -> None:
     """Set what the first call determines of the exchange."""
     _set_operation(call, shape)
     call.exchange.tenant = params.tenant or ""
     call.exchange.set_expected_generations(*expected_generations(params))
 
 
-def _set_operation(call: RpcExchange, shape: _CallShape) -> None:
+def _set_operation(call: ExchangeDecoder, shape: _CallShape) -> None:
     """Set the exchange's method, operation and dialect."""
     operation, proof = JSONRPC_METHODS.get(shape.method or "", _NO_METHOD)
     exchange = call.exchange
@@ -247,7 +247,7 @@ def text_of_id(raw: msgspec.Raw) -> str:
 # --- responses
 
 
-def read_response(call: RpcExchange, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit a response that is not a stream: one response or a batch of them."""
     if not body.data:
         other.read_response(call, body, out)
@@ -270,7 +270,7 @@ def _decode_batch_or_none(data: bytes) -> list[msgspec.Raw] | None:
         return None
 
 
-def read_event(call: RpcExchange, sse_event: SseEvent, out: Out) -> None:
+def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     """Emit one event of a stream."""
     note = "" if sse_event.complete else "unterminated"
     if sse_event.event:
@@ -285,7 +285,12 @@ def read_event(call: RpcExchange, sse_event: SseEvent, out: Out) -> None:
 
 
 def read_one_response(
-    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = ""
+    call: ExchangeDecoder,
+    body: ByteSpan,
+    kind: FrameKind,
+    out: Out,
+    note: str = "",
+    framing: str = "",
 ) -> None:
     """Emit one response, or one event of a stream."""
     try:
@@ -319,7 +324,7 @@ _OTHER_ANSWER_OPERATIONS = frozenset(
 """Operations whose result is neither a Task nor a Message."""
 
 
-def _correct_dialect(call: RpcExchange, result: ResultShape) -> None:
+def _correct_dialect(call: ExchangeDecoder, result: ResultShape) -> None:
     """Correct a guessed dialect from the first response."""
     exchange = call.exchange
     if not exchange.operation:
@@ -330,7 +335,7 @@ def _correct_dialect(call: RpcExchange, result: ResultShape) -> None:
 
 
 def _emit_error(
-    call: RpcExchange,
+    call: ExchangeDecoder,
     body: ByteSpan,
     error: ErrorShape,
     rpc_id: str,
@@ -358,7 +363,7 @@ def _emit_error(
 
 
 def _read_odd_response(
-    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
+    call: ExchangeDecoder, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
 ) -> None:
     """Emit a response that the typed decode rejects: other results, unexpected types, or no
     JSON-RPC at all."""
@@ -395,7 +400,7 @@ def _read_odd_response(
 
 
 def _summarise_odd_result(
-    call: RpcExchange, rpc_id: str, kind: FrameKind, result: object
+    call: ExchangeDecoder, rpc_id: str, kind: FrameKind, result: object
 ) -> Summary:
     operation = OPERATION_BY_NAME.get(call.calls.get(rpc_id, call.exchange.operation))
     if operation is None or result is None:
@@ -407,7 +412,7 @@ def _summarise_odd_result(
     return summarise_answer(operation.answer, result)
 
 
-def _is_server_error(call: RpcExchange, shape: _ResponseShape) -> bool:
+def _is_server_error(call: ExchangeDecoder, shape: _ResponseShape) -> bool:
     """Whether the error is one of the HTTP server, not of the agent:
     `{"error": "Unauthorized", "message": ...}`."""
     return call.exchange.status >= 400 and not shape.jsonrpc and bytes(shape.error)[:1] != b"{"
@@ -424,7 +429,7 @@ def _decode_odd_error(data: bytes) -> ErrorShape:
 
 
 def _emit_without_envelope(
-    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
+    call: ExchangeDecoder, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
 ) -> None:
     if (
         kind is _EVENT
@@ -439,7 +444,9 @@ def _emit_without_envelope(
         call.emit_frame(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
 
 
-def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, framing: str) -> bool:
+def _emit_bare_event(
+    call: ExchangeDecoder, body: ByteSpan, out: Out, note: str, framing: str
+) -> bool:
     """Emit an event that is a result without its envelope; return whether it is one. The call
     fails, because clients read `result`."""
     try:

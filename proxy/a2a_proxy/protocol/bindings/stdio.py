@@ -7,7 +7,6 @@ A streaming call has several responses with the same id, and no message marks it
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,14 +14,15 @@ import msgspec
 from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Cut, End, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.call import (
     TO_AGENT,
     TO_CLIENT,
     ConnectionLink,
+    ExchangeDecoder,
     Out,
-    RpcExchange,
     SpanPiece,
     exchange_end_of_cut,
     make_detail,
@@ -69,10 +69,6 @@ HOW_FORGOTTEN, HOW_ID_REUSED = "forgotten", "id used again"
 """Values of `Exchange.how` for calls that no peer ended."""
 HOW_AGENT_EXITED = "agent exited"
 
-ReportUnassigned = Callable[[Framed, FrameKind, str, str, str, Out], None]
-"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and
-note."""
-
 
 class _MessageKind(msgspec.Struct):
     """The members that determine the kind of a message."""
@@ -99,16 +95,14 @@ _HANDSHAKES = {b'"handshake"': "handshake", b'"handshakeAck"': "handshakeAck"}
 _PROXY_ENDS = ("connection lost", "proxy stopped", "proxy killed")
 
 
-class StdioCall(RpcExchange):
+class StdioCall(ExchangeDecoder):
     """One call on a pipe."""
 
-    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
-        super().__init__(link, exchange)
-        self.life = PipeLife.QUIET
-        self.notified = False
-        """Whether its events arrive as notifications; its only response ends it."""
-        self.unclear = False
-        """Whether its id was also the id of another call that was still open."""
+    life: PipeLife = PipeLife.QUIET
+    notified: bool = False
+    """Whether its events arrive as notifications; its only response ends it."""
+    unclear: bool = False
+    """Whether its id was also the id of another call that was still open."""
 
     def read_request(self, message: Framed, out: Out, note: str) -> None:
         """Emit the client's message."""
@@ -172,48 +166,23 @@ class StdioCall(RpcExchange):
         self.life, meaning = PIPE_LIFE[self.life, event]
         return meaning
 
-    def save(self) -> dict[str, object]:
-        """Return the state as plain values for msgpack."""
-        exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        rests = self.life is PipeLife.RESTING
-        marks = {
-            "guessed": self.guessed,
-            "rests": rests,
-            "notified": self.notified,
-            "unclear": self.unclear,
-        }
-        return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
-    @classmethod
-    def restore(cls, link: ConnectionLink, state: dict[str, Any]) -> StdioCall:
-        """Return the call of a state that `save` returned."""
-        call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
-        call.calls = dict(state["calls"])
-        for mark in ("guessed", "notified", "unclear"):
-            setattr(call, mark, state[mark])
-        shown = PipeLife.SHOWN if call.exchange.state else PipeLife.QUIET
-        call.life = PipeLife.RESTING if state["rests"] else shown
-        return call
-
-
-class Pipe:
+class Pipe(State):
     """The calls of one pipe."""
 
-    def __init__(self, link: ConnectionLink, report_unassigned: ReportUnassigned) -> None:
-        self._link = link
-        self._report_unassigned = report_unassigned
-        self.calls: dict[str, StdioCall] = {}
-        """Open calls by the keys of their ids; a notification of the client is closed at once."""
-        self._finished: dict[str, tuple[str, int]] = {}
-        """Keys of the ids of finished calls -> the note for later messages with this id, and the
-        last state; the first finished comes first."""
-        self._count = 0
-        self._client_left = False
-        """Whether the client closed the pipe before the agent did."""
-        self._has_signal = False
-        self._output_closed = False
-        """Whether the agent closed its output."""
-        self._exit: ExitFacts | None = None
+    link: ConnectionLink
+    calls: dict[str, StdioCall] = {}
+    """Open calls by the keys of their ids; a notification of the client is closed at once."""
+    _finished: dict[str, tuple[str, int]] = {}
+    """Keys of the ids of finished calls -> the note for later messages with this id, and the last
+    state; the first finished comes first."""
+    _count: int = 0
+    _client_left: bool = False
+    """Whether the client closed the pipe before the agent did."""
+    _has_signal: bool = False
+    _output_closed: bool = False
+    """Whether the agent closed its output."""
+    _exit: ExitFacts | None = None
 
     # --- messages
 
@@ -221,7 +190,7 @@ class Pipe:
         """Decode one message of either side."""
         if message.broken or message.truncated:
             note = message.broken or NOTE_TOO_LARGE
-            self._report_unassigned(message, FrameKind.UNDECODABLE, TEXT, "", note, out)
+            self.link.report_unassigned(message, FrameKind.UNDECODABLE, TEXT, "", note, out)
             return
         try:
             shape = _decode_message_kind(message.data)
@@ -229,7 +198,7 @@ class Pipe:
             readable = _is_json(message.data)
             kind = FrameKind.OTHER if readable else FrameKind.UNDECODABLE
             schema = JSON if readable else TEXT if _is_text(message.data) else BYTES
-            self._report_unassigned(
+            self.link.report_unassigned(
                 message, kind, schema, "", NOTE_NOT_JSONRPC if readable else NOTE_NOT_JSON, out
             )
             return
@@ -248,7 +217,7 @@ class Pipe:
                 if shape.result or shape.error
                 else _note_of_odd_message(shape)
             )
-            self._report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, answer, out)
+            self.link.report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, answer, out)
             return
         key = _normalise_id(rpc_id)
         before = self.calls.get(key)
@@ -257,7 +226,7 @@ class Pipe:
             replaced = before.apply_event(PipeEvent.ID_USED_AGAIN) is PipeMeaning.REPLACED
             note = NOTE_ID_IN_FLIGHT if replaced else ""
             self._finish_call(key, before, message.at, HOW_ID_REUSED if replaced else "complete")
-        call = StdioCall(self._link, self._open_exchange(message))
+        call = StdioCall(self.link, self._open_exchange(message))
         call.exchange.rpc_id = rpc_id
         call.unclear = bool(note)
         call.read_request(message, out, note)
@@ -275,7 +244,7 @@ class Pipe:
             self._read_from_agent_with_method(message, rpc_id, out)
             return
         if not (shape.result or shape.error):
-            self._report_unassigned(
+            self.link.report_unassigned(
                 message, FrameKind.OTHER, JSON, rpc_id, _note_of_odd_message(shape), out
             )
             return
@@ -289,7 +258,7 @@ class Pipe:
             note, state = self._finished.get(key, (NOTE_UNKNOWN_ID, 0))
             if note == NOTE_AFTER_END and state and _is_repeated_snapshot(shape.result, state):
                 note = NOTE_REPEATED_SNAPSHOT
-            self._report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, note, out)
+            self.link.report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, note, out)
         elif call.read_response(message, out):
             self._finish_call(key, call, message.at, "complete")
 
@@ -302,7 +271,9 @@ class Pipe:
             notice = _Notification()
         found = None if rpc_id else self._find_stream(notice)
         if found is None:
-            self._report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, NOTE_FROM_AGENT, out)
+            self.link.report_unassigned(
+                message, FrameKind.OTHER, JSON, rpc_id, NOTE_FROM_AGENT, out
+            )
         elif self.calls[found].read_notification(notice.method, notice.params, message, out):
             self._finish_call(found, self.calls[found], message.at, "complete")
 
@@ -326,7 +297,7 @@ class Pipe:
         return found[0] if len(found) == 1 else None
 
     def _open_exchange(self, message: Framed) -> ExchangeState:
-        link, headers = self._link, message.headers
+        link, headers = self.link, message.headers
         self._count += 1
         exchange = ExchangeState(
             id=link.shared.next_exchange(),
@@ -413,28 +384,6 @@ class Pipe:
         self._finished[rpc_id] = note, call.exchange.state
         if len(self._finished) > MAX_FINISHED_CALLS:
             del self._finished[next(iter(self._finished))]
-
-    # --- across a restart
-
-    def save(self) -> dict[str, object]:
-        """Return the state as plain values for msgpack."""
-        return {
-            "calls": [[rpc_id, call.save()] for rpc_id, call in self.calls.items()],
-            "done": [[rpc_id, note, state] for rpc_id, (note, state) in self._finished.items()],
-            "count": self._count,
-            "ends": [self._client_left, self._has_signal, self._output_closed],
-            "exit": self._exit and msgspec.to_builtins(self._exit),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore the state that `save` returned."""
-        self.calls = {
-            rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]
-        }
-        self._finished = {rpc_id: (note, shown) for rpc_id, note, shown in state["done"]}
-        self._count = state["count"]
-        self._client_left, self._has_signal, self._output_closed = state["ends"]
-        self._exit = state["exit"] and msgspec.convert(state["exit"], ExitFacts)
 
 
 def _normalise_id(rpc_id: str) -> str:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.protocol.segments.call_chain import PendingRequest, find_caller, port_of, span_of
 from a2a_proxy.protocol.segments.evidence import content_marks, referenced_tasks
@@ -27,19 +27,32 @@ _MAX_UNNAMED_HANDOFFS = 32
 """Hand-offs of one such conversation that get the task id later."""
 
 
-class Handoffs:
+class Handoffs(State, dict=True):
     """The hand-offs of a session."""
 
-    def __init__(self, index: ConversationIndex) -> None:
-        self._index = index
-        self._last = 0
-        self._changed: dict[int, HandoffState] = {}
-        self._agents: dict[str, None] = {}
-        """Agents that clients have sent requests to."""
-        self._recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_MAX_RECENT)
+    index: ConversationIndex
+    _last: int = 0
+    _changed: dict[int, HandoffState] = {}
+    _agents: dict[str, None] = {}
+    """Agents that clients have sent requests to."""
+    _unnamed: dict[int, list[HandoffState]] = {}
+    """Number of a conversation whose task id is not known yet -> the hand-offs of its agent."""
+
+    def __post_init__(self) -> None:
+        self.recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_MAX_RECENT)
         """The last requests: conversation, payload and schema."""
-        self._unnamed: dict[int, list[HandoffState]] = {}
-        """Number of a conversation whose task id is not known yet -> the hand-offs of its agent."""
+
+    def attach(self, index: ConversationIndex, conversations: Iterable[ConversationState]) -> None:
+        """Refer to the conversations that were restored with this state."""
+        self.index = index
+        known = self._changed | {
+            each.awaited.id: each.awaited for each in conversations if each.awaited is not None
+        }
+        self._changed = {number: known[number] for number in self._changed}
+        self._unnamed = {
+            number: [known.get(each.id, each) for each in some]
+            for number, some in self._unnamed.items()
+        }
 
     # --- between tasks
 
@@ -64,11 +77,11 @@ class Handoffs:
             )
             delegator = self._find_handoff(conversation, frame, traceparent, request)
         conversation.connection = frame.connection
-        self._index.learn_context(conversation, delegator)
+        self.index.learn_context(conversation, delegator)
         if traceparent:
-            self._index.learn_trace(traceparent, conversation)
+            self.index.learn_trace(traceparent, conversation)
         if frame.size <= _MAX_COMPARED_BYTES:
-            self._recent.append((conversation, frame.payload, frame.schema))
+            self.recent.append((conversation, frame.payload, frame.schema))
 
     def _find_handoff(
         self,
@@ -83,7 +96,7 @@ class Handoffs:
         parent, evidence = self._find_caller(conversation, frame, traceparent, request)
         if parent is None:
             parent, evidence, kind = (
-                self._index.conversation_of_context(frame.context_id or conversation.context_id),
+                self.index.conversation_of_context(frame.context_id or conversation.context_id),
                 "context",
                 "next",
             )
@@ -105,7 +118,7 @@ class Handoffs:
     ) -> tuple[ConversationState | None, str]:
         """Return the conversation whose agent sent this request, and the strongest evidence for
         it."""
-        index = self._index
+        index = self.index
         if (traced := find_caller(index.trace_chain(traceparent), request)) is not None:
             return traced, "traceparent"
         if (
@@ -131,12 +144,12 @@ class Handoffs:
         """Return the conversations in which the agents of the sender's process are at work."""
         if not request.senders:
             return []
-        found = {call.conversation.number: call.conversation for call in self._index.calls.values()}
+        found = {call.conversation.number: call.conversation for call in self.index.calls.values()}
         return [each for each in found.values() if request.may_come_from(each)]
 
     def _find_same_content(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
         """Return the last conversation whose request had a part with the same content."""
-        others = [each for each in self._recent if request.may_come_from(each[0])]
+        others = [each for each in self.recent if request.may_come_from(each[0])]
         if not others or frame.size > _MAX_COMPARED_BYTES:
             return None
         marks = content_marks(frame.payload, frame.schema)
@@ -242,43 +255,4 @@ class Handoffs:
             (conversation.awaited.id, conversation.awaited)
             for conversation in conversations
             if conversation.awaited
-        )
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values."""
-        known = self._index.all_conversations()
-        return {
-            "last": self._last,
-            "changed": [msgspec.to_builtins(each) for each in self._changed.values()],
-            "agents": list(self._agents),
-            "recent": [
-                [conversation.number, payload, schema]
-                for conversation, payload, schema in self._recent
-                if conversation.number in known
-            ],
-            "unnamed": [
-                [number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()
-            ],
-        }
-
-    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by
-        number."""
-        self._last = state["last"]
-        open_now = {
-            conversation.awaited.id: conversation.awaited
-            for conversation in conversations.values()
-            if conversation.awaited
-        }
-        for saved in state["changed"]:
-            each = msgspec.convert(saved, HandoffState)
-            self._changed[each.id] = open_now.get(each.id, each)
-        for number, some in state["unnamed"]:
-            states = msgspec.convert(some, list[HandoffState])
-            self._unnamed[number] = [
-                open_now.get(each.id) or self._changed.get(each.id, each) for each in states
-            ]
-        self._agents = dict.fromkeys(state["agents"])
-        self._recent.extend(
-            (conversations[number], payload, schema) for number, payload, schema in state["recent"]
         )

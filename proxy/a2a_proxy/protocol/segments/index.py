@@ -1,13 +1,9 @@
-"""All conversations that are followed, by task, exchange, context and trace; bounded, saved and
-restored."""
+"""All conversations that are followed, by task, exchange, context and trace; bounded."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from a2a_proxy.model.eviction import keys_to_evict
+from a2a_proxy.model.saved_state import Reference
 from a2a_proxy.protocol.segments.call_chain import ChainStep, append_step, span_of, trace_of
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange
 
@@ -19,59 +15,59 @@ MAX_CONTEXTS = MAX_TRACES = 2000
 _MAX_FORGET_TRIES = 8
 
 
-class ConversationIndex:
+class ConversationIndex(Reference):
     """Conversations and open calls."""
 
     def __init__(self, limit: int = MAX_CONVERSATIONS) -> None:
         self._limit = limit
-        self._last = 0
-        self._conversations: dict[str, ConversationState] = {}
+        self.last = 0
+        self.conversations: dict[str, ConversationState] = {}
         """Conversations by task id, the one with the longest silent client first."""
         self.calls: dict[int, OpenExchange] = {}
         """Open exchanges by number."""
-        self._contexts: dict[str, list[ChainStep]] = {}
+        self.contexts: dict[str, list[ChainStep]] = {}
         """Context id -> the conversation of the context with the last client message, then the
         conversations that agents have begun in it."""
-        self._traces: dict[str, list[ChainStep]] = {}
+        self.traces: dict[str, list[ChainStep]] = {}
         """Trace id -> the conversations whose requests had it; the first one is kept."""
 
     def make_conversation(self, agent: str, task_id: str, context_id: str) -> ConversationState:
         """Return a new conversation, whose task may not be known yet."""
-        self._last += 1
-        return ConversationState(self._last, agent, task_id, context_id)
+        self.last += 1
+        return ConversationState(self.last, agent, task_id, context_id)
 
     def conversation_of_task(self, agent: str, task_id: str) -> ConversationState | None:
         """Return the conversation about a task, of any agent if `agent` is empty."""
-        conversation = self._conversations.get(task_id)
+        conversation = self.conversations.get(task_id)
         while conversation is not None and agent and conversation.agent != agent:
             conversation = conversation.twin
         return conversation
 
     def add_to_task(self, conversation: ConversationState) -> None:
         """File a conversation under its task, which has no other conversation with this agent."""
-        conversation.twin = self._conversations.pop(conversation.task_id, None)
-        self._conversations[conversation.task_id] = conversation
-        if len(self._conversations) > self._limit:
+        conversation.twin = self.conversations.pop(conversation.task_id, None)
+        self.conversations[conversation.task_id] = conversation
+        if len(self.conversations) > self._limit:
             self._make_room()
 
     def mark_recent(self, conversation: ConversationState) -> None:
         """Mark the conversation as the last one in which a client spoke, so it is dropped last."""
-        first = self._conversations.pop(conversation.task_id, None)
+        first = self.conversations.pop(conversation.task_id, None)
         if first is not None:
-            self._conversations[conversation.task_id] = first
+            self.conversations[conversation.task_id] = first
 
     def _make_room(self) -> None:
         """Drop the oldest conversation without an open call; if the oldest ones all have one, the
         limit is exceeded."""
         for _ in range(_MAX_FORGET_TRIES):
-            task_id, conversation = next(iter(self._conversations.items()))
-            del self._conversations[task_id]
+            task_id, conversation = next(iter(self.conversations.items()))
+            del self.conversations[task_id]
             if not (
                 conversation.tellers
                 or (conversation.twin is not None and conversation.twin.tellers)
             ):
                 return
-            self._conversations[task_id] = conversation
+            self.conversations[task_id] = conversation
 
     def conversation_of_context(self, context_id: str) -> ConversationState | None:
         """Return the conversation of this context with the last client message."""
@@ -80,7 +76,7 @@ class ConversationIndex:
 
     def context_chain(self, context_id: str) -> list[ChainStep]:
         """Return that conversation, followed by those that agents have begun in this context."""
-        return self._contexts.get(context_id, []) if context_id else []
+        return self.contexts.get(context_id, []) if context_id else []
 
     def learn_context(
         self, conversation: ConversationState, caller: ConversationState | None = None
@@ -98,103 +94,42 @@ class ConversationIndex:
                 else [ChainStep(caller), ChainStep(conversation)]
             )
             others = [step for step in chain[1:] if step.conversation is not conversation]
-            self._contexts[conversation.context_id] = [*first, *others]
-            _drop_oldest(self._contexts, MAX_CONTEXTS)
+            self.contexts[conversation.context_id] = [*first, *others]
+            _drop_oldest(self.contexts, MAX_CONTEXTS)
 
     def name_context(self, conversation: ConversationState) -> None:
         """Record the context of this conversation, which the agent has named."""
-        if conversation.context_id not in self._contexts:
+        if conversation.context_id not in self.contexts:
             self.learn_context(conversation)
 
     def trace_chain(self, traceparent: str) -> list[ChainStep]:
         """Return the conversations whose requests had this trace."""
-        return self._traces.get(trace_of(traceparent), []) if traceparent and self._traces else []
+        return self.traces.get(trace_of(traceparent), []) if traceparent and self.traces else []
 
     def learn_trace(self, traceparent: str, conversation: ConversationState) -> None:
         """Record that a request of this conversation had this trace."""
         trace = trace_of(traceparent)
         if trace:
             append_step(
-                self._traces.setdefault(trace, []), ChainStep(conversation, span_of(traceparent))
+                self.traces.setdefault(trace, []), ChainStep(conversation, span_of(traceparent))
             )
-            _drop_oldest(self._traces, MAX_TRACES)
+            _drop_oldest(self.traces, MAX_TRACES)
 
     def all_conversations(self) -> dict[int, ConversationState]:
         """Return every conversation by its number."""
         found = {call.conversation.number: call.conversation for call in self.calls.values()}
-        for chain in self._conversations.values():
+        for chain in self.conversations.values():
             conversation: ConversationState | None = chain
             while conversation is not None:
                 found[conversation.number] = conversation
                 conversation = conversation.twin
-        for trails in (self._contexts, self._traces):
+        for trails in (self.contexts, self.traces):
             found.update(
                 (step.conversation.number, step.conversation)
                 for steps in trails.values()
                 for step in steps
             )
         return found
-
-    # --- across a restart
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values, with conversations referred to by number."""
-        return {
-            "last": self._last,
-            "talks": [
-                _plain_conversation(conversation)
-                for conversation in self.all_conversations().values()
-            ],
-            "tasks": [talk.number for talk in self._conversations.values()],
-            "calls": [
-                [number, call.conversation.number, call.role, call.answered, call.tells]
-                for number, call in self.calls.items()
-            ],
-            "contexts": _plain_chains(self._contexts),
-            "traces": _plain_chains(self._traces),
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> ConversationIndex:
-        """Return the index of a state that `save` returned."""
-        index = cls()
-        index._last = state["last"]
-        conversations: dict[int, ConversationState] = {}
-        twins: dict[int, int] = {}
-        for saved in state["talks"]:
-            twins[saved["number"]] = saved.pop("twin")
-            conversation = msgspec.convert(saved, ConversationState)
-            conversations[conversation.number] = conversation
-        for number, twin in twins.items():
-            conversations[number].twin = conversations.get(twin)
-        index._conversations = {
-            conversations[number].task_id: conversations[number] for number in state["tasks"]
-        }
-        index.calls = {
-            number: OpenExchange(conversations[talk], *rest)
-            for number, talk, *rest in state["calls"]
-        }
-        index._contexts, index._traces = (
-            {
-                name: [ChainStep(conversations[number], span) for number, span in chain]
-                for name, chain in state[kind]
-            }
-            for kind in ("contexts", "traces")
-        )
-        return index
-
-
-def _plain_conversation(conversation: ConversationState) -> dict[str, Any]:
-    saved: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(conversation, twin=None))
-    saved["twin"] = conversation.twin.number if conversation.twin is not None else 0
-    return saved
-
-
-def _plain_chains(chains: dict[str, list[ChainStep]]) -> list[Any]:
-    return [
-        [name, [[step.conversation.number, step.span] for step in chain]]
-        for name, chain in chains.items()
-    ]
 
 
 def _drop_oldest(chains: dict[str, list[ChainStep]], limit: int) -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.event import decode_payload
@@ -39,12 +41,17 @@ def is_output_open(conversation: ConversationState, at: int) -> bool:
     )
 
 
-class Interruptions:
+class Interruptions(State):
     """The interruptions of a session. At most one is open in a conversation."""
 
-    def __init__(self) -> None:
-        self._last = 0
-        self._changed: dict[int, InterruptionState] = {}
+    _last: int = 0
+    _changed: dict[int, InterruptionState] = {}
+
+    def attach(self, conversations: Iterable[ConversationState]) -> None:
+        """Refer to the conversations that were restored with this state."""
+        for each in conversations:
+            if each.interruption is not None and each.interruption.id in self._changed:
+                self._changed[each.interruption.id] = each.interruption
 
     def begin_interruption(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
         """Begin an interruption: `frame` of the client arrived while the output of `conversation`
@@ -121,26 +128,6 @@ class Interruptions:
             for conversation in conversations
             if conversation.interruption
         )
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values."""
-        return {
-            "last": self._last,
-            "changed": [msgspec.to_builtins(each) for each in self._changed.values()],
-        }
-
-    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by
-        number."""
-        self._last = state["last"]
-        open_now = {
-            conversation.interruption.id: conversation.interruption
-            for conversation in conversations.values()
-            if conversation.interruption
-        }
-        for saved in state["changed"]:
-            each = msgspec.convert(saved, InterruptionState)
-            self._changed[each.id] = open_now.get(each.id, each)
 
 
 def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:

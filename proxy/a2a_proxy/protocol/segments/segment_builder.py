@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.segment import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Segment
 from a2a_proxy.protocol.segments.state import ConversationState, SegmentState
 
@@ -15,18 +16,28 @@ _FEW = 1000
 """Entries of ended segments that may stay in the heap, whatever the number of open segments."""
 
 
-class SegmentBuilder:
+class SegmentBuilder(State, dict=True):
     """The segments of a session."""
 
-    def __init__(self) -> None:
-        self._last = 0
-        self.grown: dict[int, SegmentState] = {}
-        """Segments that changed since `pop_changed_segments`, by id."""
-        self.due: list[tuple[int, int]] = []
-        """Heap of pairs: the earliest time (ns) at which a segment may end by silence, and its
-        id."""
+    _last: int = 0
+    grown: dict[int, SegmentState] = {}
+    """Segments that changed since `pop_changed_segments`, by id."""
+    due: list[tuple[int, int]] = []
+    """Heap of pairs: the earliest time (ns) at which a segment may end by silence, and its id."""
+
+    def __post_init__(self) -> None:
         self._conversation_of: dict[int, ConversationState] = {}
         """Segment id -> conversation, for the open segments in the heap."""
+
+    def attach(self, conversations: Iterable[ConversationState]) -> None:
+        """Refer to the conversations that were restored with this state: a dropped one has no open
+        segment."""
+        for each in conversations:
+            if each.said is not None:
+                self.grown.update({each.said.id: each.said} if each.said.id in self.grown else {})
+                if not each.said.ended:
+                    self._conversation_of[each.said.id] = each
+        self.due = sorted(each for each in self.due if each[1] in self._conversation_of)
 
     def begin_segment(
         self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False
@@ -128,35 +139,6 @@ class SegmentBuilder:
         for conversation in conversations:
             if conversation.said is not None:
                 self.mark_changed(conversation.said)
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values."""
-        return {
-            "last": self._last,
-            "changed": [msgspec.to_builtins(segment) for segment in self.grown.values()],
-            "due": [
-                [at, number, self._conversation_of[number].number]
-                for at, number in self.due
-                if number in self._conversation_of
-            ],
-        }
-
-    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """Restore the state that `save` returned; `conversations` are the restored conversations by
-        number."""
-        self._last = state["last"]
-        open_now = {
-            talk.said.id: talk.said for talk in conversations.values() if talk.said is not None
-        }
-        for saved in state["changed"]:
-            segment = msgspec.convert(saved, SegmentState)
-            self.grown[segment.id] = open_now.get(segment.id, segment)
-        for at, number, conversation in state[
-            "due"
-        ]:  # in heap order; a dropped conversation has no open segment
-            if conversation in conversations:
-                heapq.heappush(self.due, (at, number))
-                self._conversation_of[number] = conversations[conversation]
 
 
 def silence_deadline(segment: SegmentState) -> int:

@@ -9,7 +9,9 @@ Bounded: of the tasks without open calls, only the most recent ones are kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
+
+import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
@@ -17,7 +19,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import CLIENT, GAP_CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.agent_output import AgentOutput
-from a2a_proxy.protocol.segments.call_chain import trace_of
+from a2a_proxy.protocol.segments.call_chain import ChainStep, trace_of
 from a2a_proxy.protocol.segments.evidence import (
     MEDIA_DELTA,
     MEDIA_INTERRUPT,
@@ -79,6 +81,27 @@ class ExchangeView(Protocol):
     def traceparent(self) -> str: ...  # noqa: D102
     @property
     def trace_context(self) -> str: ...  # noqa: D102
+
+
+_ChainNumbers = dict[str, list[tuple[int, str]]]
+
+
+class SegmentsState(msgspec.Struct):
+    """What a tracker knows, with conversations referred to by number. It holds redacted
+    payloads."""
+
+    last: int
+    conversations: list[ConversationState]
+    twins: dict[int, int]
+    tasks: list[int]
+    calls: dict[int, tuple[int, str, int, bool]]
+    contexts: _ChainNumbers
+    traces: _ChainNumbers
+    segments: SegmentBuilder
+    interruptions: Interruptions
+    handoffs: Handoffs
+    requests: list[tuple[int, bytes, str]]
+    quiet: list[int]
 
 
 class SegmentTracker:
@@ -506,40 +529,82 @@ class SegmentTracker:
 
     # --- across a restart
 
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`. They contain payloads, in redacted
-        form."""
-        return {
-            "book": self._index.save(),
-            "cuts": self._segments.save(),
-            "interruptions": self._interruptions.save(),
-            "handoffs": self._handoffs.save(),
-            "quiet": list(self._quiet),
-        }
+    def save(self) -> SegmentsState:
+        """Return the state for `restore`. It shares objects with this tracker."""
+        index = self._index
+        conversations = index.all_conversations()
+        return SegmentsState(
+            index.last,
+            [msgspec.structs.replace(each, twin=None) for each in conversations.values()],
+            {
+                number: each.twin.number
+                for number, each in conversations.items()
+                if each.twin is not None
+            },
+            [each.number for each in index.conversations.values()],
+            {
+                number: (call.conversation.number, call.role, call.answered, call.tells)
+                for number, call in index.calls.items()
+            },
+            _number_chains(index.contexts),
+            _number_chains(index.traces),
+            self._segments,
+            self._interruptions,
+            self._handoffs,
+            [
+                (conversation.number, payload, schema)
+                for conversation, payload, schema in self._handoffs.recent
+                if conversation.number in conversations
+            ],
+            list(self._quiet),
+        )
 
     @classmethod
     def restore(
         cls,
-        state: dict[str, Any],
+        state: SegmentsState,
         name_agent: Callable[[str], str] = str,
         *,
         include_unary: bool = False,
     ) -> SegmentTracker:
-        """Return the tracker of a state that `save` returned."""
+        """Return the tracker whose state was saved."""
         tracker = cls(name_agent, include_unary=include_unary)
-        index = tracker._index = ConversationIndex.restore(state["book"])
-        conversations = index.all_conversations()
-        tracker._segments.load(state["cuts"], conversations)
-        tracker._interruptions.load(state["interruptions"], conversations)
-        tracker._handoffs = Handoffs(index)
-        tracker._handoffs.load(state["handoffs"], conversations)
+        index, known = tracker._index, {each.number: each for each in state.conversations}
+        for number, twin in state.twins.items():
+            known[number].twin = known.get(twin)
+        index.last = state.last
+        index.conversations = {known[number].task_id: known[number] for number in state.tasks}
+        index.calls = {
+            number: OpenExchange(known[conversation], role, answered, tells)
+            for number, (conversation, role, answered, tells) in state.calls.items()
+        }
+        index.contexts, index.traces = (
+            {
+                name: [ChainStep(known[number], span) for number, span in chain]
+                for name, chain in chains.items()
+            }
+            for chains in (state.contexts, state.traces)
+        )
+        tracker._segments, tracker._interruptions = state.segments, state.interruptions
+        tracker._handoffs = state.handoffs
+        tracker._segments.attach(known.values())
+        tracker._interruptions.attach(known.values())
+        tracker._handoffs.attach(index, known.values())
+        tracker._handoffs.recent.extend(
+            (known[number], payload, schema) for number, payload, schema in state.requests
+        )
         tracker._agent_output = AgentOutput(
             tracker._segments, tracker._interruptions, tracker._handoffs
         )
-        tracker._quiet = {
-            number: conversations[number] for number in state["quiet"] if number in conversations
-        }
+        tracker._quiet = {number: known[number] for number in state.quiet if number in known}
         return tracker
+
+
+def _number_chains(chains: dict[str, list[ChainStep]]) -> _ChainNumbers:
+    return {
+        name: [(step.conversation.number, step.span) for step in chain]
+        for name, chain in chains.items()
+    }
 
 
 def _is_reconnect_only(frame: Frame, mark: int, *, first: bool) -> bool:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from a2a_proxy.recording.query.errors import suggest_word
 from a2a_proxy.recording.query.tree import (
     COMPARISONS,
-    Anything,
     Number,
     Op,
     TimeValue,
@@ -213,11 +212,6 @@ def choice_kind(
     kind = ValueKind("one of a list", ops, read)
     kind.words = tuple(dict.fromkeys(labels.get(word, word) for word in words))
     return kind
-
-
-def parse_anything(text: str) -> Anything | None:
-    """Return Anything for `*`, which tests whether the field is present, else None."""
-    return Anything() if text == "*" else None
 
 
 NUMBER = ValueKind("number", _COMPARED, parse_number, ranges=True)

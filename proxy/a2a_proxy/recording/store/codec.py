@@ -106,11 +106,6 @@ def pack_json(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
 
 
-def unpack_json(text: str | None) -> Any:
-    """Inverse of `pack_json`, with lists for tuples. NULL and the empty text are the empty list."""
-    return json.loads(text) if text else []
-
-
 def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
     """Return header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of
     the same number."""

@@ -94,8 +94,6 @@ class FrameFlag(IntFlag):
     """A stream event with more than one data line and its empty line; a compressed gRPC message; a
     message on a pipe with more than a correct length and the usual type. Also for requests.
     """
-    LARGE = 1 << 26
-    """The payload is larger than 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
     """On a stream: an error preceded this frame."""
     LEFT_TERMINAL = 1 << 28

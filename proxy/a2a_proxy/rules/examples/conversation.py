@@ -14,7 +14,7 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
+from a2a_proxy.rules.examples.objects import Json, card, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -53,21 +53,6 @@ class HalfClosed(msgspec.Struct, frozen=True):
     """The end of the client's side of a gRPC stream."""
 
 
-class LargeArtifactUpdate(msgspec.Struct, frozen=True):
-    """An artifact update with at least this many bytes of text, in parts of 64 KiB."""
-
-    text_bytes: int
-
-    @property
-    def event(self) -> Json:
-        """The complete update; built only when sent, because examples are kept in memory."""
-        made = chunk()
-        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (
-            self.text_bytes // 65536 + 1
-        )
-        return made
-
-
 class MergedMessage(msgspec.Struct, frozen=True):
     """One gRPC message concatenated from the bytes of several: objects as protobuf, bytes
     unchanged."""
@@ -75,7 +60,7 @@ class MergedMessage(msgspec.Struct, frozen=True):
     parts: tuple[Json | bytes, ...]
 
 
-Event = Json | str | RawBytes | EventPause | LargeArtifactUpdate
+Event = Json | str | RawBytes | EventPause
 """One event of a stream: an object that the binding wraps, a text sent as the data of an event, or
 bytes."""
 
@@ -393,8 +378,6 @@ def _stream_exchange(
 
 
 def _event_text(event: Event, wrap: Callable[[Json], str]) -> str:
-    if isinstance(event, LargeArtifactUpdate):
-        event = event.event
     return wrap(event) if isinstance(event, dict) else str(event)
 
 
@@ -573,16 +556,7 @@ class GrpcOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The same of answers."""
 
 
-_Answer = (
-    Json
-    | bytes
-    | RawBytes
-    | EventPause
-    | ClientMessage
-    | HalfClosed
-    | LargeArtifactUpdate
-    | MergedMessage
-)
+_Answer = Json | bytes | RawBytes | EventPause | ClientMessage | HalfClosed | MergedMessage
 
 
 def grpc(
@@ -671,9 +645,8 @@ class _GrpcExample(msgspec.Struct, frozen=True):
             talk.add_step(UP, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM")
         else:
             name = self.options.answer_type or _ANSWER_MESSAGES.get(self.method, "StreamResponse")
-            message = answer.event if isinstance(answer, LargeArtifactUpdate) else answer
-            frame = _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(name, message))
-            talk.add_step(DOWN, frame, _grpc_message_text(message))
+            frame = _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(name, answer))
+            talk.add_step(DOWN, frame, _grpc_message_text(answer))
 
     def _add_ending(self, talk: _Conversation, encoder: hpack.Encoder) -> None:
         options = self.options

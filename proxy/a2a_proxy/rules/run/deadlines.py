@@ -4,11 +4,11 @@ their times."""
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.saved_state import State
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.state.records import ExchangeRecord
 
@@ -46,15 +46,14 @@ class Deadline(msgspec.Struct, order=True, gc=False, array_like=True):
         return Exchange(self.exchange, 0, 0, Binding.OTHER, 0)
 
 
-class DeadlineQueue:
+class DeadlineQueue(State):
     """The actions of a session that are still to come."""
 
-    def __init__(self) -> None:
-        self.next_at = _NEVER
-        """Time of the next action, ns."""
-        self._queue: list[Deadline] = []
-        self._count = 0
-        """Number of deadlines scheduled so far."""
+    next_at: int = _NEVER
+    """Time of the next action, ns."""
+    _queue: list[Deadline] = []
+    _count: int = 0
+    """Number of deadlines scheduled so far."""
 
     def add_exchange_end(self, exchange: Exchange) -> None:
         """Schedule the end of an exchange."""
@@ -97,17 +96,3 @@ class DeadlineQueue:
 
     def _set_next(self) -> None:
         self.next_at = self._queue[0].at if self._queue else _NEVER
-
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`. The deadlines are one value, encoded: as
-        many plain values would take 20 MB."""
-        return {"agenda": msgspec.msgpack.encode(self._queue), "asked": self._count}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> DeadlineQueue:
-        """Return the queue with the state returned by `save`."""
-        queue = cls()
-        queue._queue = msgspec.msgpack.decode(state["agenda"], type=list[Deadline])
-        queue._count = state["asked"]
-        queue._set_next()
-        return queue

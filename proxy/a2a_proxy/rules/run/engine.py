@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -31,12 +31,12 @@ from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
-from a2a_proxy.rules.run.repeat_limit import RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
 from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, forget_after_delete
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
-from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rule_dialect
+from a2a_proxy.rules.state.session_state import SavedSession, SessionState, rule_dialect
 
 MAX_PENDING_REQUESTS = 16
 """Maximum number of pending requests of one exchange before its first answer; later requests are
@@ -52,8 +52,7 @@ _PEER_OUTCOMES = frozenset(
 )
 """Outcomes caused by a peer. Exchanges ended by the proxy or by a capture gap are not judged."""
 _UNCLEAN_FLAG, _OTHER_FLAG = int(FrameFlag.UNCLEAN), int(FrameFlag.OTHER)
-_LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
-    int(FrameFlag.LARGE),
+_ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
     int(FrameFlag.ASKS),
     int(FrameFlag.NAMES),
     int(FrameFlag.FRAMED),
@@ -138,6 +137,17 @@ FrameOrEnd = CheckedFrame | Exchange
 NO_CHECKS: Checks = {}
 
 
+class EngineState(msgspec.Struct):
+    """What an engine keeps across a restart."""
+
+    session: SavedSession
+    repeat_limit: RepeatLimit
+    deadlines: DeadlineQueue
+    closed_exchanges: dict[int, Exchange]
+    now: int
+    faulted: dict[str, None]
+
+
 class Engine:
     """Runs the rules on one session."""
 
@@ -146,7 +156,9 @@ class Engine:
     ) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
         self.session = SessionState()
-        self._repeat_limit = RepeatLimit(max_per_exchange)
+        self._repeat_limit = RepeatLimit(
+            MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
+        )
         self._deadlines = DeadlineQueue()
         self._faulted: dict[str, None] = {}
         """Tasks, and ids of messages, of exchanges that a fault on purpose concerns, the oldest
@@ -403,8 +415,6 @@ class Engine:
         )
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN_FLAG | _OTHER_FLAG
-        if frame.size > LARGE_MESSAGE:
-            flags |= _LARGE_FLAG
         flags |= context.record.flags
         if frame.task_id or context.record.task_id:
             flags |= _NAMES_FLAG
@@ -715,31 +725,25 @@ class Engine:
 
     # --- across a restart
 
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`."""
-        return {
-            "session": self.session.save(),
-            "repeat_limit": self._repeat_limit.save(),
-            **self._deadlines.save(),
-            "ends": [
-                msgspec.to_builtins(each, builtin_types=(bytes,))
-                for each in self._closed_exchanges.values()
-            ],
-            "now": self._now,
-            "faulted": list(self._faulted),
-        }
+    def save(self) -> EngineState:
+        """Return the state for `restore`. It shares objects with this engine."""
+        return EngineState(
+            self.session.save(),
+            self._repeat_limit,
+            self._deadlines,
+            self._closed_exchanges,
+            self._now,
+            self._faulted,
+        )
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> Engine:
-        """Return an engine with the state returned by `save`."""
+    def restore(cls, state: EngineState) -> Engine:
+        """Return the engine whose state was saved."""
         engine = cls()
-        engine.session = SessionState.restore(state["session"])
-        engine._repeat_limit = RepeatLimit.restore(state["repeat_limit"])
-        engine._deadlines = DeadlineQueue.restore(state)
-        ends = [msgspec.convert(each, Exchange, builtin_types=(bytes,)) for each in state["ends"]]
-        engine._closed_exchanges = {each.id: each for each in ends}
-        engine._now = state["now"]
-        engine._faulted = dict.fromkeys(state["faulted"])
+        engine.session = SessionState.restore(state.session)
+        engine._repeat_limit, engine._deadlines = state.repeat_limit, state.deadlines
+        engine._closed_exchanges = state.closed_exchanges
+        engine._now, engine._faulted = state.now, state.faulted
         return engine
 
 

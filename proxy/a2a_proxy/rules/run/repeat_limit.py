@@ -4,9 +4,10 @@ finding."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
+
+from a2a_proxy.model.saved_state import State
 
 MAX_PER_EXCHANGE = 3
 """Maximum findings of one kind per exchange; further ones are only counted."""
@@ -32,12 +33,11 @@ class _KindCount(msgspec.Struct, array_like=True):
     last: FramePlace = (0, -1)
 
 
-class RepeatLimit:
+class RepeatLimit(State):
     """Counts findings by kind. The counts of one exchange are kept in its record."""
 
-    def __init__(self, max_per_exchange: int | None = None) -> None:
-        self._max_per_exchange = MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
-        self._counts: dict[FindingKind, _KindCount] = {}
+    max_per_exchange: int = MAX_PER_EXCHANGE
+    _counts: dict[FindingKind, _KindCount] = {}
 
     def count_finding(
         self, kind: FindingKind, exchange_counts: dict[str, int], place: FramePlace
@@ -53,7 +53,7 @@ class RepeatLimit:
         counts.found += 1
         counts.last = place
         count = counts.found
-        if (here > self._max_per_exchange and not _is_round(here)) or (
+        if (here > self.max_per_exchange and not _is_round(here)) or (
             count > MAX_PER_KIND and not _is_round(count)
         ):
             return 0
@@ -73,20 +73,6 @@ class RepeatLimit:
                     (_format_place(counts.first), _format_place(counts.last)),
                 )
                 counts.reported = counts.found
-
-    def save(self) -> list[Any]:
-        """Return the state as plain values."""
-        return [[*kind, *msgspec.to_builtins(counts)] for kind, counts in self._counts.items()]
-
-    @classmethod
-    def restore(cls, state: list[Any]) -> RepeatLimit:
-        """Return a limit with the state returned by `save`."""
-        limit = cls()
-        for rule, severity, agent, side, operation, *counts in state:
-            limit._counts[rule, severity, agent, side, operation] = msgspec.convert(
-                counts, _KindCount
-            )
-        return limit
 
 
 def _format_place(place: FramePlace) -> str:

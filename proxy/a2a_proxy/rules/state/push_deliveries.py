@@ -139,10 +139,6 @@ class SentEvents(TypedDict):
     """The latest attempt."""
     is_watched: bool
     """Whether a deadline for its next delivery is scheduled."""
-    is_behind: bool
-    """Whether the last delivery was behind the streams."""
-    generations: list[int]
-    """Generations of the latest events."""
 
 
 class NotedDelivery(NamedTuple):
@@ -229,8 +225,6 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
         states={},
         last=None,
         is_watched=False,
-        is_behind=False,
-        generations=[],
     )
     all_sent[key] = sent
     if len(all_sent) > _MAX_SENT:
@@ -245,8 +239,6 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
     newest = sent["newest"]
     if newest is None or not is_older(delivery, newest):
         sent["newest"] = _newest_event(delivery, newest)
-    if delivery.generation > 0:
-        sent["generations"] = [*sent["generations"], delivery.generation][-_MAX_EVENTS:]
     if delivery.state:
         sent["states"][str(delivery.state)] = delivery.started
     return NotedDelivery(delivery, sent, attempts, newest)

@@ -297,16 +297,6 @@ class ExchangeRecord:
     finding_counts: dict[str, int] = field(default_factory=dict)
     """Number of findings of each kind in this exchange."""
 
-    def save(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
-        saved: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,))
-        return saved
-
-    @classmethod
-    def restore(cls, saved: dict[str, Any]) -> ExchangeRecord:
-        """Return the record that `save` returned the values of."""
-        return msgspec.convert(saved, cls, builtin_types=(bytes,))
-
     def writable_notes(self) -> Notes:
         """Return the notes for writing, creating them if necessary."""
         if self.notes is None:

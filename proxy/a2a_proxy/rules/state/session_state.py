@@ -31,7 +31,6 @@ from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
 from a2a_proxy.rules.state.records import (
-    ACTIVE,
     AgentRecord,
     ExchangeRecord,
     KnownArtifact,
@@ -50,8 +49,18 @@ STREAM_LAG = 10_000_000_000
 shown."""
 MAX_SAVED_TASKS = 1000
 """Maximum number of saved tasks: the most recently used ones."""
-LARGE_MESSAGE = 4 << 20
-"""Common maximum message size of receivers, bytes (manual/protocol.md "gRPC framing")."""
+
+
+class SavedSession(msgspec.Struct):
+    """What a session state keeps across a restart."""
+
+    facts: AgentFacts
+    agents: dict[str, AgentRecord]
+    tasks: list[TaskRecord]
+    exchange_records: dict[int, ExchangeRecord]
+    clients: dict[str, Notes]
+    notes: Notes
+    is_complete: bool
 
 
 class SessionState:
@@ -177,8 +186,6 @@ class SessionState:
         record.answers += 1
         if frame.framing not in status_fast_path.PLAIN_FRAMINGS:
             flags |= _FRAMED
-        if frame.size > LARGE_MESSAGE:
-            flags |= _LARGE
         if record.errors:
             flags |= _AFTER_ERROR
         if kind is _ERROR_FRAME:
@@ -419,12 +426,6 @@ class SessionState:
             del task.streams[record.id]
             if len(task.streams) == 1 and record.closed_exchange is not None:
                 task.single_stream_since = record.closed_exchange.closed
-            if (
-                record.state in ACTIVE
-                and record.closed_exchange is not None
-                and record.closed_exchange.how != "complete"
-            ):
-                task.writable_notes()["broken"] = True
         self._retire_task(task)
 
     def learn_card(
@@ -466,41 +467,40 @@ class SessionState:
             self.owners[task.task_id] = task.agent
             self._retire_task(task_record)
 
-    def save(self) -> dict[str, Any]:
-        """Return the state as plain values for `restore`, limited to the most recently used
-        tasks."""
+    def save(self) -> SavedSession:
+        """Return the state for `restore`, limited to the most recently used tasks. It shares
+        objects with this one."""
         tasks = list(self.tasks.values())[-MAX_SAVED_TASKS:]
-        return {
-            "shared": self.facts.save(),
-            "agents": [msgspec.to_builtins(each) for each in self.agents.values()],
-            "tasks": [msgspec.to_builtins(each) for each in tasks],
-            "tracks": [each.save() for each in self.exchange_records.values()],
-            "clients": self.clients,
-            "notes": self.notes,
-            "whole": self.is_complete
-            and not self._forgotten_tasks
-            and len(tasks) == len(self.tasks),
-        }
+        return SavedSession(
+            self.facts,
+            self.agents,
+            tasks,
+            self.exchange_records,
+            self.clients,
+            self.notes,
+            self.is_complete and not self._forgotten_tasks and len(tasks) == len(self.tasks),
+        )
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> SessionState:
-        """Return a session state with the state returned by `save`; older tasks are missing."""
+    def restore(cls, state: SavedSession) -> SessionState:
+        """Return the session state that was saved; older tasks are missing."""
         session = cls()
-        session.facts.load(state["shared"])
-        session.agents = {
-            each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]
-        }
-        tasks = [msgspec.convert(each, TaskRecord) for each in state["tasks"]]
+        session.facts, session.agents, tasks, session.exchange_records = (
+            state.facts,
+            state.agents,
+            state.tasks,
+            state.exchange_records,
+        )
         session.tasks = {(each.agent, each.task_id): each for each in tasks}
         session._move_count = max((each.move_count for each in tasks), default=0)
         session.owners = {each.task_id: each.agent for each in tasks}
-        tracks = [ExchangeRecord.restore(each) for each in state["tracks"]]
-        session.exchange_records = {each.id: each for each in tracks}
         for each in tasks:
             session._retire_task(each)
-        session.clients = state["clients"]
-        session.notes = state["notes"]
-        session.is_complete = state["whole"]
+        session.clients, session.notes, session.is_complete = (
+            state.clients,
+            state.notes,
+            state.is_complete,
+        )
         return session
 
 
@@ -516,11 +516,7 @@ _NEW_TASK, _FOREIGN, _SHARED = (
     int(FrameFlag.SHARED),
 )
 _AFTER_TERMINAL, _NUMBERED = int(FrameFlag.AFTER_TERMINAL), int(FrameFlag.NUMBERED)
-_FRAMED, _LARGE, _AFTER_ERROR = (
-    int(FrameFlag.FRAMED),
-    int(FrameFlag.LARGE),
-    int(FrameFlag.AFTER_ERROR),
-)
+_FRAMED, _AFTER_ERROR = int(FrameFlag.FRAMED), int(FrameFlag.AFTER_ERROR)
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENT_FLAGS = {
     EventKind.TASK: FrameFlag.TASK,

@@ -27,7 +27,6 @@ _MAX_NAME = 60
 _SEND_METHOD = "SendStreamingMessage"
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
 _COMPLETED_EVENT = status("COMPLETED", second=1, generation="5")
-_FURTHER_EVENTS = send("more", id="m2", taskId="t1", configuration={"returnImmediately": True})
 _COMPLETE_STREAM = rpc_stream(
     _SEND_METHOD,
     send(),

@@ -16,13 +16,10 @@ from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.families.gen.words import current_generation, generation_path
-from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SECOND_NS = 1_000_000_000
 LONG_POLL = 2
 """Seconds after which an answer that is due at once counts as held."""
-IMMEDIATE = 1
-"""Seconds within which an answer counts as not held."""
 _GET_OPERATIONS = ("GetTask",)
 _TASK_PARAMS = {"id": "t1"}
 _FIRST_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
@@ -84,43 +81,6 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
             f"{waited:.1f} s"
         )
         yield RuleFinding(summary=told)
-
-
-@rule(
-    "A2A-GEN-010",
-    "Long poll answered without a newer generation",
-    Severity.INFO,
-    section="1.1 draft 3.2.7",
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    trigger_flags=FrameFlag.TASK,
-    operations=_GET_OPERATIONS,
-    draft=True,
-    flagged=_poll_call("5", "5", 0),
-    clean=_poll_call("5", "6", 0),
-)
-def not_held(context: RuleContext) -> Iterator[RuleFinding]:
-    """A GetTask with `currentGeneration` is answered within 1 s with the same generation, and the
-    task is not in a terminal state.
-
-    An agent may answer early, but then long polling becomes plain polling: the client repeats the
-    request again and again. The agent should hold the request until the task changes.
-    """
-    request_snapshot, number = context.record.request_snapshot, context.frame.generation
-    if request_snapshot is None or number <= 0 or context.frame.state in TERMINAL:
-        return
-    wanted = current_generation(context)
-    if (
-        wanted is not None
-        and number == wanted
-        and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS
-    ):
-        waited = (context.at - request_snapshot.at) // 1_000_000
-        yield RuleFinding(
-            summary=f"the client waits for a generation above {wanted}, the agent answers {number} "
-            f"after {waited} ms",
-            path=generation_path(context),
-        )
 
 
 @rule(

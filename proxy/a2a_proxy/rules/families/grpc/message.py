@@ -11,9 +11,8 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, RawBytes, grpc
-from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.state.session_state import LARGE_MESSAGE
+from a2a_proxy.rules.examples.conversation import RawBytes, grpc
+from a2a_proxy.rules.examples.objects import task
 
 _TASK_PARAMS = {"id": "t1"}
 _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
@@ -199,39 +198,3 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
             f"which clients drop"
         )
         yield RuleFinding(summary=told, severity=Severity.WARNING, actor=Actor.AGENT)
-
-
-@rule(
-    "A2A-GRPC-015",
-    "Message larger than 4 MiB",
-    Severity.INFO,
-    section="gRPC defaults",
-    hook_points=_MESSAGE_HOOKS,
-    bindings=GRPC,
-    trigger_flags=FrameFlag.LARGE,
-    flagged=grpc(
-        "SendStreamingMessage",
-        send(),
-        snapshot("WORKING"),
-        LargeArtifactUpdate(LARGE_MESSAGE),
-        status("COMPLETED"),
-    ),
-    clean=grpc(
-        "SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
-    ),
-)
-def large(context: RuleContext) -> Iterator[RuleFinding]:
-    """A gRPC message is larger than 4 MiB.
-
-    gRPC libraries accept no more than 4 MiB by default: the call fails with RESOURCE_EXHAUSTED. The
-    sender can use a part with a `url`, or split an artifact into several chunks; otherwise the
-    receiver must raise its limit.
-    """
-    frame = context.frame
-    if frame.kind is not FrameKind.END:
-        told = (
-            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers accept by "
-            f"default "
-            f"{LARGE_MESSAGE:,}"
-        )
-        yield RuleFinding(summary=told, value=str(frame.size))

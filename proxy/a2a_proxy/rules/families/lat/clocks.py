@@ -6,18 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
-from a2a_proxy.rules.state.records import ACTIVE
-from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 MAX_SKEW = 5_000 * MS
 _SKEW_TOLERANCE = MAX_SKEW - MS
@@ -145,57 +142,4 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     if len(times) == _OPENS + 1:
         yield RuleFinding(
             summary=f"the client opened {len(times)} streams of task {task_id} within 30 s"
-        )
-
-
-@rule(
-    "A2A-LAT-010",
-    "Changes after a stream broke off are in no event",
-    Severity.INFO,
-    actor=Actor.CLIENT,
-    section="1.0 3.5.1",
-    scope=EvidenceScope.LIVE,
-    trigger_flags=FrameFlag.TASK,
-    operations=("SubscribeToTask", "GetTask"),
-    flagged=rpc_stream(
-        "SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut"
-    )
-    + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
-    clean=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot("SUBMITTED"),
-        status("WORKING"),
-        status("COMPLETED"),
-    )
-    + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
-    also_broken=("A2A-SSE-011",),
-)
-def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
-    """The stream of a task broke off while no other stream of the task was open, and the next Task
-    has a terminal state or artifacts that no event has shown.
-
-    The changes in between are in no event, so a client that shows progress has a gap there. The
-    client should take the state and the artifacts from this Task.
-    """
-    task = context.task
-    if (
-        task is None
-        or not context.has_flag(FrameFlag.FIRST)
-        or task.streams.keys() - {context.record.id}
-    ):
-        return
-    if task.notes is None or not task.notes.pop("broken", None):
-        return
-    artifacts = context.object.get("artifacts")
-    unknown = isinstance(artifacts, list) and any(
-        isinstance(each, dict) and each.get("artifactId") not in task.artifacts
-        for each in artifacts
-    )
-    if context.state_before in ACTIVE and (context.frame.state in TERMINAL or unknown):
-        before, now = TaskState(context.state_before).label, TaskState(context.frame.state).label
-        more = " with artifacts that no event carried" if unknown else ""
-        yield RuleFinding(
-            summary=f"the stream of task {task.task_id} broke off in state {before}; this Task is "
-            f"{now}{more}"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import decode_payload
@@ -21,7 +20,6 @@ from a2a_proxy.rules.families.live.words import (
     is_later_request,
     question_update,
 )
-from a2a_proxy.rules.state.records import ACTIVE
 
 _EVENTS_TO_QUESTION = (snapshot(), status("WORKING"), question_update())
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
@@ -127,43 +125,6 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
     value = decode_payload(frame.payload, frame.schema) if frame.payload else None
     found = value.get("configuration") if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
-
-
-@rule(
-    "A2A-LIVE-018",
-    "Client sends a message while the agent is working",
-    Severity.INFO,
-    section="1.1 draft 3.2.7",
-    hook_points=HookPoint.REQUEST,
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
-    operations=LIVE_OPERATIONS,
-    draft=True,
-    flagged=grpc(
-        "SendLiveMessage",
-        send(),
-        snapshot(),
-        status("WORKING"),
-        ClientMessage(send("make it short", id="m2")),
-        status("COMPLETED", second=1),
-        half_close=False,
-    ),
-    clean=_ANSWERED_STREAM,
-)
-def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message of the client arrives on a live stream while the last state on the stream
-    is SUBMITTED or WORKING.
-
-    Live streams allow this, but agents that work turn by turn may queue such a message or ignore
-    it. If it has no effect, the client should wait for INPUT_REQUIRED.
-    """
-    record = context.record
-    if is_later_request(context) and record.state in ACTIVE:
-        yield RuleFinding(
-            summary=f"the client sends a message while task {record.task_id} is "
-            f"{TaskState(record.state).label}"
-        )
 
 
 @rule(

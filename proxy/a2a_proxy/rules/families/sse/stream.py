@@ -8,8 +8,8 @@ from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, rest_stream
-from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.examples.conversation import rest_stream
+from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.facts.stream_end import (
     describe_intermediary,
     describe_last_state,
@@ -18,8 +18,6 @@ from a2a_proxy.rules.facts.stream_end import (
 
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
-_LONG_LINE = 10 << 20
-"""Longest line that the Go SDK reads, bytes (manual/protocol.md "SDK fingerprints")."""
 _END_WORDS = {
     "eof": "closes the connection",
     "reset": "resets the connection",
@@ -86,44 +84,3 @@ def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(
             summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found
         )
-
-
-@rule(
-    "A2A-SSE-014",
-    "Event too large for some clients",
-    Severity.INFO,
-    section="SDK limits",
-    bindings=HTTP,
-    trigger_flags=FrameFlag.LARGE,
-    flagged=rest_stream(
-        "POST",
-        _STREAM_PATH,
-        send(),
-        snapshot("WORKING"),
-        LargeArtifactUpdate(5 << 20),
-        status("COMPLETED"),
-    ),
-    clean=rest_stream(
-        "POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
-    ),
-)
-def oversized(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is larger than 4 MiB, the limit of the JavaScript SDK; if it is over 10
-    MiB on one line, it also exceeds the limit of the Go SDK.
-
-    Such clients fail the stream. The agent should send a part with a `url`, or the artifact in
-    several chunks.
-    """
-    frame = context.frame
-    if context.media_type != "text/event-stream":
-        return
-    one_line = frame.framing.count("\0") < 2
-    limit = (
-        "10 MiB per line (Go)"
-        if frame.size > _LONG_LINE and one_line
-        else "4 MiB per event (JavaScript)"
-    )
-    yield RuleFinding(
-        summary=f"an event of {frame.size:,} bytes; some clients read no more than {limit}",
-        value=str(frame.size),
-    )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
@@ -23,9 +22,8 @@ from a2a_proxy.rules.define.conditions import (
     HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import grpc, rpc
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send, task
-from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.families.ver.version import NEW_DIALECTS, OLD_DIALECTS, parse_version
 from a2a_proxy.rules.state.records import ClientVersions
 
@@ -192,54 +190,6 @@ def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     name = "0.1" if exchange.dialect is Dialect.V0_1 else "the vendor dialect between 0.1 and 0.2"
     yield RuleFinding(
         summary=f"the exchange is in an old dialect: {name} (`{_request_form(exchange)}`)"
-    )
-
-
-def _draft_call(version: str, generation: str = "") -> Script:
-    asked = _TASK_PARAMS | ({"currentGeneration": generation} if generation else {})
-    return rpc("GetTask", asked, task("WORKING", generation="4"), version=version)
-
-
-@rule(
-    "A2A-VER-011",
-    "1.1 feature used with an earlier version",
-    Severity.INFO,
-    section="1.1 draft 3.2.7",
-    hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
-    trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.V1,
-    bindings=NETWORK,
-    draft=True,
-    flagged=grpc(
-        "GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4")
-    ),
-    clean=_draft_call("1.1", "3"),
-)
-def early(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent sends a generation, in
-    an exchange whose `A2A-Version` is below 1.1 or absent. Reported once per exchange.
-
-    The other peer may ignore the feature: a precondition then protects nothing. A client that uses
-    the feature should send `A2A-Version: 1.1`. The example in the 1.1 draft itself makes this
-    mistake. An agent should not send generations to a client that declares an earlier version; one
-    that declares none may have meant 1.1.
-    """
-    number = context.frame.generation
-    version = parse_version(context.exchange.version_header)
-    if (
-        number < 1
-        or (version and version >= (1, 1))
-        or "ver.early" in context.record.writable_notes()
-    ):
-        return
-    context.record.writable_notes()["ver.early"] = True
-    said = context.exchange.version_header or "absent"
-    is_unclear = version is None and context.frame.direction is Direction.TO_CLIENT
-    yield RuleFinding(
-        summary=f"generation {number} is a 1.1 feature, but A2A-Version is {said}",
-        value=str(number),
-        actor=Actor.EITHER if is_unclear else None,
     )
 
 
