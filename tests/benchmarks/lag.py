@@ -36,7 +36,7 @@ class Lag(msgspec.Struct, frozen=True):
     last: float
     """The same at the end of the load."""
     drain: float
-    """Seconds from SIGTERM to the end of the proxy, with everything recorded."""
+    """Seconds from SIGINT to the end of the proxy, with everything recorded."""
     requests: int
     recorded: int
     """Exchanges in the recording."""
@@ -55,7 +55,7 @@ def measure(folder: Path, origin: int, rate: float, seconds: float) -> Lag:
         try:
             answered, took, lags = run_loop(_load(port, rate, seconds, recording))
             began = time.monotonic()
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(DRAIN_SECONDS)
             drain = time.monotonic() - began

@@ -150,7 +150,7 @@ class Standing:
     def end(self) -> tuple[list[int], tuple[int, int]]:
         """End it as a user does; return the content of its last line (`last_line`) and of the
         backend (`count`)."""
-        self._process.send_signal(signal.SIGTERM)
+        self._process.send_signal(signal.SIGINT)
         self._process.wait(_PATIENCE)
         if self._backend is None:
             return [0, 0, 0], (0, 0)

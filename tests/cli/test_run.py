@@ -22,7 +22,7 @@ from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
 from a2a_proxy.model.chunk import ChunkKind
-from a2a_proxy.recorder.status import RecorderDone, RecorderProgress, Status
+from a2a_proxy.recorder.status import RecorderDone, Status
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, run, until, until_dead
 from support_cli import agent as plain_agent
@@ -384,6 +384,36 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(
     assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
 
 
+def test_sigterm_leaves_much_to_the_recorder(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """With a recorder that is far behind (SIGSTOP) the proxy ends within two seconds and says what
+    is left. The recorder finishes, and readers wait for it."""
+    path = tmp_path / "r.db"
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", path)
+    address = listening(one)
+    call(address)
+    until(lambda: one.out)
+    recorder = one.recorder()
+    os.kill(recorder, signal.SIGSTOP)
+    for _ in range(20):
+        call(address, **{"X-Long": "x" * 60_000})
+    began = time.monotonic()
+    one.process.send_signal(signal.SIGTERM)
+    assert one.wait() == 0
+    assert time.monotonic() - began < 4.0  # 1.8 s on a machine that is not busy
+    assert re.fullmatch(
+        r"a2a-proxy: 1\.\d MiB left to record: the recorder finishes without the proxy, and "
+        r"a2a-inspect waits for it",
+        one.err.splitlines()[-1],
+    )
+    os.kill(recorder, signal.SIGCONT)
+    done = run(one.state, "a2a-inspect", "check", path)
+    assert "no progress" not in done.err
+    with Recording(path) as stored:
+        assert [row.how for row in stored.read_sessions()] == ["clean"]
+        assert len(list(stored.read_exchanges())) == 21
+    until(lambda: not one.journals)
+
+
 def test_a_killed_relay_leaves_an_unclean_session(
     proxy: Start, agent: Agent, tmp_path: Path
 ) -> None:
@@ -512,7 +542,7 @@ DONE = RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 class SlowToEnd:
     """A keeper whose recorder says its last word long before its process has ended."""
 
-    progress = None
+    unrecorded_bytes = 0
 
     def __init__(self, heard: Callable[[Status], None]) -> None:
         self.outcome: RecorderDone | None = None
@@ -556,12 +586,12 @@ class Halting:
 
     def __init__(self, *behind: int) -> None:
         self._behind = list(behind)
-        self.progress: RecorderProgress | None = None
+        self.unrecorded_bytes = 0
 
     def drain_journal(self, timeout: float) -> bool:
         if not self._behind:
             return True
-        self.progress = RecorderProgress(1, 0, self._behind.pop(0))
+        self.unrecorded_bytes = self._behind.pop(0)
         return False
 
 

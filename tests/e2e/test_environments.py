@@ -34,21 +34,19 @@ class Machine:
     own."""
 
     def __init__(
-        self, folder: Path, before: Sequence[str] = (), shell: str = "", **environ: str | None
+        self,
+        folder: Path,
+        har: Path,
+        before: Sequence[str] = (),
+        shell: str = "",
+        **environ: str | None,
     ) -> None:
-        """`shell` is a redirection or a command of the shell that starts the programs; None removes
-        a variable."""
-        self.folder, self.output = folder, folder / "output"
+        """`har` is imported. `shell` is a redirection or a command of the shell that starts the
+        programs; None removes a variable."""
+        self.folder, self.output, self.har = folder, folder / "output", har
         self._before, self._shell, self._environ = before, shell, environ
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.output.mkdir()
-        self.har = folder / "story.har"
-        assert (
-            run_here(
-                folder / "har", "export", "har", SAMPLE.with_name("demo.a2a.jsonl"), "-o", self.har
-            ).code
-            == 0
-        )
 
     def _words(self, name: str, record: Path) -> list[object]:
         proxy, inspect = program("a2a-proxy"), program("a2a-inspect")
@@ -132,13 +130,22 @@ class Machine:
 MakeMachine = Callable[..., Machine]
 
 
+@pytest.fixture(scope="module")
+def har(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file to import."""
+    folder = tmp_path_factory.mktemp("har")
+    sample, made = SAMPLE.with_name("demo.a2a.jsonl"), folder / "story.har"
+    assert run_here(folder / "state", "export", "har", sample, "-o", made).code == 0
+    return made
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[MakeMachine]:
+def make(tmp_path: Path, har: Path) -> Iterator[MakeMachine]:
     """Make the test's machine."""
     machines: list[Machine] = []
 
     def begin(*before: str, shell: str = "", **environ: str | None) -> Machine:
-        machines.append(Machine(tmp_path, before, shell, **environ))
+        machines.append(Machine(tmp_path, har, before, shell, **environ))
         return machines[0]
 
     yield begin

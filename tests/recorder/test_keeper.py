@@ -64,7 +64,7 @@ def test_a_recorder_yields_unless_it_is_waited_for_or_much_is_unrecorded(
         assert keeper.drain_journal(120)
     assert asked == [True] * 3 + [False] * 3 + [True] * 3
     keeper = RecorderKeeper(backlog, print, pauses=(0.001,))
-    keeper.progress = RecorderProgress(1, 10 << 20, 0)
+    keeper.progress = RecorderProgress(1, 10 << 20)
     keeper.launch_process(120)
     assert keeper.drain_journal(120)
     assert asked[9:] == [False] * 3

@@ -73,7 +73,7 @@ def sent_in_time(speaker: StatusWriter, reader: Reader, at: int) -> list[Status]
     waits."""
     heard: list[Status] = []
     for tick in range(1, 1000):
-        done = speaker(RecorderProgress(1, 2, 3), at + tick * SECOND // 10)
+        done = speaker(RecorderProgress(1, 2), at + tick * SECOND // 10)
         heard += reader.receive()
         if done:
             return [said for said in heard if not isinstance(said, RecorderProgress)]
@@ -100,11 +100,11 @@ def test_lines_are_sent_in_portions() -> None:
     for number in range(300):
         speaker(found(Severity.INFO, number), 5 * SECOND)
     assert len(reader.receive()) == 100
-    speaker(RecorderProgress(1, 2, 3), 5 * SECOND + SECOND // 20)
+    speaker(RecorderProgress(1, 2), 5 * SECOND + SECOND // 20)
     assert len(reader.receive()) == 1 + 50
-    assert not speaker(RecorderProgress(1, 2, 3), 60 * SECOND)
+    assert not speaker(RecorderProgress(1, 2), 60 * SECOND)
     assert len(reader.receive()) == 1 + 100
-    assert speaker(RecorderProgress(1, 2, 3), 61 * SECOND)
+    assert speaker(RecorderProgress(1, 2), 61 * SECOND)
 
 
 def test_progress_does_not_wait_behind_lines() -> None:
@@ -114,8 +114,8 @@ def test_progress_does_not_wait_behind_lines() -> None:
     for number in range(300):
         speaker(found(Severity.INFO, number), 5 * SECOND)
     reader.receive()
-    assert not speaker(RecorderProgress(1, 2, 3), 6 * SECOND)
-    assert reader.receive()[0] == RecorderProgress(1, 2, 3)
+    assert not speaker(RecorderProgress(1, 2), 6 * SECOND)
+    assert reader.receive()[0] == RecorderProgress(1, 2)
 
 
 def test_lines_over_the_limit_are_counted() -> None:
@@ -158,9 +158,9 @@ def test_a_message_that_does_not_fit_is_not_sent() -> None:
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(writer, b"x" * 4096)
-    assert not speaker(RecorderProgress(1, 2, 3), 1)
+    assert not speaker(RecorderProgress(1, 2), 1)
     os.read(reader, 1 << 20)
-    assert speaker(RecorderProgress(1, 2, 3), 2)
+    assert speaker(RecorderProgress(1, 2), 2)
 
 
 def test_the_last_line_waits_for_a_full_pipe() -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay import forward
+from a2a_proxy.relay import connection_editing, forward
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from support_relay import (
@@ -583,7 +583,7 @@ def test_a_flood_of_small_messages_delays_nobody(
 ) -> None:
     """Requests and chunks beyond the budget wait for later turns of the event loop, and all arrive
     in order."""
-    monkeypatch.setattr(forward, "WORK_AT_ONCE", 50)
+    monkeypatch.setattr(connection_editing, "WORK_PER_TURN", 50)
     monkeypatch.setattr(forward, "WORK_PER_STEP", 50)
     count = 500
 

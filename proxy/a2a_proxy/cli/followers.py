@@ -56,6 +56,9 @@ class Followers:
         self._keepers: list[tuple[RunFollower, HookKeeper]] = []
         self._session = FollowedSession("", "")
 
+    def __bool__(self) -> bool:
+        return bool(self._followers)
+
     @property
     def span_backend(self) -> str:
         """The backend of `--otlp` for users: `localhost:4318`; empty if no spans are sent."""

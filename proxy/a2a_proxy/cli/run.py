@@ -4,6 +4,8 @@ summary."""
 from __future__ import annotations
 
 import asyncio
+import gc
+import math
 import os
 import signal
 import socket
@@ -20,7 +22,6 @@ from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.journal import Journal
-from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.command.process_table import read_sockets
 from a2a_proxy.cli.config import ProxyConfig
@@ -52,8 +53,12 @@ if TYPE_CHECKING:
     from a2a_proxy.redaction import Redactor
     from a2a_proxy.relay.webhooks.service import WebhookService
 
-_END_SECONDS = 2.0
+_END_SECONDS = 1.5
 """Seconds that open connections get after the first Ctrl-C."""
+_LEAVE_SECONDS = 1.7
+"""Seconds after SIGTERM until much that is not recorded is left to the recorder, which does not
+need the proxy any more."""
+_MUCH_BYTES = 1 << 20
 _DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
@@ -110,6 +115,8 @@ class ProxyRun:
         self._stop = asyncio.Event()
         self._leave_now = asyncio.Event()
         self._interrupts = 0
+        self._leave_at = math.inf
+        """When the rest is left to the recorder, in seconds of the monotonic clock."""
 
     async def run(self) -> int:
         """Relay until stopped, and return the exit code.
@@ -160,6 +167,7 @@ class ProxyRun:
         try:
             self._install_signal_handlers()
             relay.accept_connections(journal)
+            gc.freeze()  # a collection that visits everything loaded would delay others for 20 ms
             session = await self._relay_and_record(relay, keeper, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
@@ -174,7 +182,7 @@ class ProxyRun:
         watched = CaptureState(
             folder.path,
             journal.get_stats,
-            lambda: _recorded_position(keeper),
+            lambda: keeper.position,
             lambda: folder.restore_files(session),
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
@@ -513,12 +521,24 @@ class ProxyRun:
         """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
 
         SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM
-        too.
+        too. SIGTERM is often followed by SIGKILL, so the proxy ends soon even if much is left.
         """
+        if number == signal.SIGTERM and self._may_leave_recorder():
+            self._leave_at = min(self._leave_at, time.monotonic() + _LEAVE_SECONDS)
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
         if self._interrupts > 1:
             self._leave_now.set()
+
+    def _may_leave_recorder(self) -> bool:
+        """Whether nothing waits for the end of the recording, and the recorder can outlive this
+        process: the end of the first process of a container ends all others."""
+        return (
+            self._work is None
+            and self._config.fail_on == "never"
+            and not self._followers
+            and os.getpid() != 1
+        )
 
     async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait while the disk writes. Return False if it stalls for too long, or the user
@@ -544,7 +564,15 @@ class ProxyRun:
         while not await asyncio.to_thread(keeper.drain_journal, 0.1):
             if self._leave_now.is_set():
                 return self._report_recorder_lag(keeper)
-            now, behind = time.monotonic(), _unrecorded_bytes(keeper)
+            now, behind = time.monotonic(), keeper.unrecorded_bytes
+            if now >= self._leave_at and behind >= _MUCH_BYTES:
+                keeper.stop_process(None)
+                self._console.show_note(
+                    f"{text.format_size(behind)} left to record: the recorder finishes without the "
+                    f"proxy, and a2a-inspect waits for it",
+                    loud=False,
+                )
+                return 0
             if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.show_draining(behind)
                 told, before = now, behind
@@ -568,18 +596,6 @@ class ProxyRun:
             "stopped before everything was recorded", "finish with: a2a-inspect recover"
         )
         return 0
-
-
-def _unrecorded_bytes(keeper: RecorderKeeper) -> int:
-    return keeper.progress.behind if keeper.progress is not None else 0
-
-
-def _recorded_position(keeper: RecorderKeeper) -> Position:
-    return (
-        (keeper.progress.segment, keeper.progress.offset)
-        if keeper.progress is not None
-        else START_POSITION
-    )
 
 
 def _refuse_self_loops(relay: Relay, resolved: ResolvedUpstreams) -> None:

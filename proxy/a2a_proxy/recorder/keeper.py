@@ -21,7 +21,7 @@ from zlib import crc32
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.capture.record_format import bytes_after
+from a2a_proxy.capture.record_format import START_POSITION, Position, bytes_after
 from a2a_proxy.private_files import open_private
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.priority import restore_priority_of
@@ -88,6 +88,17 @@ class RecorderKeeper(ProcessSupervisor):
         self._progress_at_death: RecorderProgress | None = None
         self.outcome: RecorderDone | RecorderFailed | None = None
         """The final message; None while the recorder runs."""
+
+    @property
+    def position(self) -> Position:
+        """The last position of the journal up to which everything is recorded."""
+        progress = self.progress
+        return START_POSITION if progress is None else (progress.segment, progress.offset)
+
+    @property
+    def unrecorded_bytes(self) -> int:
+        """Bytes of the journal after that position."""
+        return bytes_after(self._folder, self.position)
 
     def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
         """Start the recorder and wait until the recording is open or the recorder reports why it
@@ -220,8 +231,7 @@ class RecorderKeeper(ProcessSupervisor):
         """
         if self._is_start_awaited and self._answer is None:
             return True  # there is no traffic yet
-        position = (self.progress.segment, self.progress.offset) if self.progress else (0, 0)
-        return bytes_after(self._folder, position) > _BACKLOG_BYTES
+        return self.unrecorded_bytes > _BACKLOG_BYTES
 
     def _read_statuses(self, status_fd: int) -> None:
         with open(status_fd, "rb", closefd=False) as pipe:

@@ -388,7 +388,7 @@ class _RecorderLoop:
             self._send_status(LinesEnd(), now)
             self._has_sent_lines, self._is_progress_due = False, True
         if is_changed or self._is_progress_due:
-            progress = RecorderProgress(*position, self._pump.reader.unread_bytes)
+            progress = RecorderProgress(*position)
             self._is_progress_due = not self._send_status(progress, now)
 
     def _write_with_retries(self, write: Callable[[], None]) -> None:

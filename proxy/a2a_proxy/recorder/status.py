@@ -98,8 +98,6 @@ class RecorderProgress(msgspec.Struct, frozen=True, tag="progress"):
 
     segment: int
     offset: int
-    behind: int
-    """Bytes of journal not recorded yet."""
 
 
 class RuleSummary(msgspec.Struct, frozen=True):

@@ -72,6 +72,11 @@ LINGER_SECONDS = 1.0
 MAX_BUFFERED = 128 * 1024
 """Bytes of a client that are kept until the agent has sent the first ones, and bytes of an agent
 that are held until its client sends the first ones."""
+LARGE_READ = 64 * 1024
+"""Bytes of a read that count as work, because they take as long as many messages: uvloop reads up
+to 32 times 256 kB from one peer in one turn of the event loop."""
+READ_SHIFT = 8
+"""Such a read costs one unit of work for each 2 ** READ_SHIFT bytes."""
 HANDSHAKE_FAILED = "TLS handshake failed: "
 """How the reason of a connection begins that ended in its TLS handshake."""
 
@@ -129,8 +134,10 @@ class Leg(asyncio.Protocol):
         "is_cut",
         "is_full",
         "is_lost",
+        "is_reading",
         "last_received_at",
         "received_bytes",
+        "rests",
         "tls",
         "transport",
     )
@@ -154,6 +161,10 @@ class Leg(asyncio.Protocol):
         """Whether bytes of this peer wait for a later turn of the event loop to be edited."""
         self.is_full = False
         """Whether the peer reads more slowly than bytes are sent to it."""
+        self.is_reading = True
+        """Whether bytes of the peer are wanted."""
+        self.rests = False
+        """Whether they are not only because the work of this turn of the event loop is spent."""
         self.fin_sent = False
         """Whether FIN was sent to the peer."""
         self.tls = False
@@ -178,13 +189,29 @@ class Leg(asyncio.Protocol):
         """Forward bytes, then capture them. The time is taken first: the receiver may act before
         this process runs again."""
         self.last_received_at = at = self._clock()
-        edits = self.forward(data)
-        self.received_bytes += len(data)
+        edits, size = self.forward(data), len(data)
+        self.received_bytes += size
         if edits:
             self.connection.record_faults(edits, at)
         self._append(_DATA, self.direction, self._connection_number, at, data)
         if edits:
             self.connection.record_edits(edits)
+        if size >= LARGE_READ:
+            self._account_for_read(size)
+
+    def _account_for_read(self, size: int) -> None:
+        """Read no more in this turn of the event loop if its work is spent."""
+        work = self.connection.context.work
+        work.spend(size >> READ_SHIFT)
+        if work.left <= 0 and self.is_reading:
+            self.pause_reading()
+            self.rests = True
+            work.add(self._end_rest)
+
+    def _end_rest(self) -> int:
+        if self.rests:
+            self.resume_reading()
+        return 0
 
     def eof_received(self) -> bool:
         """Pass on the peer's FIN; the other direction stays open."""
@@ -224,6 +251,7 @@ class Leg(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         """Stop reading from this peer."""
+        self.is_reading = self.rests = False
         if self.is_alive:
             self.transport.pause_reading()  # type: ignore[union-attr]
 
@@ -231,6 +259,7 @@ class Leg(asyncio.Protocol):
         """Read from this peer again unless its bytes still wait to be edited. Not after FIN,
         because uvloop would report the FIN twice."""
         if self.is_alive and not self.fin_received and not self.delayed:
+            self.is_reading, self.rests = True, False
             self.transport.resume_reading()  # type: ignore[union-attr]
 
     @property

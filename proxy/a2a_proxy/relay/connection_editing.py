@@ -16,16 +16,15 @@ from a2a_proxy.relay.held_bytes import HeldBytes
 
 Write = Callable[[bytes], object]
 
-WORK_AT_ONCE = 8192
-"""Units of work (`Editor.budget`) that a connection may do for bytes received within one
-millisecond: about 400 small requests, which is more than it can do in that time without delaying
-others. The rest is queued."""
+WORK_PER_TURN = 8192
+"""Units of work (`Editor.budget`) of all connections in one turn of the event loop: about 2 ms, or
+400 small requests. Queued work gets the first half, bytes that arrive in the turn get what is left;
+the rest is queued."""
 WORK_PER_STEP = 1024
 """Units of queued work of one connection before the next connection gets its turn."""
-WORK_PER_TURN = 4096
-"""Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
-_TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+_DIRECTIONS = _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+_NO_DELAYS = (False, False)
 _RECORDED_KINDS = frozenset(
     {"host", "authority", "traceparent", "card", "card-request", "webhook", "fault", "fault-end"}
 )
@@ -42,10 +41,12 @@ class _Backlog(msgspec.Struct, frozen=True):
 
 
 class WorkQueue:
-    """Work of all connections that is deferred to later turns of the event loop. Connections take
-    turns."""
+    """The work of all connections, divided among the turns of the event loop. Work beyond that of
+    one turn is queued, and connections take turns."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.left = WORK_PER_TURN
+        """Units of work that may be done at once; the rest must be queued."""
         self._loop = loop
         self._waiting: deque[Callable[[], int]] = deque()
         self._scheduled = False
@@ -55,25 +56,32 @@ class WorkQueue:
         self._waiting.append(step)
         self._schedule_turn()
 
+    def spend(self, units: int) -> None:
+        """Account for work that was done at once."""
+        self.left -= units
+        if self.left <= WORK_PER_TURN // 2:
+            self._schedule_turn()
+
     def _schedule_turn(self) -> None:
-        if self._waiting and not self._scheduled:
+        if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._run_turn)
 
     def _run_turn(self) -> None:
-        left, waiting = WORK_PER_TURN, self._waiting
+        waiting, self.left = self._waiting, WORK_PER_TURN
         try:
-            while waiting and left > 0:
-                left -= waiting.popleft()()
+            while waiting and self.left > WORK_PER_TURN // 2:
+                self.left -= waiting.popleft()()
         finally:
             self._scheduled = False
-            self._schedule_turn()
+            if waiting or self.left <= WORK_PER_TURN // 2:
+                self._schedule_turn()
 
 
 class ConnectionEditing:
     """Feeds one editor. Its methods return the edits to record in the journal.
 
-    Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait
+    Received bytes are processed immediately as far as the work of the turn allows. The others wait
     in a backlog that the queue processes in order; `delay` tells the caller to stop reading
     meanwhile, and while the editor delays a direction or all connections together hold too many
     bytes.
@@ -112,13 +120,14 @@ class ConnectionEditing:
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._queue, self._account, self._delay = queue, account, delay
-        self._turn = -1.0
         self._backlogs: list[_Backlog | None] = [None, None]
         self._held = (0, 0)
         """Bytes of each direction that are in the account."""
         self._waits = [False, False]
         """For each direction, whether no more bytes are read because of the account."""
         self._delayed = [False, False]
+        self._may_delay = False
+        """Whether a direction is delayed, or has to be because of a backlog or of the account."""
         self._is_stopped = False
 
     def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
@@ -140,6 +149,7 @@ class ConnectionEditing:
         not be passed on if the direction is delayed afterwards: then call again after the delay."""
         self._editor.budget = WORK_PER_STEP
         facts = self._write_outputs(self._editor.feed_eof(direction, self._loop_time()))
+        self._queue.spend(WORK_PER_STEP - self._editor.budget)
         self._begin_delays()
         return facts
 
@@ -171,13 +181,15 @@ class ConnectionEditing:
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             backlog.later.append(data)
             return None
-        now = self._loop_time()
-        if (
-            now != self._turn
-        ):  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
-            self._turn, self._editor.budget = now, WORK_AT_ONCE
-        facts = self._edit_bytes(direction, data, 0, now)
-        self._begin_delays()
+        facts, editor, budget = None, self._editor, self._queue.left
+        if budget > 0:
+            editor.budget = budget
+            facts = self._edit_bytes(direction, data, 0, self._loop_time())
+            self._queue.spend(budget - editor.budget)
+        else:
+            self._keep_backlog(direction, data, 0)
+        if self._may_delay or editor.delays != _NO_DELAYS:
+            self._begin_delays()
         return facts
 
     def _go_on(self, direction: Direction) -> int:
@@ -190,8 +202,8 @@ class ConnectionEditing:
     def _do_step(self, step: Callable[[float], list[EditFact]]) -> int:
         """Do a step of the work in a turn of its own, at the time that it gets, and return its
         units."""
-        self._turn, self._editor.budget = self._loop_time(), WORK_PER_STEP
-        if facts := step(self._turn):
+        self._editor.budget = WORK_PER_STEP
+        if facts := step(self._loop_time()):
             self._on_edits(facts)
         self._update_delays()
         return WORK_PER_STEP - self._editor.budget
@@ -200,10 +212,15 @@ class ConnectionEditing:
         self, direction: Direction, data: bytes, start: int, now: float
     ) -> list[EditFact]:
         parts, position = self._feed_editor(direction, data, now, start), self._editor.position
-        self._backlogs[direction] = _Backlog(data, position, []) if position < len(data) else None
         if position < len(data):
-            self._queue.add(partial(self._go_on, direction))
+            self._keep_backlog(direction, data, position)
+        else:
+            self._backlogs[direction] = None
         return self._write_outputs(parts)
+
+    def _keep_backlog(self, direction: Direction, data: bytes, start: int) -> None:
+        self._backlogs[direction], self._may_delay = _Backlog(data, start, []), True
+        self._queue.add(partial(self._go_on, direction))
 
     def _write_outputs(self, parts: list[Output]) -> list[EditFact]:
         for part in parts:
@@ -219,11 +236,11 @@ class ConnectionEditing:
     def _account_for(self, held: tuple[int, int]) -> None:
         self._account.add(sum(held) - sum(self._held))
         self._held = held
-        for direction in Direction:
+        for direction in _DIRECTIONS:
             if not self._account.must_wait(held[direction]):
                 self._waits[direction] = False
             elif not self._waits[direction]:
-                self._waits[direction] = True
+                self._waits[direction] = self._may_delay = True
                 self._account.wait(partial(self._end_wait, direction))
 
     def _end_wait(self, direction: Direction) -> None:
@@ -240,8 +257,10 @@ class ConnectionEditing:
     def _begin_delays(self) -> None:
         """Begin the delays that are necessary now. Those that are not end in another turn, because
         the caller has not recorded the received bytes and their edits yet."""
-        for direction in Direction:
+        self._may_delay = False
+        for direction in _DIRECTIONS:
             must_delay = self._must_delay(direction)
+            self._may_delay = self._may_delay or must_delay or self._delayed[direction]
             if must_delay and not self._delayed[direction]:
                 self._delayed[direction] = True
                 self._delay(direction, True)
@@ -249,9 +268,10 @@ class ConnectionEditing:
                 self._loop.call_soon(self._update_delays)
 
     def _update_delays(self) -> None:
-        for direction in Direction:
+        for direction in _DIRECTIONS:
             if not self._is_stopped and self._must_delay(direction) is not self._delayed[direction]:
                 self._delayed[direction] = not self._delayed[direction]
+                self._may_delay = True
                 self._delay(direction, self._delayed[direction])
 
     def _cancel_timer(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.connection import LINGER_SECONDS, Leg, ProxyConnection, RelayContext
-from a2a_proxy.relay.connection_editing import WORK_AT_ONCE, WORK_PER_STEP
+from a2a_proxy.relay.connection_editing import WORK_PER_STEP
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import Http1Forward
 from a2a_proxy.relay.problem import USE_HINT, Problem
@@ -63,7 +63,6 @@ class ForwardClient(asyncio.Protocol):
         """Whether the client reads more slowly than bytes are sent to it."""
         self._fin_received = self._fin_sent = False
         self._is_lost = False
-        self._turn = -1.0
         self._responder: RefusalResponder | None = None
 
     @property
@@ -137,22 +136,31 @@ class ForwardClient(asyncio.Protocol):
             self._first_bytes = begin
             return
         self._first_bytes = b""
-        self._read = self._read_requests
+        self._read = self._read_at_once
         if begin.startswith(PREFACE):
             self.refuse_protocol("HTTP/2", begin)
         elif begin.startswith(_TLS_RECORD):
             self.refuse_protocol("TLS", begin)
         else:
-            self._read_requests(begin)
+            self._read_at_once(begin)
 
     def refuse_protocol(self, protocol: str, begin: bytes) -> None:
         """Answer a client that speaks another protocol and has sent `begin`."""
         detail = f"a client sent {protocol} to a --forward port, which takes requests for a proxy"
         self._refuse(Problem(400, "Bad Request", detail, USE_HINT), begin)
 
-    def _read_requests(self, data: bytes, budget: int = WORK_AT_ONCE) -> None:
+    def _read_at_once(self, data: bytes) -> None:
+        """Read requests as far as the work of this turn of the event loop allows."""
+        http, work = self._http, self._context.work
+        if work.left > 0:
+            http.budget = budget = work.left
+            self._read_requests(data)
+            work.spend(budget - http.budget)
+        else:
+            self._keep_waiting(data)
+
+    def _read_requests(self, data: bytes) -> None:
         http = self._http
-        self._renew_budget(budget)
         while True:
             sent, position = http.read_requests(data)
             if sent:
@@ -161,14 +169,18 @@ class ForwardClient(asyncio.Protocol):
             if http.next_origin is None or not self._is_idle or http.is_last or self._fin_sent:
                 break
             self._begin_connection()
-        self._is_waiting = bool(data or http.next_origin is not None or http.refusal is not None)
-        if self._is_waiting:
-            self._waiting_data = data
-            self.limit_client()
-            if http.next_origin is None and http.refusal is None:
-                self._context.work.add(self._read_on)
-            else:
-                self._go_on()
+        if data or http.next_origin is not None or http.refusal is not None:
+            self._keep_waiting(data)
+
+    def _keep_waiting(self, data: bytes) -> None:
+        """Read the bytes in a later turn of the event loop, or after the end of the previous
+        response if the next request is not for its origin."""
+        self._is_waiting, self._waiting_data = True, data
+        self.limit_client()
+        if self._http.next_origin is None and self._http.refusal is None:
+            self._context.work.add(self._read_on)
+        else:
+            self._go_on()
 
     def _deliver(self, data: bytes) -> None:
         assert self._leg is not None
@@ -221,20 +233,13 @@ class ForwardClient(asyncio.Protocol):
         if not self._is_waiting or self._is_lost:
             return 0
         data, self._waiting_data, self._is_waiting = self._waiting_data, b"", False
-        self._turn = -1.0
-        self._read_requests(data, WORK_PER_STEP)
+        self._http.budget = WORK_PER_STEP
+        self._read_requests(data)
         if not self._is_waiting:
             self.limit_client()
             if self._fin_received and self._leg is not None:
                 self._leg.eof_received()
         return WORK_PER_STEP - self._http.budget
-
-    def _renew_budget(self, budget: int) -> None:
-        now = self._context.loop.time()
-        if (
-            now != self._turn
-        ):  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
-            self._turn, self._http.budget = now, budget
 
     # Responses
 
@@ -245,15 +250,23 @@ class ForwardClient(asyncio.Protocol):
         if self._unscanned_data:
             self._unscanned_data += data
         elif not self._http.is_opaque:
-            self._renew_budget(WORK_AT_ONCE)
-            self._scan_responses(data)
+            http, work = self._http, self._context.work
+            if work.left > 0:
+                http.budget = budget = work.left
+                self._scan_responses(data)
+                work.spend(budget - http.budget)
+            else:
+                self._keep_unscanned(data)
+
+    def _keep_unscanned(self, data: bytes) -> None:
+        self._unscanned_data = data
+        self._context.work.add(self._scan_on)
+        self._limit_origin()
 
     def _scan_responses(self, data: bytes) -> None:
         position = self._http.note_responses(data)
         if position < len(data):
-            self._unscanned_data = data[position:]
-            self._context.work.add(self._scan_on)
-            self._limit_origin()
+            self._keep_unscanned(data[position:])
         elif self._is_waiting:
             self._context.loop.call_soon(self._go_on)  # the origin's bytes are captured first
         if self._http.is_opaque:
@@ -261,7 +274,7 @@ class ForwardClient(asyncio.Protocol):
 
     def _scan_on(self) -> int:
         data, self._unscanned_data = self._unscanned_data, b""
-        self._turn, self._http.budget = self._context.loop.time(), WORK_PER_STEP
+        self._http.budget = WORK_PER_STEP
         self._scan_responses(data)
         self._limit_origin()
         return WORK_PER_STEP - self._http.budget

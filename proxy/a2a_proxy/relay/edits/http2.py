@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _MAX_NOTED_CHANGES = 100
+_NOTHING_HELD = (0, 0)
 
 
 class Http2Editor:
@@ -180,17 +181,18 @@ class Http2Editor:
         if self._answers is None:
             return None
         if self._calls is None or self._calls.deadline is None:
-            return self._answers.deadline
+            return self._answers.deadline if self._answers.held else None
         return min(self._calls.deadline, self._answers.deadline or self._calls.deadline)
 
     @property
     def held_bytes(self) -> tuple[int, int]:
         """Bytes of DATA of each direction that are held or wait for the receiver's windows."""
-        to_agent = (
-            0
-            if self._calls is None
-            else self._calls.delivery.queued_bytes - self._agent.missing_bytes
-        )
+        if self._calls is not None:
+            to_agent = self._calls.delivery.queued_bytes - self._agent.missing_bytes
+        elif not self._delivery.queued_bytes:  # in most cases
+            return _NOTHING_HELD
+        else:
+            to_agent = 0
         return to_agent, self._delivery.queued_bytes - self._client.missing_bytes
 
     @property
@@ -200,6 +202,8 @@ class Http2Editor:
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""
+        if not self._facts:
+            return []
         facts = self._facts[:]
         self._facts.clear()
         return facts
