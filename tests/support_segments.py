@@ -32,6 +32,11 @@ class View(msgspec.Struct):
     sent_traceparent: str = ""
     client_ports: tuple[int, ...] = ()
 
+    @property
+    def trace_context(self) -> str:
+        """The `traceparent` that the agent received."""
+        return self.sent_traceparent or self.traceparent
+
 
 class Timeline:
     """Frames in order of time; `run` feeds them to a tracker."""

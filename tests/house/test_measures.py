@@ -48,6 +48,12 @@ def test_a_line_of_code_has_few_tokens(measures: ModuleType) -> None:
     assert float(measures.tokens_per_line().value) <= 8.2
 
 
+def test_few_files_name_a_field_of_an_exchange(measures: ModuleType) -> None:
+    """The field table, where it is learned, and what shows it specially."""
+    row = measures.field_spread()
+    assert 1 <= int(row.value) <= 5, row.places
+
+
 def test_few_classes_save_their_state_themselves(measures: ModuleType) -> None:
     """The others are Structs, whose fields are the state."""
     row = measures.state_methods()

@@ -50,6 +50,7 @@ def test_the_comparison_finds_a_missing_trigger(
         f'{{"text": "\\u00e9key: {SECRET}"}}',
         f'{{"url": "postgres://bob:{SECRET}\\u00e9@db"}}',
         '{"text": "hooks.slack.com\\/services\\/T012345678\\/B012345678\\/aB3dEf6hIj"}',
+        '"-----BEGIN X25519 PRIVATE KEY-----\\nabc"',
         f'{{"to\\u212aen": "x", "{SECRET}": 1, "password" "{SECRET}"}}',
         (
             f'{{\\u0022token\\u0022:\\u0022{SECRET}\\u0022, "text": '

@@ -242,6 +242,44 @@ def test_a_known_secret_in_chunks_is_replaced() -> None:
     assert text.endswith(", right")
 
 
+def test_a_secret_beside_ordinary_chunks_is_replaced() -> None:
+    """The events are alike but for their text, until one has a secret outside of it."""
+    redactor, secret = Redactor(KEY), "cAnary7f3Qx9Zk"
+    for seq in range(4):
+        frame = _frame(chunk("some words ", metadata={"session": ""}), seq)
+        assert redactor.redact_frame(frame, None, redactor.sieve_frames([frame])) is frame
+    frame = _frame(chunk("some words ", metadata={"password": secret}), 4)
+    clean = redactor.redact_frame(frame, None, redactor.sieve_frames([frame]))
+    assert clean.redacted == ("$.artifactUpdate.metadata.password",)
+    frame = _frame(chunk(f"some words {secret} "), 5)
+    assert secret.encode() not in redactor.redact_frame(frame, None).payload
+
+
+def test_the_short_test_of_chunks_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it and without it, keys, ordinary text and escaped characters give the same frames."""
+    random = Random(31)
+    texts = [plant.line for plant in PLANTS[::3]] + [
+        page.read_text("utf-8")[:3_000] for page in PAGES[:8]
+    ]
+    texts += ["\n".join(PEM), 'a "quoted"\n\u00e9\u4e16 text with Bearer aB3dEf6hIj9kLm2nOp5q']
+    frames = []
+    for number, text in enumerate(texts, 1):
+        pieces = cut(text, random.randrange(3, 30))
+        frames += [
+            _frame(chunk(piece, number, lastChunk=seq == len(pieces) - 1), seq, number)
+            for seq, piece in enumerate(pieces)
+        ]
+
+    def redact() -> list[Frame]:
+        redactor = Redactor(KEY)
+        return [redactor.redact_frame(each, None, redactor.sieve_frames([each])) for each in frames]
+
+    short = redact()
+    assert sum(new is old for new, old in zip(short, frames, strict=True)) > len(frames) / 2
+    monkeypatch.setattr(SplitSecrets, "accept_clean_piece", lambda *_: False)
+    assert redact() == short
+
+
 def test_a_second_reading_begins_anew() -> None:
     """`redact` and `scan` read all frames twice: an open key at the end has no effect on the
     beginning."""

@@ -211,6 +211,11 @@ class ExchangeFields(msgspec.Struct):
     interfaces has the first of its names."""
 
     @property
+    def is_trace_replaced(self) -> bool:
+        """Whether the agent received a `traceparent` of the proxy."""
+        return bool(self.sent_traceparent)
+
+    @property
     def trace_context(self) -> str:
         """The `traceparent` received by the agent; empty if there was none."""
         return self.sent_traceparent or self.traceparent

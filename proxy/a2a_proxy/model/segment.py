@@ -27,8 +27,8 @@ IDLE = 1_000_000_000
 """ns between two events of an agent after which it counts as idle (manual/segments.md)."""
 
 
-class Segment(msgspec.Struct, frozen=True):
-    """A run of frames of one speaker on one task, or in one exchange if there is no task."""
+class SegmentFields(msgspec.Struct):
+    """The facts of a value of `Segment`."""
 
     id: Key
     """Number within the session, from 1, in order of their beginning."""
@@ -82,8 +82,12 @@ class Segment(msgspec.Struct, frozen=True):
     """The agent behind the agent, if metadata names it."""
 
 
-class Interruption(msgspec.Struct, frozen=True):
-    """The client sends while the agent's output is open (manual/protocol.md "Interruptions")."""
+class Segment(SegmentFields, frozen=True):  # type: ignore[misc]
+    """A run of frames of one speaker on one task, or in one exchange if there is no task."""
+
+
+class InterruptionFields(msgspec.Struct):
+    """The facts of a value of `Interruption`."""
 
     id: Key
     """Number within the session, from 1."""
@@ -127,8 +131,12 @@ class Interruption(msgspec.Struct, frozen=True):
         return self.reaction - self.at if self.reaction else None
 
 
-class Handoff(msgspec.Struct, frozen=True):
-    """A conversation moves from one agent to another (manual/protocol.md "Hand-offs")."""
+class Interruption(InterruptionFields, frozen=True):  # type: ignore[misc]
+    """The client sends while the agent's output is open (manual/protocol.md "Interruptions")."""
+
+
+class HandoffFields(msgspec.Struct):
+    """The facts of a value of `Handoff`."""
 
     id: Key
     """Number within the session, from 1."""
@@ -165,3 +173,7 @@ class Handoff(msgspec.Struct, frozen=True):
     def latency(self) -> int | None:
         """Transfer latency, ns: until the new agent's first output; None if there was none."""
         return self.first_output - self.at if self.first_output else None
+
+
+class Handoff(HandoffFields, frozen=True):  # type: ignore[misc]
+    """A conversation moves from one agent to another (manual/protocol.md "Hand-offs")."""

@@ -78,6 +78,13 @@ def texts_of_frame(frame: Frame) -> list[str]:
     return [part.text for artifact in artifacts for part in artifact.parts or () if part.text]
 
 
+def text_of_chunk(frame: Frame) -> str:
+    """Return the text of a frame with one artifact of one part; empty if it has more or none."""
+    artifacts = _read_artifacts(frame.schema, frame.payload)
+    parts = artifacts[0].parts if len(artifacts) == 1 else None
+    return parts[0].text or "" if parts and len(parts) == 1 else ""
+
+
 @lru_cache(maxsize=1)  # the same frame is read by the redactor, the tasks and the segments
 def _read_artifacts(schema: str, payload: bytes) -> list[Any]:
     try:

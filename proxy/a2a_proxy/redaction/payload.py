@@ -33,20 +33,13 @@ def _secret_fields(schema: str) -> frozenset[int]:
 def fields_clean(schema: str, data: bytes) -> bool:
     """Whether a payload that is not suspicious is clean. Trailers, messages with secret fields, and
     JSON that ends inside a string may not be."""
+    if schema == "json" or (schema in _PLAIN and _begins_as_json(data)):
+        has_whole_strings = data.count(b'"') % 2 == 0 and data.find(b'\\"') < 0
+        return schema != "trailers" and (has_whole_strings or json_walk.is_valid_json(data))
     if schema in _PLAIN:
-        return schema != "trailers" and not _may_end_in_string(data)
+        return schema != "trailers"
     fields = _secret_fields(schema)
     return not fields or fields.isdisjoint(protobuf_walk.field_numbers(data))
-
-
-def _may_end_in_string(data: bytes) -> bool:
-    """Whether data is JSON that may end inside a string, in which the beginning of a secret counts
-    as one."""
-    if not _begins_as_json(data):
-        return False
-    if data.find(b'\\"') >= 0:
-        return not json_walk.is_valid_json(data)
-    return data.count(b'"') % 2 == 1
 
 
 def _begins_as_json(data: bytes) -> bool:

@@ -24,7 +24,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.artifact_chunks import texts_of_frame
+from a2a_proxy.protocol.artifact_chunks import text_of_chunk, texts_of_frame
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
@@ -128,7 +128,7 @@ class Redactor:
         self, frames: Sequence[object], strings: Iterable[Strings | None] = repeat(None)
     ) -> int:
         """Test several frames at once for secrets, at half the cost of single tests. Other objects
-        are left out.
+        are left out, and chunks of artifacts, which are tested with the text before them.
 
         `strings` has for each frame the strings of its payload apart from `task_id`, `context_id`
         and `rpc_id`, or None if they are not known, so that the whole payload is tested. The result
@@ -140,10 +140,14 @@ class Redactor:
         payloads: list[bytes] = []
         trusts = not self._scrub.names  # a card's names may be those of the strings
         for frame, known in zip(frames, strings, strict=False):
+            if type(frame) is not Frame or frame.event is _ARTIFACT:
+                continue
             if known is not None and trusts:
                 payloads += known
-            elif type(frame) is Frame:
+            else:
                 payloads.append(frame.payload)
+        if not payloads:
+            return _UNSIEVED
         try:
             # No pattern matches across the end of a line, and none is anchored at the start of the
             # data.
@@ -177,9 +181,15 @@ class Redactor:
                     or taught[1] is not exchange.response_headers
                 ):
                     self._learn_heads(exchange)
+            is_read = strings is not None  # its JSON is complete
             if frame.kind in _LINES:
                 frame = self._redact_line(frame)
-            elif frame.event is _ARTIFACT or (frame.event is _TASK and frame.kind is _EVENT):
+            elif frame.event is _ARTIFACT:
+                if self._accept_chunk(frame):
+                    sieved, is_read = self._scrub.seen.change_count, frame.schema == "json"
+                else:
+                    frame, sieved = self._redact_chunk(frame), _UNSIEVED
+            elif frame.event is _TASK and frame.kind is _EVENT:
                 frame = self._redact_chunk(frame)
             data = frame.payload
             if self._scrub.names:
@@ -191,7 +201,7 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and (strings is not None or fields_clean(frame.schema, data))
+                and (is_read or fields_clean(frame.schema, data))
                 and (
                     (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
                     or self._has_clean_ids(frame)  # an id may come from the path
@@ -222,6 +232,20 @@ class Redactor:
         )
         return _replace_payload(frame, payload, ["$"])
 
+    def _accept_chunk(self, frame: Frame) -> bool:
+        """Whether the next chunk of an artifact has no secret, nor has the text before it with
+        it."""
+        text = text_of_chunk(frame)
+        if not text:
+            return False
+        place = _place_of(frame)
+        is_clean = self._split.accept_clean_piece(
+            place, (frame.exchange, frame.seq), text, frame.payload
+        )
+        if is_clean and frame.last_chunk:
+            self._split.forget_text(place)
+        return is_clean
+
     def _redact_chunk(self, frame: Frame) -> Frame:
         """Redact a secret whose characters are in several events of a stream, or in several
         deliveries.
@@ -229,9 +253,7 @@ class Redactor:
         A snapshot may end in the middle of a secret too, but the next event may continue any of its
         artifacts.
         """
-        place = (frame.connection, frame.exchange, frame.direction, frame.artifact_id)
-        if frame.kind is not _EVENT:
-            place = (0, 0, frame.direction, f"{frame.task_id} {frame.artifact_id}")
+        place = _place_of(frame)
         texts = [text.encode("utf-8", "surrogatepass") for text in texts_of_frame(frame)]
         new = self._split.redact_pieces(place, (frame.exchange, frame.seq), texts, is_line=False)
         clean = {text: other for text, other in zip(texts, new, strict=True) if other is not text}
@@ -602,6 +624,13 @@ class Redactor:
         for part in (card, card.get("result") if isinstance(card, dict) else None):
             if isinstance(part, dict):
                 self.learn_card(part)
+
+
+def _place_of(frame: Frame) -> Place:
+    """Return the text that a chunk continues. Deliveries are calls of their own."""
+    if frame.kind is _EVENT:
+        return frame.connection, frame.exchange, frame.direction, frame.artifact_id
+    return 0, 0, frame.direction, f"{frame.task_id} {frame.artifact_id}"
 
 
 def _merge_paths(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:

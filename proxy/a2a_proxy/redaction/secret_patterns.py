@@ -137,7 +137,7 @@ _JWT = re.compile(
 )
 _SHAPES = compile_formats()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
-_PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
+_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
 _PART = re.compile(rb"(?i:form-data);[^\r\n]{0,200}?\bname=\"?([\w.\-\[\]]{1,96})(?![\w.\-\[\]])")
 _BLANK = re.compile(rb"\n\r?\n")
 _PART_HEAD = 1024
@@ -164,9 +164,15 @@ def find_secrets(data: bytes, learned: Collection[str] = (), *, cut: bool = Fals
     if b"%" in data and _ESCAPE.search(data):
         found += _percent_encoded(data, learned, found)
     if cut:
-        ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
-        found += [_make_last_group_edit(end)._replace(known=False) for end in ends if end]
+        found += find_beginnings(data)
     return [edit for edit in found if not is_label(edit.secret)]
+
+
+def find_beginnings(data: bytes) -> list[Edit]:
+    """Return the secrets that the end of the text may cut off."""
+    word = max(len(data) - _CUT_LONGEST, data.rfind(b" ") + 1, 0)  # no key has a space
+    ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, word)
+    return [_make_last_group_edit(end)._replace(known=False) for end in ends if end]
 
 
 def _find_plain_secrets(data: bytes, learned: Collection[str]) -> list[Edit]:
@@ -544,7 +550,7 @@ SEARCHES: Final = (
     Search(make_key_trigger(), _find_each(_SHAPES)),
     Search(r"eyJ[\w\-]{5,}\.", _find_each(_JWT)),
     Search(r"://[^/\s\"'<>@?#]+@", _find_each(_USER_INFO)),
-    Search(r"-----BEGIN [A-Z ]*PRIVATE KEY", _find_each(_PEM)),
+    Search(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY", _find_each(_PEM)),
     Search(
         r"curl(?:[ \t]|\\+t)(?:.* )?(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)|(?:mysql|mariadb).* "
         r"-p|sshpass -p",

@@ -17,13 +17,15 @@ from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.redaction.key_formats import FORMATS
 from a2a_proxy.redaction.known_secrets import SHORTEST
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_patterns import Edit, looks_random
+from a2a_proxy.redaction.secret_patterns import Edit, find_beginnings, looks_random
 
 LONGEST_KEY: Final = 16 << 10
 """Bytes after the first line of a private key that are replaced if its last line does not
 follow."""
 LONGEST_TAIL: Final = 512
 """Bytes of the text before a piece that are judged with it, at most."""
+LONGEST_PAYLOAD: Final = 2048
+"""Bytes of a payload that is remembered for the comparison with the next one."""
 MAX_TEXTS: Final = 2048
 """Texts whose end is remembered; the oldest is forgotten first."""
 _KEY_HEAD: Final = 256
@@ -35,10 +37,6 @@ _SHORT_TAIL: Final = 48
 _TAIL_WORDS: Final = 4
 """Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has
 four."""
-_PROSE: Final = re.compile(
-    rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+"
-)
-"""Text in which no search for secrets finds one, found in a fifth of its time."""
 _KEY_BEGIN: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
 )
@@ -78,6 +76,9 @@ class SplitSecrets:
     def __init__(self, scrub: Scrubber) -> None:
         self._scrub = scrub
         self.texts: dict[Place, OpenText] = {}
+        self._around: dict[Place, tuple[bytes, bytes, int]] = {}
+        """The last payload of a text without secrets, before and after the piece, and the number of
+        changes of the known secrets at its test."""
 
     def redact_pieces(
         self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool
@@ -91,12 +92,10 @@ class SplitSecrets:
         """
         text = self.texts.get(place)
         if text is None or frame <= text.frame:
-            self.texts.pop(place, None)
+            self.forget_text(place)
             if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
                 return pieces
-            for oldest in keys_to_evict(self.texts, MAX_TEXTS):
-                del self.texts[oldest]
-            text = self.texts[place] = OpenText()
+            text = self._begin_text(place)
         text.frame = frame
         return [
             (self._redact_key_piece if text.key_left else self._redact_open_piece)(
@@ -105,9 +104,43 @@ class SplitSecrets:
             for piece in pieces
         ]
 
+    def accept_clean_piece(
+        self, place: Place, frame: tuple[int, int], piece: str, payload: bytes
+    ) -> bool:
+        """Add the next piece of a text, if one test finds that neither the text nor the payload
+        with the piece can hold a secret; return False if the piece must be redacted.
+
+        JSON that differs from the last payload of the text in the piece alone has no other secret
+        either.
+        """
+        text = self.texts.get(place)
+        if text is None or frame <= text.frame:
+            text = self._begin_text(place)
+        data = text.tail + piece.encode("utf-8", "surrogatepass")
+        if text.key_left or (_ends_generated(data) and self._may_end_in_secret(data)):
+            return False
+        quoted = msgspec.json.encode(piece)
+        change_count = self._scrub.seen.change_count
+        before, after, tested_at = self._around.get(place, (b"", b"", -1))
+        is_alike = tested_at == change_count and payload == quoted.join((before, after))
+        if self._scrub.may_hold_secret(data if is_alike else b"\n".join((payload, data))):
+            return False
+        text.frame, text.tail = frame, _tail_of(data)
+        if not is_alike and len(payload) <= LONGEST_PAYLOAD:
+            before, _, after = payload.partition(quoted)
+            self._around[place] = before, after, change_count
+        return True
+
+    def _begin_text(self, place: Place) -> OpenText:
+        for oldest in (place, *keys_to_evict(self.texts, MAX_TEXTS)):
+            self.forget_text(oldest)
+        text = self.texts[place] = OpenText()
+        return text
+
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
         self.texts.pop(place, None)
+        self._around.pop(place, None)
 
     def _redact_key_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         """Redact a piece of a text with an open private key."""
@@ -126,8 +159,6 @@ class SplitSecrets:
     def _redact_open_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
         text.tail = b"" if is_line else _tail_of(data)
-        if self._is_prose(data):
-            return piece
         edits = [] if is_line else self._find_edits(data)
         cut = min((edit.start for edit in edits if edit.end == len(data)), default=len(data))
         if len(data) - cut > _KEY_HEAD:  # its form shows at its beginning
@@ -147,18 +178,9 @@ class SplitSecrets:
         inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
         return self._scrub.apply_edits(piece, inside) if inside else piece
 
-    def _is_prose(self, data: bytes) -> bool:
-        """Whether a text certainly has no secret: prose, if no policy demands more."""
-        return bool(
-            type(self._scrub) is Scrubber
-            and _PROSE.fullmatch(data)
-            and not self._scrub.seen.may_contain_secret(data)
-        )
-
     def _find_edits(self, data: bytes) -> list[Edit]:
         """Return the edits for the secrets in a text, the last of which may be incomplete."""
-        last = data.rsplit(None, 1)[-1:]
-        if not (last and _looks_generated(last[0])) and not self._scrub.may_hold_secret(data):
+        if not _ends_generated(data) and not self._scrub.may_hold_secret(data):
             return []
         edits = [
             edit
@@ -177,10 +199,24 @@ class SplitSecrets:
             known.append(beginning)
         return edits + [Edit(*hit, False) for hit in known]
 
+    def _may_end_in_secret(self, data: bytes) -> bool:
+        """Whether the end of a text may be the beginning of a secret."""
+        return bool(
+            find_beginnings(data)
+            or _CUT_AFTER_MIDDLE.search(data, max(0, len(data) - LONGEST_TAIL))
+            or self._scrub.seen.find_cut_secret(data)
+        )
+
     def _label(self, piece: bytes) -> bytes:
         return self._scrub.apply_edits(
             piece, [Edit(0, len(piece), piece, False)] if piece.strip() else []
         )
+
+
+def _ends_generated(data: bytes) -> bool:
+    """Whether the last word of a text may be the beginning of a key."""
+    words = data.rsplit(None, 1)
+    return bool(words) and len(words[-1]) >= SHORTEST and _looks_generated(words[-1])
 
 
 def _looks_generated(word: bytes) -> bool:

@@ -14,25 +14,8 @@ import pytest
 
 from a2a_proto import from_dict
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.segment import GAP_AGENT, GAP_CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.protocol.segments.state import HandoffState, InterruptionState, SegmentState
+from a2a_proxy.model.segment import GAP_AGENT, GAP_CLIENT, Interruption
 from support_segments import MS, Cut, Timeline, ms, run
-
-
-@pytest.mark.parametrize(
-    ("fields", "model"),
-    [
-        (tuple(SegmentState.__dataclass_fields__), Segment),
-        (InterruptionState.__struct_fields__, Interruption),
-        (HandoffState.__struct_fields__, Handoff),
-    ],
-)
-def test_tracker_states_start_with_the_fields_of_the_model(
-    fields: tuple[str, ...], model: type
-) -> None:
-    names = model.__struct_fields__  # type: ignore[attr-defined]
-    assert fields[: len(names)] == names
-
 
 # --- segments
 

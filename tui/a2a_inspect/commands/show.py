@@ -337,10 +337,9 @@ def _header_lines(exchange: Exchange) -> Iterator[str]:
                 f"{side} {make_visible(name.decode('latin-1'))}: "
                 f"{make_visible(value.decode('latin-1'))}"
             )
-        if side == "-->" and exchange.sent_traceparent:
+        if side == "-->" and exchange.is_trace_replaced:
             yield (
-                f"{side} traceparent: {make_visible(exchange.sent_traceparent)} "
-                "(added by the proxy)"
+                f"{side} traceparent: {make_visible(exchange.trace_context)} (added by the proxy)"
             )
 
 

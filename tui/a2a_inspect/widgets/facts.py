@@ -9,6 +9,7 @@ from a2a_inspect.data.source import ExchangeStream
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.fields import fields_of
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
@@ -157,18 +158,16 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
             word for word in (text.outcome_label(exchange), text.end_reason(exchange)) if word
         ),
     )
-    yield "error", exchange.error
     yield "operation", text.exchange_title(exchange)
     yield "binding", text.binding_and_dialect(exchange)
-    yield "method", exchange.method
-    yield "version header", exchange.version_header
+    for field in fields_of(Exchange):
+        if field.row.label:
+            yield field.row.label, getattr(exchange, field.name)
     yield "extensions", name_uris(exchange.extensions) if exchange.extensions else ""
     yield "started", text.format_utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
         yield name.replace("_", " "), format_moment(at, exchange) if at else ""
-    yield "live payload", exchange.live_payload
-    yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
     yield (
         "grpc status",
@@ -180,16 +179,12 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
         f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client",
     )
     yield "asks", generations.requested_generations(exchange)
-    yield "task", exchange.task_id
     yield "generations", stream.generations
-    yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield (
         "host",
         describe_other_host(exchange, stream.connection) if stream.connection is not None else "",
     )
-    yield "traceparent", exchange.traceparent
-    yield "forwarded as", exchange.sent_traceparent
     if stream.connection is not None and exchange.agent != stream.connection.upstream:
         yield "agent", exchange.agent
     for signature in exchange.card_signatures:

@@ -27,7 +27,8 @@ def trace_lines(stream: ExchangeStream, frame: Frame | None, timing: list[str]) 
 def _trace_facts(exchange: Exchange) -> Iterator[Fact]:
     parts, traceparent = exchange.trace_context.split("-"), exchange.traceparent.split("-")
     yield "traceparent", exchange.traceparent or "none sent"
-    yield "forwarded as", exchange.sent_traceparent
+    if exchange.is_trace_replaced:
+        yield "forwarded as", exchange.trace_context
     if len(parts) >= _TRACEPARENT_PARTS:
         yield "trace id", parts[1]
         yield "parent span", traceparent[2] if len(traceparent) >= _TRACEPARENT_PARTS else ""

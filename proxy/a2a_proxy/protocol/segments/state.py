@@ -1,53 +1,24 @@
-"""State of a conversation while it is followed: mutable versions of the model's values, and the
-open streams.
-
-A test compares the fields with the model's.
-"""
+"""State of a conversation while it is followed: the model's values as known so far, and the open
+streams."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 
 import msgspec
 
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.segment import (
+    Handoff,
+    HandoffFields,
+    Interruption,
+    InterruptionFields,
+    Segment,
+    SegmentFields,
+)
 
 
-@dataclass(slots=True)
-class SegmentState:
-    """The fields of `Segment` in the same order, followed by fields of the tracker.
-
-    Each frame sets several fields, and setting a field of a `Struct` takes ten times as long.
-    """
-
-    id: int
-    agent: str
-    task_id: str
-    context_id: str
-    speaker: str
-    turn: int
-    exchange: int
-    seq: int
-    last_exchange: int
-    last_seq: int
-    began: int
-    start: int
-    end: int
-    ended: int = 0
-    reason: str = ""
-    frames: int = 1
-    bytes: int = 0
-    outputs: int = 0
-    first_output: int = 0
-    last_output: int = 0
-    gap: int = 0
-    idle: int = 0
-    activity_end: int = 0
-    closed: int = 0
-    generation_first: int = 0
-    generation_last: int = 0
-    author: str = ""
+class SegmentState(SegmentFields):
+    """A segment as known so far, followed by fields of the tracker."""
 
     plain: bool = False
     """Whether it is half of a turn that is one unary call. Such a segment is not reported, because
@@ -58,25 +29,8 @@ class SegmentState:
         return Segment(*_segment_values(self))
 
 
-class InterruptionState(msgspec.Struct, gc=False):
-    """The fields of `Interruption` in the same order, followed by fields of the tracker."""
-
-    id: int
-    agent: str
-    task_id: str
-    context_id: str
-    kind: str
-    segment: int
-    exchange: int
-    seq: int
-    at: int
-    ended: int = 0
-    outcome: str = ""
-    residual_frames: int = 0
-    residual_bytes: int = 0
-    last_residual: int = 0
-    wasted: int = 0
-    reaction: int = 0
+class InterruptionState(InterruptionFields, gc=False):
+    """An interruption as known so far, followed by fields of the tracker."""
 
     artifacts: tuple[str, ...] = ()
     """Artifacts of the interrupted output."""
@@ -90,25 +44,8 @@ class InterruptionState(msgspec.Struct, gc=False):
         return Interruption(*_interruption_values(self))
 
 
-class HandoffState(msgspec.Struct, gc=False):
-    """The fields of `Handoff` in the same order."""
-
-    id: int
-    kind: str
-    evidence: str
-    agent: str
-    task_id: str
-    context_id: str
-    segment: int
-    to_agent: str
-    to_task: str
-    to_exchange: int
-    exchange: int
-    seq: int
-    at: int
-    ended: int = 0
-    first_output: int = 0
-    briefing: int = 0
+class HandoffState(HandoffFields, gc=False):
+    """A hand-off as known so far."""
 
     def snapshot(self) -> Handoff:
         """Return the current hand-off."""

@@ -80,7 +80,7 @@ class ExchangeView(Protocol):
     @property
     def traceparent(self) -> str: ...  # noqa: D102
     @property
-    def sent_traceparent(self) -> str: ...  # noqa: D102
+    def trace_context(self) -> str: ...  # noqa: D102
 
 
 _ChainNumbers = dict[str, list[tuple[int, str]]]
@@ -154,8 +154,8 @@ class SegmentTracker:
     def learn_sent_trace(self, exchange: ExchangeView) -> None:
         """Record the trace that the proxy sent, if it differs from the client's: the agent hands
         over within the sent trace."""
-        sent = exchange.sent_traceparent
-        call = self._index.calls.get(exchange.id) if sent else None
+        sent = exchange.trace_context
+        call = self._index.calls.get(exchange.id)
         if call is not None and trace_of(sent) != trace_of(exchange.traceparent):
             self._index.learn_trace(sent, call.conversation)
 

@@ -25,7 +25,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap
-from a2a_proxy.recording.read.conversations import SegmentExchangeView
+from a2a_proxy.recording.read.conversations import ClientExchange
 from a2a_proxy.recording.read.multi_reader import (
     MultiReader,
     OwnSessions,
@@ -230,20 +230,19 @@ class _SegmentBuilder:
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
-        self._views: OrderedDict[int, SegmentExchangeView] = OrderedDict()
+        self._exchanges: OrderedDict[int, ClientExchange] = OrderedDict()
 
     def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
         """Add an exchange, or update it, with its connection."""
-        self._views[value.id] = SegmentExchangeView.of_exchange(value, connection)
-        if len(self._views) > _MAX_KEPT_EXCHANGES:
-            self._views.popitem(last=False)
+        self._exchanges[value.id] = ClientExchange.on_connection(value, connection)
+        if len(self._exchanges) > _MAX_KEPT_EXCHANGES:
+            self._exchanges.popitem(last=False)
 
     def add_frame(self, frame: Frame) -> None:
         """Add the next frame."""
-        view = self._views.get(frame.exchange)
-        if view is None:
-            return
-        self._tracker.apply_frame(frame, view, view.client, view.client_ports)
+        found = self._exchanges.get(frame.exchange)
+        if found is not None:
+            self._tracker.apply_frame(frame, *found)
 
     def end_segments(self, at: int) -> None:
         """End all segments: no frames follow after `at` (ns)."""

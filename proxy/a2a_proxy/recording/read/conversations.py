@@ -7,11 +7,12 @@ So turns without rows are included.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
@@ -31,34 +32,22 @@ _MAX_MARKS = 4096
 """Maximum number of texts and blobs of a segment that are recognized again."""
 
 
-class SegmentExchangeView(msgspec.Struct, frozen=True):
-    """The fields of an exchange that the segment tracker and the payload readers need."""
+class ClientExchange(NamedTuple):
+    """An exchange with what the segment tracker needs to know of its client."""
 
-    id: int
-    binding: Binding
-    operation: str
-    traceparent: str
-    dialect: Dialect
-    agent: str
+    exchange: Exchange
     client: str
-    connection: int
-    sent_traceparent: str = ""
-    client_ports: tuple[int, ...] = ()
+    """The address; empty if it is not known."""
+    client_ports: tuple[int, ...]
+    """TCP ports on which the client's process listens."""
 
     @classmethod
-    def of_exchange(cls, value: Exchange, connection: Connection | None) -> SegmentExchangeView:
-        """Return the view of an exchange on this connection."""
+    def on_connection(cls, exchange: Exchange, connection: Connection | None) -> ClientExchange:
+        """Return an exchange on this connection."""
         process = connection.client_process if connection is not None else None
         return cls(
-            value.id,
-            value.binding,
-            value.operation,
-            value.traceparent,
-            value.dialect,
-            value.agent,
+            exchange,
             connection.client if connection is not None else "",
-            value.connection,
-            value.sent_traceparent,
             process.ports if process is not None else (),
         )
 
@@ -132,7 +121,7 @@ def read_conversations(recording: Recording, session: SessionRow) -> Conversatio
     handoffs: dict[int, Handoff] = {}
     contents: dict[int, SegmentContent] = {}
     outputs: dict[int, int] = {}
-    for count, (frame, view, said) in enumerate(_replay_frames(recording, session, tracker)):
+    for count, (frame, exchange, said) in enumerate(_replay_frames(recording, session, tracker)):
         if said is not None:
             known = contents.setdefault(said.id, SegmentContent())
             output = said.speaker == AGENT and said.outputs > outputs.get(said.id, 0)
@@ -142,7 +131,9 @@ def read_conversations(recording: Recording, session: SessionRow) -> Conversatio
             known.last = frame.at
             if output or said.speaker != AGENT:
                 known.add(
-                    frame, content_of_frame(frame, view.dialect, view.operation), output=output
+                    frame,
+                    content_of_frame(frame, exchange.dialect, exchange.operation),
+                    output=output,
                 )
         if count % _CHANGES_INTERVAL == 0:
             _collect_changes(tracker, segments, interruptions, handoffs)
@@ -178,48 +169,45 @@ def rebuild_segments(recording: Recording, session: SessionRow) -> Iterator[Chan
 
 def _replay_frames(
     recording: Recording, session: SessionRow, tracker: SegmentTracker
-) -> Iterator[tuple[Frame, SegmentExchangeView, SegmentState | None]]:
+) -> Iterator[tuple[Frame, Exchange, SegmentState | None]]:
     """Apply all frames of exchanges and yield each with its exchange and segment. End the session
     if it has ended."""
-    views = _ExchangeViews(recording, session.id)
+    exchanges = _ClientExchanges(recording, session.id)
     last = session.facts.started
     for row in recording.frames_after(0, session=session.id):
         frame = row.frame
         last = max(last, frame.at)
-        view = views.view_of(frame) if frame.exchange else None
-        if view is None:
+        found = exchanges.find(frame.exchange) if frame.exchange else None
+        if found is None:
             continue
-        talk = tracker.apply_frame(frame, view, view.client, view.client_ports)
-        yield frame, view, talk.said if talk is not None else None
+        talk = tracker.apply_frame(frame, *found)
+        yield frame, found.exchange, talk.said if talk is not None else None
     if session.how:
         tracker.end_session(max(session.ended, last))
 
 
-class _ExchangeViews:
-    """Cache of the exchanges in the form that the tracker needs."""
+class _ClientExchanges:
+    """Cache of the exchanges with their clients."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
-        self._cache: dict[int, SegmentExchangeView | None] = {}
+        self._cache: dict[int, ClientExchange | None] = {}
 
-    def view_of(self, frame: Frame) -> SegmentExchangeView | None:
-        """Return the view of a frame's exchange, or None if the recording does not have the
-        exchange."""
-        number = frame.exchange
+    def find(self, number: int) -> ClientExchange | None:
+        """Return the exchange with this number, or None if the recording does not have it."""
         if number in self._cache:
-            view = self._cache[number]
-        else:
-            view = self._cache[number] = self._read_view(number)
-            if len(self._cache) > _MAX_CACHED_EXCHANGES:
-                del self._cache[next(iter(self._cache))]
-        return view
+            return self._cache[number]
+        found = self._cache[number] = self._read_exchange(number)
+        if len(self._cache) > _MAX_CACHED_EXCHANGES:
+            del self._cache[next(iter(self._cache))]
+        return found
 
-    def _read_view(self, number: int) -> SegmentExchangeView | None:
-        row = self._recording.read_exchange(make_key(self._session, number))
+    def _read_exchange(self, number: int) -> ClientExchange | None:
+        row = self._recording.read_exchange(make_key(self._session, number), headers=False)
         if row is None:
             return None
         line = self._recording.read_connection(make_key(self._session, row.exchange.connection))
-        return SegmentExchangeView.of_exchange(
+        return ClientExchange.on_connection(
             row.exchange, line.connection if line is not None else None
         )
