@@ -20,7 +20,7 @@ WORK_PER_TURN = 8192
 """Units of work (`Editor.budget`) of all connections in one turn of the event loop: about 2 ms, or
 400 small requests. Queued work gets the first half, bytes that arrive in the turn get what is left;
 the rest is queued."""
-WORK_AT_LEAST = 128
+WORK_AT_LEAST = 512
 """Units of work that are done at once for received bytes although the work of the turn is spent, so
 that a few small messages need not wait until those who send many have taken their turns."""
 WORK_PER_STEP = 1024
