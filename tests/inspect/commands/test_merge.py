@@ -68,16 +68,6 @@ def test_merge_prints_json(tmp_path: Path) -> None:
     assert (would[0]["frames"], would[2]["in"], out.exists()) == (6, str(first), False)
 
 
-def test_merge_refuses_to_write_a_cassette(tmp_path: Path) -> None:
-    first, second = pair(tmp_path)
-    done = merge(tmp_path, tmp_path / "out.a2a.jsonl", first, second)
-    assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (
-        2,
-        True,
-        False,
-    )
-
-
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_a_missing_folder_is_an_error(tmp_path: Path, more: tuple[str, ...]) -> None:
     """The error names the file that was asked for."""

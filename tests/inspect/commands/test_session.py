@@ -177,6 +177,14 @@ def row(number: int, **more: str) -> ExchangeRow:
     return ExchangeRow(number, 1, exchange(number, **values))
 
 
+class _NoTasks(show._SessionTasks):
+    def __init__(self) -> None:
+        self._tasks = {}
+
+
+NO_TASKS = _NoTasks()
+
+
 def test_exchanges_without_context_stay_in_time_order() -> None:
     """Errors without context or task do not gather at the top; a task without a context stays in
     one place."""
@@ -190,8 +198,8 @@ def test_exchanges_without_context_stay_in_time_order() -> None:
     ]
     rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
     groups = [
-        (context, {task: [each.exchange.id for each in of] for task, of in members.items()})
-        for context, members in show._group_by_context(rows, {})
+        (context, {task: [each.exchange.id for each in of] for (_, task), of in members.items()})
+        for context, members in show._group_by_context(rows, NO_TASKS)
     ]
     assert groups == [
         ("", {"": [1, 2]}),

@@ -31,7 +31,7 @@ from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
-from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
 from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, forget_after_delete
@@ -156,8 +156,8 @@ class Engine:
     ) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
         self.session = SessionState()
-        self._repeat_limit = RepeatLimit(
-            MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
+        self._repeat_limit = (
+            RepeatLimit() if max_per_exchange is None else RepeatLimit(max_per_exchange)
         )
         self._deadlines = DeadlineQueue()
         self._faulted: dict[str, None] = {}

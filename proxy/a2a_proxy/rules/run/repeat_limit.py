@@ -36,7 +36,7 @@ class _KindCount(msgspec.Struct, array_like=True):
 class RepeatLimit(State):
     """Counts findings by kind. The counts of one exchange are kept in its record."""
 
-    max_per_exchange: int = MAX_PER_EXCHANGE
+    max_per_exchange: int = msgspec.field(default_factory=lambda: MAX_PER_EXCHANGE)
     _counts: dict[FindingKind, _KindCount] = {}
 
     def count_finding(
