@@ -277,7 +277,9 @@ def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_
     kill(one.process.pid, recorder)
     one.process.wait()
     until_dead(recorder)
-    kept = (tmp_path / "r.db").rename(tmp_path / "kept")
+    # Also its -wal: what the recorder wrote last may be only there.
+    (tmp_path / "kept").mkdir()
+    kept = [each.rename(tmp_path / "kept" / each.name) for each in tmp_path.glob("r.db*")]
     (tmp_path / "r.db").write_bytes(b"a letter")
     failed = run(one.state, "a2a-inspect", "recover")
     assert failed.code == 1
@@ -286,7 +288,8 @@ def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_
     )
     assert "a2a-inspect: hint: " in failed.err
     assert len(one.journals) == 1
-    kept.rename(tmp_path / "r.db")
+    for each in kept:
+        each.rename(tmp_path / each.name)
     assert run(one.state, "a2a-inspect", "recover").code == 0
     assert calls(tmp_path / "r.db") == 1
 
