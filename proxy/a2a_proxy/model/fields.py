@@ -66,7 +66,7 @@ class Row(msgspec.Struct, frozen=True):
 _REDACTED = Row(redacted=True)
 Key = Annotated[int, Encoding.KEY]
 PeerNumber = Annotated[int, Encoding.PEER_NUMBER]
-State = Annotated[int, Encoding.STATE]
+StateNumber = Annotated[int, Encoding.STATE]
 Time = Annotated[int, Encoding.TIME]
 Word = Annotated[str, Encoding.WORD]
 PeerWord = Annotated[str, Encoding.WORD, _REDACTED]

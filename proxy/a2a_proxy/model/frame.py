@@ -7,7 +7,7 @@ from enum import IntEnum
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.fields import Ident, PeerNumber, PeerWord, State, Time
+from a2a_proxy.model.fields import Ident, PeerNumber, PeerWord, StateNumber, Time
 
 FAULT_MARK = " by --fault: "
 """Part of the note of a frame that a fault on purpose concerns: after what happened, before the
@@ -117,7 +117,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     context_id: Ident = ""
     message_id: Ident = ""
     artifact_id: Ident = ""
-    state: State = 0
+    state: StateNumber = 0
     """A `TaskState` number, 0 if the frame has no state."""
     generation: PeerNumber = 0
     """`generation` of the event; on a request `currentGeneration` or `ifGenerationMatch`. 0 if

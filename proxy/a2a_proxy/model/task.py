@@ -7,7 +7,16 @@ from typing import Annotated
 
 import msgspec
 
-from a2a_proxy.model.fields import Encoding, Ident, PeerNumber, PeerWord, Row, State, Text, Time
+from a2a_proxy.model.fields import (
+    Encoding,
+    Ident,
+    PeerNumber,
+    PeerWord,
+    Row,
+    StateNumber,
+    Text,
+    Time,
+)
 
 
 class Support(IntEnum):
@@ -89,7 +98,7 @@ class Task(msgspec.Struct, frozen=True):
     task_id: Annotated[Ident, Row("ident")]
     context_id: Annotated[Ident, Row("context")] = ""
     tenant: PeerWord = ""
-    state: State = 0
+    state: StateNumber = 0
     states: tuple[tuple[int, int], ...] = ()
     """(time ns, state number) for each change, at most the last 64."""
     first: Time = 0

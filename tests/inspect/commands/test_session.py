@@ -18,6 +18,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import run, run_here
@@ -177,15 +178,7 @@ def row(number: int, **more: str) -> ExchangeRow:
     return ExchangeRow(number, 1, exchange(number, **values))
 
 
-class _NoTasks(show._SessionTasks):
-    def __init__(self) -> None:
-        self._tasks = {}
-
-
-NO_TASKS = _NoTasks()
-
-
-def test_exchanges_without_context_stay_in_time_order() -> None:
+def test_exchanges_without_context_stay_in_time_order(tmp_path: Path) -> None:
     """Errors without context or task do not gather at the top; a task without a context stays in
     one place."""
     rows = [
@@ -197,10 +190,12 @@ def test_exchanges_without_context_stay_in_time_order() -> None:
         row(6, task_id="t"),
     ]
     rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
-    groups = [
-        (context, {task: [each.exchange.id for each in of] for (_, task), of in members.items()})
-        for context, members in show._group_by_context(rows, NO_TASKS)
-    ]
+    writer(tmp_path / "r.db").finish(STARTED)
+    with Recording(tmp_path / "r.db") as recording:
+        groups = [
+            (context, {task: [row.exchange.id for row in of] for (_, task), of in members.items()})
+            for context, members in show._group_by_context(rows, show._SessionTasks(recording, 1))
+        ]
     assert groups == [
         ("", {"": [1, 2]}),
         ("c", {"": [3, 5]}),
