@@ -12,14 +12,10 @@ from typing import Protocol
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.artifact_chunks import (
-    ArtifactChunk,
-    TextPlace,
-    find_text_place,
-    make_text_chunk,
-)
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, make_text_chunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.protocol.text_place import TextPlace, find_text_place
 from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.json_checks import (
