@@ -576,7 +576,9 @@ class Observer:
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        sieved = redact.sieve_frames([each for _, each in items], [view[3] for view in views])
+        sieved = redact.sieve_frames(
+            [each for _, each in items], [view[3] for view in views], [view[4] for view in views]
+        )
         source = None
         for (connection, each), (exchange, checks, checked, strings, chunk) in zip(
             items, views, strict=True
