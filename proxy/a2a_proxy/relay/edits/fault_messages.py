@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from a2a_proto import choose_a2a_v1
 from a2a_proxy.faults.plan import EventFacts
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.operations import GRPC_METHODS, message_names
 from a2a_proxy.protocol.schema import MessageDecoder, decoder_for, schema_of, schema_set_of
 from a2a_proxy.relay.edits.fault_events import NO_FACTS, facts_of
