@@ -16,6 +16,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.completeness import COMPLETE, split_completeness
 from a2a_proxy.protocol.outcome import outcome_of
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
@@ -332,10 +333,15 @@ def test_a_bug_in_a_later_step_costs_one_connection(monkeypatch: pytest.MonkeyPa
     """Frames of several connections are delivered together: those of the others are not lost."""
     apply = TaskTracker.apply_frame
 
-    def apply_frame(self: TaskTracker, frame: Frame, exchange: TaskExchangeView) -> None:
+    def apply_frame(
+        self: TaskTracker,
+        frame: Frame,
+        exchange: TaskExchangeView,
+        chunk: ArtifactChunk | None = None,
+    ) -> None:
         if frame.task_id == "t-1":
             raise RuntimeError("the tracker is wrong")
-        apply(self, frame, exchange)
+        apply(self, frame, exchange, chunk)
 
     monkeypatch.setattr(TaskTracker, "apply_frame", apply_frame)
     observer, out = fresh(), list[Observation]()

@@ -36,6 +36,7 @@ from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
 from a2a_proxy.protocol.conversation import (
     ConnectionConversation,
@@ -51,7 +52,7 @@ from a2a_proxy.redaction import Redactor, RedactorState
 from a2a_proxy.redaction.metadata_only import withhold_payload
 from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.run.engine import NO_CHECKS, Engine, EngineState, FrameOrEnd
-from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for, read_strings
+from a2a_proxy.rules.run.gate import Checks, ChunkGate, check_payload, checks_for, read_strings
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -64,7 +65,8 @@ _OPEN, _DATA, _OURS, _TO_CLIENT = (
 _TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
 """How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
-_CARD_EVENT, _STATUS, _EVENT = EventKind.CARD, EventKind.STATUS, FrameKind.EVENT
+_CARD_EVENT, _STATUS, _ARTIFACT = EventKind.CARD, EventKind.STATUS, EventKind.ARTIFACT
+_EVENT = FrameKind.EVENT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _GROUP = 8
 """Frames that are delivered together: their payloads are searched for secrets in one pass."""
@@ -79,10 +81,12 @@ _MAX_MARKS = 10_000
 """Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
 
 
-_View = tuple[ExchangeState | None, Checks, GateResult | None, tuple[bytes, ...] | None]
-"""The exchange of a frame, its payload checks, their result for a status update, and the strings of
-such an update."""
-_NO_VIEW: _View = (None, NO_CHECKS, None, None)
+_View = tuple[
+    ExchangeState | None, Checks, GateResult | None, tuple[bytes, ...] | None, ArtifactChunk | None
+]
+"""The exchange of a frame, its payload checks, their result for an update, the strings of a status
+update, and an artifact chunk."""
+_NO_VIEW: _View = (None, NO_CHECKS, None, None, None)
 
 
 class _EditRecord(msgspec.Struct, frozen=True):
@@ -274,6 +278,7 @@ class Observer:
         self._cut_exchanges: list[Exchange] = []
         """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
+        self._chunk_gate = ChunkGate()
         self._segments = SegmentTracker(redactor.redact_text)
         self._rules = Engine() if rules is None else rules
         self._undelivered: list[_Emitted] = []
@@ -541,8 +546,7 @@ class Observer:
         for start in range(0, len(items), _GROUP):
             self._deliver_group(items[start : start + _GROUP], out)
 
-    @staticmethod
-    def _view_items(items: list[_Emitted]) -> list[_View]:
+    def _view_items(self, items: list[_Emitted]) -> list[_View]:
         views: list[_View] = []
         number, view = 0, _NO_VIEW
         for connection, each in items:
@@ -553,14 +557,19 @@ class Observer:
                 number = each.exchange
                 exchange = connection.conversation.find_exchange(number) if number else None
                 view = (
-                    (exchange, checks_for(exchange), None, None)
+                    (exchange, checks_for(exchange), None, None, None)
                     if exchange is not None
                     else _NO_VIEW
                 )
-            exchange, checks, _, _ = view
-            if exchange is not None and each.kind is _EVENT and each.event is _STATUS:
+            exchange, checks = view[:2]
+            if exchange is None or each.kind is not _EVENT:
+                views.append(view)
+            elif each.event is _STATUS:
                 update = check_payload(each, exchange, checks)
-                views.append((exchange, checks, update, read_strings(each, update)))
+                views.append((exchange, checks, update, read_strings(each, update), None))
+            elif each.event is _ARTIFACT:
+                update, chunk = self._chunk_gate.check(each, exchange, checks)
+                views.append((exchange, checks, update, None, chunk))
             else:
                 views.append(view)
         return views
@@ -573,11 +582,9 @@ class Observer:
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        sieved = redact.sieve_frames(
-            [each for _, each in items], [strings for _, _, _, strings in views]
-        )
+        sieved = redact.sieve_frames([each for _, each in items], [view[3] for view in views])
         source = None
-        for (connection, each), (exchange, checks, checked, strings) in zip(
+        for (connection, each), (exchange, checks, checked, strings, chunk) in zip(
             items, views, strict=True
         ):
             try:
@@ -592,7 +599,7 @@ class Observer:
                         )
                     if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                         redact.learn_card(card)
-                raw, frame = frame, redact_frame(frame, exchange, sieved, strings)
+                raw, frame = frame, redact_frame(frame, exchange, sieved, strings, chunk)
                 if exchange is not None:
                     facts = connection.facts
                     if facts.forwarded and exchange.binding is Binding.OTHER:
@@ -600,7 +607,7 @@ class Observer:
                             frame
                         )  # clients send all their HTTP to a forward proxy
                     if frame.task_id:
-                        apply_to_task(frame, exchange)
+                        apply_to_task(frame, exchange, chunk if frame is raw else None)
                     apply_to_segments(frame, exchange, facts.client, connection.client_ports)
                 out.append(frame)
                 if source is None or source.connection is not connection:

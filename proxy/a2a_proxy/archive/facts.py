@@ -35,7 +35,7 @@ class FactsTable:
 
     def connection_row(self, value: Connection) -> Fact:
         """Return the row of a connection."""
-        line = json_objects.write_connection(value, self._start)
+        line = json_objects.write_line(value, self._start)
         return self._make_row(
             "connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream
         )
@@ -46,7 +46,7 @@ class FactsTable:
             "exchange",
             value.id,
             value.started,
-            json_objects.write_exchange(value, self._start),
+            json_objects.write_line(value, self._start),
             ended=value.closed,
             agent=value.agent,
             exchange=value.id,
@@ -64,7 +64,7 @@ class FactsTable:
             "task",
             None,
             value.first,
-            json_objects.write_task(value, self._start),
+            json_objects.write_line(value, self._start),
             ended=value.last,
             agent=value.agent,
             task_id=value.task_id,
@@ -80,7 +80,7 @@ class FactsTable:
             "finding",
             row.id,
             value.at,
-            json_objects.write_finding(value, self._start),
+            json_objects.write_line(value, self._start),
             agent=agent,
             exchange=value.exchange,
             task_id=value.task_id,

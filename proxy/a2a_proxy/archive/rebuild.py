@@ -125,10 +125,10 @@ class SessionRebuild:
         self._read_facts(newest, "call", {f"c{number}" for number in newest.connections})
         of = newest.list_lines()
         return _RestoredRows(
-            [json_objects.read_connection(line, start) for line in of["connection"]],
-            [json_objects.read_exchange(line, start) for line in of["exchange"]],
-            [self._trim_task(json_objects.read_task(line, start)) for line in of["task"]],
-            [json_objects.read_finding(line, start) for line in of["finding"]],
+            [json_objects.read_line(Connection, line, start) for line in of["connection"]],
+            [json_objects.read_line(Exchange, line, start) for line in of["exchange"]],
+            [self._trim_task(json_objects.read_line(Task, line, start)) for line in of["task"]],
+            [json_objects.read_line(Finding, line, start) for line in of["finding"]],
         )
 
     def _trim_task(self, task: Task) -> Task:

@@ -26,14 +26,13 @@ _MAX_QUERY_KEYS = 500
 class _SegmentTable(msgspec.Struct, frozen=True):
     name: str
     began: str
-    ended: str
-    """Both as SQL expressions, ns from the start of the session."""
+    """The column of its beginning."""
 
 
 SEGMENT_TABLES = {
-    RowKind.SEGMENT: _SegmentTable("segment", "began", 'began + start + "end" + ended'),
-    RowKind.INTERRUPTION: _SegmentTable("interruption", "at", "ended"),
-    RowKind.HANDOFF: _SegmentTable("handoff", "at", "ended"),
+    RowKind.SEGMENT: _SegmentTable("segment", "began"),
+    RowKind.INTERRUPTION: _SegmentTable("interruption", "at"),
+    RowKind.HANDOFF: _SegmentTable("handoff", "at"),
 }
 
 
@@ -80,11 +79,8 @@ def _ended_numbers(
     for start in range(0, len(numbers), _MAX_QUERY_KEYS):
         some = [make_key(session, number) for number in numbers[start : start + _MAX_QUERY_KEYS]]
         marks = ",".join("?" * len(some))
-        query = (
-            f"SELECT id, {table.ended} FROM {table.name} WHERE ended IS NOT NULL AND id IN "
-            f"({marks}) ORDER BY id"
-        )
-        for row, at in db.execute(query, some):
+        ended = f"SELECT id, ended FROM {table.name} WHERE ended IS NOT NULL AND id IN ({marks})"
+        for row, at in db.execute(f"{ended} ORDER BY id", some):
             yield split_key(row)[1], at
 
 

@@ -22,6 +22,7 @@ Bindings, events, tasks:
 - `canonical`: objects of any dialect in canonical JSON
 - `task_list`: tasks in the response to ListTasks
 - `artifact_chunks`: sizes and hashes of artifacts in frames
+- `text_place`: where the text of a chunk is in its JSON
 - `artifact`: artifacts assembled from their chunks
 - `generation`: generations of one task, and why numbers are missing
 - `client_messages`: client messages that may have a missing generation

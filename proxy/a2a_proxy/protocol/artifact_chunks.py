@@ -5,6 +5,7 @@ The content itself is assembled by `artifact` from recorded frames.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from a2a_proto import RenderError, to_dict
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
+from a2a_proxy.protocol.text_place import TextPlace
 
 
 class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +29,10 @@ class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
     """Bytes of text, raw content and data."""
     content: int
     """Hash of the content, the same for every binding if the parts are text."""
+    text: bytes
+    """The text, if it is the only part."""
+    place: TextPlace | None = None
+    """Where the text is in the payload, if that is known."""
 
 
 class _ChunkFile(msgspec.Struct, rename="camel", gc=False):
@@ -63,11 +69,25 @@ class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
 _decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
 
 
+def make_text_chunk(
+    artifact_id: str, name: str, texts: Sequence[bytes], place: TextPlace | None
+) -> ArtifactChunk:
+    """Return the chunk whose parts are these texts."""
+    content = hash(tuple([text.decode() for text in texts]))
+    text = texts[0] if len(texts) == 1 else b""
+    return ArtifactChunk(artifact_id, name, len(texts), sum(map(len, texts)), content, text, place)
+
+
 def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
     """Return the artifacts of a frame; empty if it has none or cannot be read."""
-    make = _chunk_of_json if frame.schema == JSON else _chunk_of_proto
+    return _read_chunks(frame.schema, frame.payload)
+
+
+@lru_cache(maxsize=1)  # the same frame is read by the redactor, the tasks and the segments
+def _read_chunks(schema: str, payload: bytes) -> list[ArtifactChunk]:
+    make = _chunk_of_json if schema == JSON else _chunk_of_proto
     try:
-        return [make(artifact) for artifact in _read_artifacts(frame.schema, frame.payload)]
+        return [make(artifact) for artifact in _read_artifacts(schema, payload)]
     except (*UNREADABLE_ERRORS, RenderError):
         return []
 
@@ -78,14 +98,6 @@ def texts_of_frame(frame: Frame) -> list[str]:
     return [part.text for artifact in artifacts for part in artifact.parts or () if part.text]
 
 
-def text_of_chunk(frame: Frame) -> str:
-    """Return the text of a frame with one artifact of one part; empty if it has more or none."""
-    artifacts = _read_artifacts(frame.schema, frame.payload)
-    parts = artifacts[0].parts if len(artifacts) == 1 else None
-    return parts[0].text or "" if parts and len(parts) == 1 else ""
-
-
-@lru_cache(maxsize=1)  # the same frame is read by the redactor, the tasks and the segments
 def _read_artifacts(schema: str, payload: bytes) -> list[Any]:
     try:
         if schema == JSON:
@@ -105,16 +117,9 @@ def _artifacts_in(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
 
 
 def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
-    parts = artifact.parts or []
-    content = tuple(_json_content(part) for part in parts)
+    content = tuple([_json_content(part) for part in artifact.parts or ()])
     artifact_id = artifact.artifact_id or str(artifact.index or 0)
-    return ArtifactChunk(
-        artifact_id,
-        artifact.name or "",
-        len(parts),
-        sum(map(_content_size, content)),
-        hash(content),
-    )
+    return _make_chunk(artifact_id, artifact.name or "", content)
 
 
 def _json_content(part: _ChunkPart) -> str | bytes | int:
@@ -130,6 +135,15 @@ def _json_content(part: _ChunkPart) -> str | bytes | int:
         return _canonical_json(value["data"] if wrapped else value)
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
     return len(raw.rstrip("=")) * 3 // 4
+
+
+def _make_chunk(
+    artifact_id: str, name: str, content: tuple[str | bytes | int, ...]
+) -> ArtifactChunk:
+    only = content[0] if len(content) == 1 else b""
+    text = only.encode("utf-8", "surrogatepass") if isinstance(only, str) else b""
+    size = sum(map(_content_size, content))
+    return ArtifactChunk(artifact_id, name, len(content), size, hash(content), text)
 
 
 def _content_size(content: str | bytes | int) -> int:
@@ -157,14 +171,8 @@ _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
-    content = tuple(_proto_content(part) for part in artifact.parts)
-    return ArtifactChunk(
-        artifact.artifact_id,
-        artifact.name,
-        len(content),
-        sum(map(_content_size, content)),
-        hash(content),
-    )
+    content = tuple([_proto_content(part) for part in artifact.parts])
+    return _make_chunk(artifact.artifact_id, artifact.name, content)
 
 
 def _proto_content(part: Any) -> str | bytes | int:

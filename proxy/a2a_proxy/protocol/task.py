@@ -234,8 +234,11 @@ class TaskTracker:
         """Exchanges whose last event was a status update of the current state of its task; until
         their changes are reported, because that resets records."""
 
-    def apply_frame(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Update the records from one frame. Called for every frame; most calls return at once."""
+    def apply_frame(
+        self, frame: Frame, exchange: TaskExchangeView, chunk: ArtifactChunk | None = None
+    ) -> None:
+        """Update the records from one frame. Called for every frame; most calls return at once.
+        `chunk` is the artifact chunk in it, if it was read."""
         kind = frame.kind
         if kind is _EVENT and frame.event is _STATUS:
             steady = self._steady.get(exchange.id)
@@ -247,7 +250,7 @@ class TaskTracker:
         elif (
             (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NO_EVENT
         ):
-            self._apply_response(frame, exchange)
+            self._apply_response(frame, exchange, chunk)
         elif frame.event is _TASKS:
             for each in split_task_list(frame):
                 self._apply_response(each, exchange)
@@ -392,7 +395,9 @@ class TaskTracker:
         if record is not None and record.numbers is not None:
             record.numbers.refuse_messages(exchange.id)
 
-    def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
+    def _apply_response(
+        self, frame: Frame, exchange: TaskExchangeView, chunk: ArtifactChunk | None = None
+    ) -> None:
         agent = exchange.agent
         if exchange.binding is _WEBHOOK and not exchange.is_deliverer_known:
             # Several agents have its URL, or none is known: the task id determines the agent.
@@ -414,7 +419,7 @@ class TaskTracker:
             _apply_state(record, frame, exchange)
         self._count_message(record, frame)
         if frame.event is _ARTIFACT:
-            _apply_artifact(record, frame)
+            _apply_artifact(record, frame, chunk or _read_chunk(frame))
         elif frame.event is _TASK:
             _apply_snapshot(record, frame)
 
@@ -588,9 +593,14 @@ def _last_shown_state(record: FollowedTask, exchange: int) -> int:
     return record.states[place][1] if 0 <= place < len(record.states) else 0
 
 
-def _apply_artifact(record: FollowedTask, frame: Frame) -> None:
+def _read_chunk(frame: Frame) -> ArtifactChunk:
     found = chunks_of_frame(frame)
-    chunk = found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
+    return (
+        found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload), b"")
+    )
+
+
+def _apply_artifact(record: FollowedTask, frame: Frame, chunk: ArtifactChunk) -> None:
     state = record.artifact(frame.artifact_id, frame.at)
     state.last, state.told = frame.at, None
     state.name = state.name or chunk.name

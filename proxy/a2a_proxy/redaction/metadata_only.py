@@ -19,7 +19,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import WITHHELD, is_label
 from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS
-from a2a_proxy.redaction.redactor import Heads, Redactor, Strings
+from a2a_proxy.redaction.redactor import Heads, Redactor
 from a2a_proxy.redaction.scrubber import plain_name
 
 _RULE: Final = "A2A-"
@@ -36,10 +36,10 @@ class MetadataRedactor(Redactor):
     """A redactor that drops every payload."""
 
     def redact_frame(
-        self, frame: Frame, exchange: Heads | None, sieved: int = -1, strings: Strings | None = None
+        self, frame: Frame, exchange: Heads | None, *facts: Any, **named: Any
     ) -> Frame:
         """Return the frame without its payload; its metadata stays, with secrets replaced."""
-        return withhold_payload(super().redact_frame(frame, exchange, sieved, strings))
+        return withhold_payload(super().redact_frame(frame, exchange, *facts, **named))
 
     def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange with labels for all header values except the protocol's, without

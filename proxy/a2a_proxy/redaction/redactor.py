@@ -24,7 +24,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.artifact_chunks import text_of_chunk, texts_of_frame
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, texts_of_frame
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
@@ -164,11 +164,12 @@ class Redactor:
         exchange: Heads | None,
         sieved: int = _UNSIEVED,
         strings: Strings | None = None,
+        chunk: ArtifactChunk | None = None,
     ) -> Frame:
         """Return the frame without secrets, the same object if it has none.
 
         `exchange` is its unredacted exchange, `sieved` and `strings` are the result and an argument
-        of `sieve_frames`.
+        of `sieve_frames`; `chunk` is the artifact chunk in it, if it was read.
         """
         if not self._enabled:
             return frame
@@ -185,7 +186,7 @@ class Redactor:
             if frame.kind in _LINES:
                 frame = self._redact_line(frame)
             elif frame.event is _ARTIFACT:
-                if self._accept_chunk(frame):
+                if self._accept_chunk(frame, chunk):
                     sieved, is_read = self._scrub.seen.change_count, frame.schema == "json"
                 else:
                     frame, sieved = self._redact_chunk(frame), _UNSIEVED
@@ -232,15 +233,17 @@ class Redactor:
         )
         return _replace_payload(frame, payload, ["$"])
 
-    def _accept_chunk(self, frame: Frame) -> bool:
+    def _accept_chunk(self, frame: Frame, chunk: ArtifactChunk | None) -> bool:
         """Whether the next chunk of an artifact has no secret, nor has the text before it with
         it."""
-        text = text_of_chunk(frame)
-        if not text:
+        if chunk is None:
+            found = chunks_of_frame(frame)
+            chunk = found[0] if len(found) == 1 else None
+        if chunk is None or not chunk.text:
             return False
         place = _place_of(frame)
         is_clean = self._split.accept_clean_piece(
-            place, (frame.exchange, frame.seq), text, frame.payload
+            place, (frame.exchange, frame.seq), chunk, frame.payload
         )
         if is_clean and frame.last_chunk:
             self._split.forget_text(place)

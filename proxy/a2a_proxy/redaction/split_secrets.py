@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from a2a_proxy.model.eviction import keys_to_evict
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.redaction.key_formats import FORMATS
 from a2a_proxy.redaction.known_secrets import SHORTEST
 from a2a_proxy.redaction.scrubber import Scrubber
@@ -24,8 +25,6 @@ LONGEST_KEY: Final = 16 << 10
 follow."""
 LONGEST_TAIL: Final = 512
 """Bytes of the text before a piece that are judged with it, at most."""
-LONGEST_PAYLOAD: Final = 2048
-"""Bytes of a payload that is remembered for the comparison with the next one."""
 MAX_TEXTS: Final = 2048
 """Texts whose end is remembered; the oldest is forgotten first."""
 _KEY_HEAD: Final = 256
@@ -76,9 +75,6 @@ class SplitSecrets:
     def __init__(self, scrub: Scrubber) -> None:
         self._scrub = scrub
         self.texts: dict[Place, OpenText] = {}
-        self._around: dict[Place, tuple[bytes, bytes, int]] = {}
-        """The last payload of a text without secrets, before and after the piece, and the number of
-        changes of the known secrets at its test."""
 
     def redact_pieces(
         self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool
@@ -105,30 +101,32 @@ class SplitSecrets:
         ]
 
     def accept_clean_piece(
-        self, place: Place, frame: tuple[int, int], piece: str, payload: bytes
+        self,
+        place: Place,
+        frame: tuple[int, int],
+        chunk: ArtifactChunk,
+        payload: bytes,
     ) -> bool:
         """Add the next piece of a text, if one test finds that neither the text nor the payload
-        with the piece can hold a secret; return False if the piece must be redacted.
+        of the chunk can hold a secret; return False if the piece must be redacted.
 
-        JSON that differs from the last payload of the text in the piece alone has no other secret
+        A payload that differs in its text alone from one without secrets has no other secret
         either.
         """
         text = self.texts.get(place)
         if text is None or frame <= text.frame:
             text = self._begin_text(place)
-        data = text.tail + piece.encode("utf-8", "surrogatepass")
+        data = text.tail + chunk.text
         if text.key_left or (_ends_generated(data) and self._may_end_in_secret(data)):
             return False
-        quoted = msgspec.json.encode(piece)
         change_count = self._scrub.seen.change_count
-        before, after, tested_at = self._around.get(place, (b"", b"", -1))
-        is_alike = tested_at == change_count and payload == quoted.join((before, after))
-        if self._scrub.may_hold_secret(data if is_alike else b"\n".join((payload, data))):
+        around = chunk.place
+        is_clean = around is not None and around.clean_at == change_count
+        if self._scrub.may_hold_secret(data if is_clean else b"\n".join((payload, data))):
             return False
         text.frame, text.tail = frame, _tail_of(data)
-        if not is_alike and len(payload) <= LONGEST_PAYLOAD:
-            before, _, after = payload.partition(quoted)
-            self._around[place] = before, after, change_count
+        if around is not None:
+            around.clean_at = change_count
         return True
 
     def _begin_text(self, place: Place) -> OpenText:
@@ -140,7 +138,6 @@ class SplitSecrets:
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
         self.texts.pop(place, None)
-        self._around.pop(place, None)
 
     def _redact_key_piece(self, text: OpenText, piece: bytes, *, is_line: bool) -> bytes:
         """Redact a piece of a text with an open private key."""

@@ -114,17 +114,17 @@ class Exporter:
             if kept is not None:
                 named = msgspec.structs.replace(kept.task, agent=self._agent_name(kept.task.agent))
                 self._write_session_line(
-                    task.session, json_objects.write_task(named, self._started[task.session])
+                    task.session, json_objects.write_line(named, self._started[task.session])
                 )
         for finding in self._filter_sessions(self.recording.read_findings()):
             if self._is_selected(finding, finding.finding.exchange):
                 self._write_session_line(
                     finding.session,
-                    json_objects.write_finding(finding.finding, self._started[finding.session]),
+                    json_objects.write_line(finding.finding, self._started[finding.session]),
                 )
         for note in notes:
             self._write_session_line(
-                note.session, json_objects.write_note(note.note, self._started[note.session])
+                note.session, json_objects.write_line(note.note, self._started[note.session])
             )
         end = {f"{name}s": count for name, count in self._counts.items()}
         digests = {"payloads": self._payloads.hexdigest(), "sha256": self._digest.hexdigest()}
@@ -198,7 +198,7 @@ class Exporter:
                 row.connection, upstream=self._agent_name(row.connection.upstream)
             )
             self._write_session_line(
-                row.session, json_objects.write_connection(named, self._started[row.session])
+                row.session, json_objects.write_line(named, self._started[row.session])
             )
 
     def write_exchange(self, row: Any) -> None:
@@ -208,7 +208,7 @@ class Exporter:
                 row.exchange, agent=self._agent_name(row.exchange.agent)
             )
             self._write_session_line(
-                row.session, json_objects.write_exchange(named, self._started[row.session])
+                row.session, json_objects.write_line(named, self._started[row.session])
             )
 
 

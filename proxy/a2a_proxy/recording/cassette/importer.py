@@ -14,10 +14,12 @@ from typing import Any, BinaryIO
 import msgspec
 
 from a2a_proxy.installation import upgrade_hint
+from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette import json_objects, payload_text
 from a2a_proxy.recording.cassette.exporter import COUNTED_KINDS, FORMAT_VERSION
@@ -134,7 +136,7 @@ class Importer:
             payload = self._read_payload(line)
             self._payloads.update(payload)
             return json_objects.read_frame(line, start, payload)
-        return _VALUE_READERS[kind](line, start)
+        return json_objects.read_line(_KINDS[kind], line, start)
 
     def _read_payload(self, line: Line) -> bytes:
         if "blob" not in line:
@@ -268,10 +270,6 @@ class _ImportBatch:
         return self.size >= _BATCH_VALUES or self._payload_bytes >= _BATCH_BYTES
 
 
-_VALUE_READERS = {
-    "connection": json_objects.read_connection,
-    "exchange": json_objects.read_exchange,
-    "task": json_objects.read_task,
-    "finding": json_objects.read_finding,
-    "note": json_objects.read_note,
+_KINDS: dict[str, type[msgspec.Struct]] = {
+    kind.__name__.lower(): kind for kind in (Connection, Exchange, Task, Finding, Note)
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import IntEnum, StrEnum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
 
 Line = dict[str, Any]
+_Value = TypeVar("_Value", bound=msgspec.Struct)
 _Convert = Callable[[Any, int], Any]
 
 
@@ -101,7 +102,7 @@ def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _
 
 
 def _line_fields(
-    kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]
+    kind: type[msgspec.Struct], first: str = "", /, **converters: tuple[_Convert, _Convert]
 ) -> tuple[_Field, ...]:
     """Return the members of a line. `first` is the field whose key names the kind of line;
     `converters` are those that the field table does not decide."""
@@ -121,62 +122,45 @@ def _line_fields(
     )
 
 
-_ARTIFACT_FIELDS = _line_fields(ArtifactState, "")
+def _object_converters(kind: type[msgspec.Struct]) -> tuple[_Convert, _Convert]:
+    """Return the converters of a list of objects of this kind."""
+    fields = _line_fields(kind)
+
+    def write(values: Any, start: int) -> Any:
+        return [_write_fields(fields, value, start) for value in values]
+
+    def read(lines: Any, start: int) -> Any:
+        return tuple(kind(**_read_fields(fields, line, start)) for line in lines)
+
+    return write, read
 
 
-def _write_artifacts(value: Any, start: int) -> Any:
-    return [_write_fields(_ARTIFACT_FIELDS, artifact, start) for artifact in value]
-
-
-def _read_artifacts(value: Any, start: int) -> Any:
-    return tuple(ArtifactState(**_read_fields(_ARTIFACT_FIELDS, line, start)) for line in value)
-
-
-_MISSED_FIELDS = _line_fields(MissedGenerations, "")
-
-
-def _write_missed(value: Any, start: int) -> Any:
-    return [_write_fields(_MISSED_FIELDS, missed, start) for missed in value]
-
-
-def _read_missed(value: Any, start: int) -> Any:
-    return tuple(MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value)
-
-
-_CONNECTION_FIELDS = _line_fields(Connection, "id")
-_EXCHANGE_FIELDS = _line_fields(Exchange, "id")
-_TASK_FIELDS = _line_fields(
-    Task,
-    "task_id",
-    states=(_write_states, _read_states),
-    missed=(_write_missed, _read_missed),
-    artifacts=(_write_artifacts, _read_artifacts),
-)
-_FINDING_FIELDS = _line_fields(Finding, "rule")
-_NOTE_FIELDS = _line_fields(Note, "text")
-_FRAME_FIELDS = _line_fields(Frame, "kind")
-_FRAME_LINE_FIELDS = tuple(
-    field for field in _FRAME_FIELDS if field.name not in ("payload", "size")
+_FIELDS: dict[type[msgspec.Struct], tuple[_Field, ...]] = {
+    Connection: _line_fields(Connection, "id"),
+    Exchange: _line_fields(Exchange, "id"),
+    Task: _line_fields(
+        Task,
+        "task_id",
+        states=(_write_states, _read_states),
+        missed=_object_converters(MissedGenerations),
+        artifacts=_object_converters(ArtifactState),
+    ),
+    Finding: _line_fields(Finding, "rule"),
+    Note: _line_fields(Note, "text"),
+}
+"""Members of each kind of line but a frame's."""
+_FRAME_FIELDS = tuple(
+    field for field in _line_fields(Frame, "kind") if field.name not in ("payload", "size")
 )
 
 MEMBER_NAMES = {
-    "connection": tuple(field.key for field in _CONNECTION_FIELDS),
-    "exchange": tuple(field.key for field in _EXCHANGE_FIELDS),
+    **{kind.__name__.lower(): tuple(f.key for f in fields) for kind, fields in _FIELDS.items()},
     "frame": (
-        *(field.key for field in _FRAME_LINE_FIELDS),
-        "size",
-        "data",
-        "json",
-        "text",
-        "raw_b64",
-        "view",
-        "blob",
+        *(field.key for field in _FRAME_FIELDS),
+        *("size", "data", "json", "text", "raw_b64", "view", "blob"),
     ),
-    "task": tuple(field.key for field in _TASK_FIELDS),
-    "artifact": tuple(field.key for field in _ARTIFACT_FIELDS),
-    "missed": tuple(field.key for field in _MISSED_FIELDS),
-    "finding": tuple(field.key for field in _FINDING_FIELDS),
-    "note": tuple(field.key for field in _NOTE_FIELDS),
+    "artifact": tuple(field.key for field in _line_fields(ArtifactState)),
+    "missed": tuple(field.key for field in _line_fields(MissedGenerations)),
 }
 """Members of each kind of line, and of the objects in a task's line. The manual lists them too."""
 
@@ -194,55 +178,15 @@ def _read_fields(fields: tuple[_Field, ...], line: Line, start: int) -> Line:
     return {name: read(line[key], start) for name, key, _, _, read in fields if key in line}
 
 
-def write_connection(value: Connection, start: int) -> Line:
-    """Return `{"connection": 1, ...}`."""
-    return _write_fields(_CONNECTION_FIELDS, value, start)
+def write_line(value: msgspec.Struct, start: int) -> Line:
+    """Return the line of a value that is not a frame: `{"connection": 1, ...}`."""
+    return _write_fields(_FIELDS[type(value)], value, start)
 
 
-def read_connection(line: Line, start: int) -> Connection:
-    """Inverse of `write_connection`. Raises TypeError, KeyError or ValueError if the line is not
+def read_line(kind: type[_Value], line: Line, start: int) -> _Value:
+    """Inverse of `write_line`. Raises TypeError, KeyError or ValueError if the line is not
     valid."""
-    return Connection(**_read_fields(_CONNECTION_FIELDS, line, start))
-
-
-def write_exchange(value: Exchange, start: int) -> Line:
-    """Return `{"exchange": 1, ...}`."""
-    return _write_fields(_EXCHANGE_FIELDS, value, start)
-
-
-def read_exchange(line: Line, start: int) -> Exchange:
-    """Inverse of `write_exchange`. Raises as `read_connection` does."""
-    return Exchange(**_read_fields(_EXCHANGE_FIELDS, line, start))
-
-
-def write_task(value: Task, start: int) -> Line:
-    """Return `{"task": "id", ...}`."""
-    return _write_fields(_TASK_FIELDS, value, start)
-
-
-def read_task(line: Line, start: int) -> Task:
-    """Inverse of `write_task`. Raises as `read_connection` does."""
-    return Task(**_read_fields(_TASK_FIELDS, line, start))
-
-
-def write_finding(value: Finding, start: int) -> Line:
-    """Return `{"finding": "A2A-GEN-001", ...}`."""
-    return _write_fields(_FINDING_FIELDS, value, start)
-
-
-def read_finding(line: Line, start: int) -> Finding:
-    """Inverse of `write_finding`. Raises as `read_connection` does."""
-    return Finding(**_read_fields(_FINDING_FIELDS, line, start))
-
-
-def write_note(value: Note, start: int) -> Line:
-    """Return `{"note": "what a person wrote", ...}`."""
-    return _write_fields(_NOTE_FIELDS, value, start)
-
-
-def read_note(line: Line, start: int) -> Note:
-    """Inverse of `write_note`. Raises as `read_connection` does."""
-    return Note(**_read_fields(_NOTE_FIELDS, line, start))
+    return kind(**_read_fields(_FIELDS[kind], line, start))
 
 
 def write_frame(value: Frame, start: int, payload: Line) -> Line:
@@ -250,7 +194,7 @@ def write_frame(value: Frame, start: int, payload: Line) -> Line:
 
     `began` is omitted if it equals `at`, `size` if it is the length of the payload.
     """
-    line = _write_fields(_FRAME_LINE_FIELDS, value, start)
+    line = _write_fields(_FRAME_FIELDS, value, start)
     if value.began == value.at:
         del line["began"]
     if value.size != len(value.payload):
@@ -267,7 +211,7 @@ def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
     distinct value is converted once.
     """
     members = {}
-    for name, key, default, write, _ in _FRAME_LINE_FIELDS:
+    for name, key, default, write, _ in _FRAME_FIELDS:
         values = list(map(attrgetter(name), frames))
         known = {value: write(value, 0) for value in set(values)} | {default: None}
         members[key] = list(map(known.__getitem__, values))
@@ -275,7 +219,7 @@ def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
 
 
 def read_frame(line: Line, start: int, payload: bytes) -> Frame:
-    """Inverse of `write_frame`. Raises as `read_connection` does."""
-    members = _read_fields(_FRAME_LINE_FIELDS, line, start)
+    """Inverse of `write_frame`. Raises as `read_line` does."""
+    members = _read_fields(_FRAME_FIELDS, line, start)
     members.setdefault("began", members["at"])
     return Frame(payload=payload, size=line.get("size", len(payload)), **members)

@@ -378,9 +378,7 @@ class Recording:
 
         Turns of one unary call have no segments (see `schema`).
         """
-        return self._pages.by_session(
-            "segment", self._decode.segments.decode_segment, session, after, limit
-        )
+        return self._pages.by_session("segment", self._decode.decode_segment, session, after, limit)
 
     def read_interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
@@ -388,7 +386,7 @@ class Recording:
         """Yield interruptions in their stored state, by session and number, with a key greater than
         `after`."""
         return self._pages.by_session(
-            "interruption", self._decode.segments.decode_interruption, session, after, limit
+            "interruption", self._decode.decode_interruption, session, after, limit
         )
 
     def read_handoffs(
@@ -396,9 +394,7 @@ class Recording:
     ) -> Iterator[HandoffRow]:
         """Yield hand-offs in their stored state, by session and number, with a key greater than
         `after`."""
-        return self._pages.by_session(
-            "handoff", self._decode.segments.decode_handoff, session, after, limit
-        )
+        return self._pages.by_session("handoff", self._decode.decode_handoff, session, after, limit)
 
     def _ident_number(self, text: str) -> int | None:
         """Return the number of an identifier, or None if no row has it."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar, get_origin
 
 import msgspec
 
@@ -17,6 +18,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Task
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
@@ -24,6 +26,9 @@ from a2a_proxy.recording.read.rows import (
     ExchangeRow,
     FindingRow,
     FrameRow,
+    HandoffRow,
+    InterruptionRow,
+    SegmentRow,
     SessionFacts,
     SessionRow,
     TaskRow,
@@ -37,14 +42,19 @@ from a2a_proxy.recording.store.row_types import (
     absolute_time,
     check_row,
     check_time,
+    declared_types,
     json_reader,
 )
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
-from a2a_proxy.recording.store.segment_rows import SegmentDecoder
 from a2a_proxy.recording.store.value_rows import row_unpacker
 from a2a_proxy.recording.write.frame_writer import Extra
 
 _MAX_CACHED_VALUES = 65_536
+_SESSION_LISTS = tuple(
+    field.name for field in msgspec.structs.fields(SessionFacts) if get_origin(field.type) is tuple
+)
+"""Columns of `session` that hold lists of texts."""
+_Keyed = TypeVar("_Keyed", ConnectionRow, SegmentRow, InterruptionRow, HandoffRow)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
@@ -102,40 +112,28 @@ class RowDecoder:
         self._shapes: dict[int, FrameShape] = {}
         self._started: dict[int, int] = {}
         texts = (self._words, self._idents)
-        self._connections = row_unpacker(Connection, *texts)
         self._exchanges = row_unpacker(Exchange, *texts)
         self._tasks = row_unpacker(Task, *texts, states=_unpack_states, missed=_unpack_missed)
         self._artifacts = row_unpacker(ArtifactState, *texts)
         self._findings = row_unpacker(Finding, *texts)
-        self.segments = SegmentDecoder(self._words, self._idents, self._session_start)
+        self.decode_connection = self._keyed_decoder(Connection, ConnectionRow)
+        self.decode_segment = self._keyed_decoder(Segment, SegmentRow)
+        self.decode_interruption = self._keyed_decoder(Interruption, InterruptionRow)
+        self.decode_handoff = self._keyed_decoder(Handoff, HandoffRow)
 
     @check_row("session")
     def decode_session(self, row: Row) -> SessionRow:
         """Build a value from a row of `session`."""
-        number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
-        how, complete, lost, edits, segment, position, snapshot, *lists = rest
-        self._started[number] = check_time(started)
-        decoded = map(_decode_texts, (command, listens, upstreams, *lists))
-        words = dict(
-            zip(
-                ("command", "listens", "upstreams", "redaction", "names", "faults"),
-                decoded,
-                strict=True,
-            )
-        )
-        return SessionRow(
-            id=number,
-            facts=SessionFacts(
-                uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words
-            ),
-            ended=absolute_time(started, ended),
-            how=how,
-            complete=complete,
-            lost=lost,
-            edits=edits,
-            position=None if segment is None else (segment, position),
-            snapshot=snapshot,
-        )
+        columns = dict(zip(declared_types()["session"], row, strict=True))
+        start = self._started[columns["id"]] = check_time(columns["started"])
+        for name in _SESSION_LISTS:
+            columns[name] = _decode_texts(columns[name])
+        columns["ended"] = absolute_time(start, columns["ended"])
+        if columns["segment"] is None:
+            columns["position"] = None
+        else:
+            columns["position"] = (columns["segment"], columns["position"])
+        return msgspec.convert({**columns, "facts": columns}, SessionRow)
 
     @check_row("frame")
     def decode_frame(self, row: Row, *, payload: bool = True) -> FrameRow:
@@ -208,13 +206,6 @@ class RowDecoder:
         )
         return FrameRow(number, session, frame, block or 0, offset or 0, size or 0, pieces)
 
-    @check_row("connection")
-    def decode_connection(self, row: Row) -> ConnectionRow:
-        """Build a value from a row of `connection`."""
-        session = split_key(row[0])[0]
-        value = self._connections(row, self._session_start(session))
-        return ConnectionRow(row[0], session, value)
-
     @check_row("exchange")
     def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
         """Build a value from a row of `exchange`. Its headers and trailers take three times as long
@@ -256,6 +247,19 @@ class RowDecoder:
     @check_row("artifact")
     def _make_artifact(self, row: Row, start: int) -> ArtifactState:
         return self._artifacts(row[2:], start)
+
+    def _keyed_decoder(
+        self, kind: type[msgspec.Struct], make: Callable[[int, int, Any], _Keyed]
+    ) -> Callable[[Row], _Keyed]:
+        """Return a function that builds values of a kind whose key holds its session."""
+        unpack = row_unpacker(kind, self._words, self._idents)
+
+        @check_row(kind.__name__.lower())
+        def decode(self: RowDecoder, row: Row) -> _Keyed:
+            session = split_key(row[0])[0]
+            return make(row[0], session, unpack(row, self._session_start(session)))
+
+        return partial(decode, self)
 
     def _payload_length(
         self, number: int, size: int, data: bytes, pieces: bool, loaded: bool

@@ -39,7 +39,7 @@ def _column_sql(field: Field) -> str:
     never_null = field.encoding not in (Encoding.KEY, Encoding.JSON) and not (
         field.default is None or (field.encoding is Encoding.TIME and field.default == 0)
     )
-    words = (field.column, _TYPES.get(field.encoding, "INTEGER"), "NOT NULL" * never_null)
+    words = (f'"{field.column}"', _TYPES.get(field.encoding, "INTEGER"), "NOT NULL" * never_null)
     return " ".join(filter(None, words))
 
 
@@ -51,7 +51,7 @@ def view_sql(kind: type[msgspec.Struct], table: str) -> str:
 
 
 def _expression_sql(field: Field, table: str) -> str:
-    column = f"{table}.{field.column}"
+    column = f'{table}."{field.column}"'
     if field.encoding in (Encoding.WORD, Encoding.LIST):
         column = text_sql(column)
     elif field.encoding is Encoding.IDENT:
@@ -64,7 +64,7 @@ def _expression_sql(field: Field, table: str) -> str:
         column = f"coalesce({column}, '{pack_json(field.default)}')"
     elif isinstance(field.type, type) and issubclass(field.type, IntEnum):
         column = enum_sql(column, lower_names(field.type))
-    return column if column == f"{table}.{field.name}" else f"{column} AS {field.name}"
+    return column if column == f'{table}."{field.name}"' else f'{column} AS "{field.name}"'
 
 
 def text_sql(column: str) -> str:

@@ -38,7 +38,7 @@ _TYPES: dict[str, set[type]] = {
     "ANY": {int, str, bytes},
 }
 
-_COLUMN = re.compile(r'"?[a-z_0-9]+"? (INTEGER|TEXT|BLOB|ANY)\b')
+_COLUMN = re.compile(r'"?([a-z_0-9]+)"? (INTEGER|TEXT|BLOB|ANY)\b')
 
 Row = tuple[Any, ...]
 _P = ParamSpec("_P")
@@ -50,7 +50,7 @@ _Reader = Callable[Concatenate[_Self, Row, _P], _Value]
 def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
     """Make a method that builds a value from a row of this table raise RecordingError for invalid
     rows."""
-    columns, known = declared_types()[table], set[tuple[type, ...]]()
+    columns, known = tuple(declared_types()[table].values()), set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
         def make_row(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
@@ -106,12 +106,14 @@ def absolute_time(zero: int, at: int | None) -> int:
 
 
 @functools.cache
-def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
-    """Return the types that the columns of each table may hold, in their order."""
+def declared_types() -> dict[str, dict[str, frozenset[type]]]:
+    """Return the types that each column of each table may hold, in their order."""
     return {
-        name: tuple(
-            _column_types(part) for part in map(str.strip, body.split(",")) if _COLUMN.match(part)
-        )
+        name: {
+            match[1]: _column_types(part)
+            for part in map(str.strip, body.split(","))
+            if (match := _COLUMN.match(part))
+        }
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", TABLES, re.DOTALL)
     }
 

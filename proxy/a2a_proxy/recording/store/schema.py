@@ -21,9 +21,7 @@ Conventions, for readers of the file with any SQLite tool:
   functions are registered.
 - `segment`, `interruption` and `handoff` have keys `session << 40 | number` too. A turn of one
   unary call, with one request and one response, has no rows: its exchange is the turn. Its two
-  segments still have numbers, which no row has; an interruption may name one. Times within a
-  segment are relative to each other, so that they take few bytes: `start` to `began`, `end` to
-  `start`; `ended`, `last_output` (backwards) and `closed` to `end`; `first_output` to `start`.
+  segments still have numbers, which no row has; an interruption may name one.
 - `note.exchange` is the exchange's number in the session, 0 for a note about the session;
   `note.seq` is the number of the frame, -1 for the whole exchange.
 - `rule.id` is the row number of the rule's id in `text`.
@@ -39,7 +37,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.segment import Handoff, Interruption
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.recording.store.columns import (
     STATE_LABELS,
@@ -67,12 +65,15 @@ CREATE TABLE session (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
   tool TEXT NOT NULL,
+  started INTEGER NOT NULL,
   command TEXT NOT NULL,
   listens TEXT NOT NULL,
   upstreams TEXT NOT NULL,
-  started INTEGER NOT NULL,
+  names TEXT NOT NULL,
   clock TEXT NOT NULL,
   pid INTEGER NOT NULL,
+  redaction TEXT NOT NULL,
+  faults TEXT NOT NULL,
   ended INTEGER,
   how TEXT NOT NULL DEFAULT '',
   complete TEXT NOT NULL DEFAULT '',
@@ -80,10 +81,7 @@ CREATE TABLE session (
   edits INTEGER NOT NULL DEFAULT 0,
   segment INTEGER,
   position INTEGER,
-  snapshot TEXT,
-  redaction TEXT NOT NULL,
-  names TEXT NOT NULL,
-  faults TEXT NOT NULL
+  snapshot TEXT
 ) STRICT;
 CREATE TABLE text (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
 CREATE TABLE ident (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
@@ -190,28 +188,7 @@ CREATE TABLE note (
   UNIQUE (session, exchange, seq)
 ) STRICT;
 CREATE TABLE segment (
-  id INTEGER PRIMARY KEY,
-  agent INTEGER NOT NULL,
-  task INTEGER NOT NULL,
-  context INTEGER NOT NULL,
-  speaker INTEGER NOT NULL,
-  turn INTEGER NOT NULL,
-  exchange INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  exchanges INTEGER NOT NULL,
-  last_seq INTEGER NOT NULL,
-  began INTEGER NOT NULL,
-  start INTEGER NOT NULL,
-  "end" INTEGER NOT NULL,
-  ended INTEGER,
-  reason INTEGER NOT NULL,
-  frames INTEGER NOT NULL,
-  bytes INTEGER NOT NULL,
-  outputs INTEGER NOT NULL,
-  first_output INTEGER,
-  last_output INTEGER,
-  gap INTEGER NOT NULL,
-  extra TEXT
+  {columns_sql(Segment)}
 ) STRICT;
 CREATE TABLE interruption (
   {columns_sql(Interruption)}
@@ -271,18 +248,7 @@ CREATE VIEW findings AS SELECT x.id, x.session,
     CASE WHEN x.exchange THEN x.session || ':' || x.exchange ||
       CASE WHEN x.seq < 0 THEN '' ELSE '.' || x.seq END END AS place
   FROM finding x JOIN session ON session.id = x.session;
-CREATE VIEW segments AS SELECT {_KEY},
-    {text_sql("x.agent")} AS agent, {ident_sql("x.task")} AS task_id,
-    {ident_sql("x.context")} AS context_id,
-    CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
-    x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
-    session.started + x.began + x.start AS start,
-    session.started + x.began + x.start + x."end" AS "end",
-    session.started + x.began + x.start + x."end" + x.ended AS ended,
-    {text_sql("x.reason")} AS reason, x.frames, x.bytes, x.outputs,
-    session.started + x.began + x.start + x.first_output AS first_output,
-    session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
-  FROM segment x {_SESSION};
+CREATE VIEW segments AS SELECT {_KEY}, {view_sql(Segment, "x")} FROM segment x {_SESSION};
 CREATE VIEW interruptions AS SELECT {_KEY}, {view_sql(Interruption, "x")},
     x.last_residual - x.at AS latency, x.reaction - x.at AS reaction_time
   FROM interruption x {_SESSION};

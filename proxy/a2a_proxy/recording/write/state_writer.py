@@ -1,4 +1,4 @@
-"""Conversion of connections, exchanges, tasks and findings to rows.
+"""Conversion of connections, exchanges, tasks, findings and segments to rows.
 
 A snapshot replaces the earlier row of the same object.
 """
@@ -6,12 +6,14 @@ A snapshot replaces the earlier row of the same object.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.read.row_decoder import RowDecoder
@@ -29,8 +31,6 @@ _Heads = tuple[Headers, Headers, Headers]
 _NO_HEADS: _Heads = ((), (), ())
 
 
-_REPLACE_CONNECTION = f"INSERT OR REPLACE {insert_sql('connection')}"
-_REPLACE_EXCHANGE = f"INSERT OR REPLACE {insert_sql('exchange')}"
 _REPLACE_ARTIFACT = f"INSERT OR REPLACE {insert_sql('artifact')}"
 _INSERT_FINDING = f"INSERT {insert_sql('finding')}"
 _REPLACE_TASK = (
@@ -78,6 +78,9 @@ class StateWriter:
         self._exchanges = RowPacker(Exchange, *of_session)
         self._artifacts = RowPacker(ArtifactState, *of_session)
         self._findings = RowPacker(Finding, *of_session)
+        self._segments = RowPacker(Segment, *of_session)
+        self._interruptions = RowPacker(Interruption, *of_session)
+        self._handoffs = RowPacker(Handoff, *of_session)
         self._task_rows = RowPacker(
             Task, *of_session, states=self._pack_states, missed=self._pack_missed
         )
@@ -96,13 +99,9 @@ class StateWriter:
 
     def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
         """Store snapshots and findings."""
-        self._db.executemany(
-            _REPLACE_CONNECTION, [self._connections.pack(value) for value in changes.connections]
-        )
         self._learn_idents(changes, findings)
-        self._db.executemany(
-            _REPLACE_EXCHANGE, [self._exchange_row(value) for value in changes.exchanges]
-        )
+        self._replace_rows("connection", changes.connections, self._connections.pack)
+        self._replace_rows("exchange", changes.exchanges, self._exchange_row)
         for task in changes.tasks:
             self._write_task(task)
         self._db.executemany(
@@ -110,6 +109,15 @@ class StateWriter:
             [(None, self._session, *self._findings.pack(value)) for value in findings],
         )
         self._store_titles(findings)
+        self._replace_rows("segment", changes.segments, self._segments.pack)
+        self._replace_rows("interruption", changes.interruptions, self._interruptions.pack)
+        self._replace_rows("handoff", changes.handoffs, self._handoffs.pack)
+
+    def _replace_rows(
+        self, table: str, values: Sequence[Any], pack: Callable[[Any], Sequence[Column]]
+    ) -> None:
+        if values:
+            self._db.executemany(f"INSERT OR REPLACE {insert_sql(table)}", map(pack, values))
 
     def _store_titles(self, findings: Sequence[Finding]) -> None:
         """Store the titles of rules for SQL users. Findings of decoders have none."""
@@ -139,6 +147,9 @@ class StateWriter:
         idents.update(self._exchanges.idents_of(changes.exchanges))
         idents.update(self._task_rows.idents_of(changes.tasks))
         idents.update(self._artifacts.idents_of(artifacts))
+        idents.update(self._segments.idents_of(changes.segments))
+        idents.update(self._interruptions.idents_of(changes.interruptions))
+        idents.update(self._handoffs.idents_of(changes.handoffs))
         self._idents.learn_values(idents)
 
     def _exchange_row(self, value: Exchange) -> tuple[Column, ...]:

@@ -11,6 +11,8 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
@@ -21,30 +23,12 @@ from a2a_proxy.recording.store.codec import pack_json
 from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 from a2a_proxy.recording.store.file_header import check_recording, check_writable
 from a2a_proxy.recording.store.intern import ShapeInterner, ident_interner, text_interner
-from a2a_proxy.recording.store.segment_rows import SegmentWriter
 from a2a_proxy.recording.write.frame_writer import FrameWriter
 from a2a_proxy.recording.write.state_writer import StateWriter
 
 Position = tuple[int, int]
 """Number of the journal segment, and byte offset in it."""
 
-_SESSION_COLUMNS = [
-    "uuid",
-    "tool",
-    "command",
-    "listens",
-    "upstreams",
-    "started",
-    "clock",
-    "pid",
-    "redaction",
-    "names",
-    "faults",
-]
-_INSERT_SESSION = (
-    f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES "
-    f"({', '.join('?' * len(_SESSION_COLUMNS))})"
-)
 _ADVANCE = (
     "UPDATE session SET segment = ?, position = ?, snapshot = coalesce(?, snapshot)"
     " WHERE id = ? AND segment IS ? AND position IS ?"
@@ -122,7 +106,6 @@ class Writer:
                 self._advance_position(store, position, snapshot)
             store.frames.write(frames)
             store.states.write(changes or _NO_CHANGES, findings)
-            store.segments.write(changes or _NO_CHANGES)
             store.blocks.flush()
         if position is not None:
             self.position, self.snapshot = position, snapshot or self.snapshot
@@ -219,7 +202,6 @@ class _SessionTables:
         self._words = text_interner(db)
         self._idents = ident_interner(db)
         self.states = StateWriter(db, session, started, self._words, self._idents, self.blocks)
-        self.segments = SegmentWriter(db, session, started, self._words, self._idents)
         self._shapes = ShapeInterner(db, self._words)
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 
@@ -256,9 +238,11 @@ def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
 
 
 def _insert_session(db: sqlite3.Connection, facts: SessionFacts) -> int:
-    lists = (pack_json(facts.command), pack_json(facts.listens), pack_json(facts.upstreams))
-    later = (pack_json(facts.redaction), pack_json(facts.names), pack_json(facts.faults))
-    row = (facts.uuid, facts.tool, *lists, facts.started, facts.clock, facts.pid, *later)
-    number = db.execute(_INSERT_SESSION, row).lastrowid
+    columns = {
+        name: pack_json(value) if isinstance(value, tuple) else value
+        for name, value in msgspec.structs.asdict(facts).items()
+    }
+    query = f"INSERT INTO session ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    number = db.execute(query, tuple(columns.values())).lastrowid
     assert number is not None
     return number

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, make_text_chunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.protocol.text_place import TextPlace, find_text_place
 from a2a_proxy.rules.define.conditions import ENVELOPE
-from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.json_checks import (
     JSON_0_3,
     JSON_1_0,
@@ -28,6 +31,9 @@ from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 MAX_CHECKED_BYTES = 16 * 1024
 """Maximum size of a payload that is checked, bytes."""
+
+_MAX_CHUNKS = 2048
+"""Exchanges whose last artifact chunk is known, at most."""
 
 Checks = dict[FrameKind, Check | None]
 """JSON checks of an exchange by frame kind; None if a kind has no check."""
@@ -77,6 +83,39 @@ def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResul
         return False
     # An answer whose id differs from the request's id is also invalid.
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
+
+
+class ChunkGate:
+    """Checks artifact chunks. Of one that differs in its text alone from the last one of its
+    exchange, only the text is read."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Checks, ArtifactSummary, TextPlace]] = {}
+        """The last chunk of each exchange that was valid and had one part, a text."""
+
+    def check(
+        self, frame: Frame, exchange: CallView, checks: Checks
+    ) -> tuple[GateResult, ArtifactChunk | None]:
+        """Return the result of `check_payload`, and the chunk if it was read."""
+        payload = frame.payload
+        known = self._last.get(frame.exchange)
+        if known is not None and known[0] is checks and frame.size <= MAX_CHECKED_BYTES:
+            _, last, place = known
+            text = place.read_text(payload)
+            if text and not frame.truncated:
+                return ArtifactSummary(
+                    last.artifact_id, last.name, last.description, last.media_type, (text,)
+                ), make_text_chunk(last.artifact_id, last.name, (text,), place)
+        found = check_payload(frame, exchange, checks)
+        if type(found) is not ArtifactSummary:
+            return found, None
+        texts = [piece for piece in found.pieces if isinstance(piece, bytes)]
+        new_place = find_text_place(payload, texts[0]) if len(texts) == 1 else None
+        if new_place is not None:
+            for oldest in keys_to_evict(self._last, _MAX_CHUNKS):
+                del self._last[oldest]
+            self._last[frame.exchange] = checks, found, new_place
+        return found, make_text_chunk(found.artifact_id, found.name, texts, new_place)
 
 
 def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:

@@ -1,0 +1,136 @@
+"""A chunk of which only the text was read is judged as one that was read whole."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary
+from a2a_proxy.rules.run.gate import ChunkGate, check_payload, checks_for
+
+EXCHANGE = Exchange(
+    id=1,
+    connection=1,
+    stream=0,
+    started=0,
+    binding=Binding.JSONRPC,
+    dialect=Dialect.V1_0,
+    operation="SendStreamingMessage",
+    method="SendStreamingMessage",
+    rpc_id="1",
+)
+TEXTS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(["", '"', "\\", '","', '","text":"', "t", "a1", "\u00e9\u4e16\n", "\x00", "1"]),
+)
+CHANGES = st.sampled_from(
+    [
+        lambda _: None,
+        lambda _: None,
+        lambda update: update.update(lastChunk=True),
+        lambda update: update.update(append="yes"),
+        lambda update: update["artifact"].update(artifactId="t"),
+        lambda update: update["artifact"].update(name="t", description="a1"),
+        lambda update: update["artifact"]["parts"].append({"text": "t"}),
+        lambda update: update["artifact"]["parts"][0].update(data={"text": "t"}),
+        lambda update: update["artifact"]["parts"][0].update(metadata={"text": "t"}),
+        lambda update: update["artifact"]["parts"][0].update(mediaType="text/plain"),
+    ]
+)
+
+
+def _payload(text: str, change: Any, *, ascii_only: bool, spaces: bool) -> bytes:
+    update: dict[str, Any] = {
+        "taskId": "t",
+        "contextId": "c",
+        "artifact": {"artifactId": "a1", "parts": [{"text": text}]},
+        "append": True,
+    }
+    change(update)
+    envelope = {"jsonrpc": "2.0", "id": 1, "result": {"artifactUpdate": update}}
+    separators = None if spaces else (",", ":")
+    return json.dumps(envelope, ensure_ascii=ascii_only, separators=separators).encode()
+
+
+def _frame(payload: bytes, seq: int) -> Frame:
+    return Frame(
+        1,
+        1,
+        seq,
+        Direction.TO_CLIENT,
+        FrameKind.EVENT,
+        0,
+        seq,
+        0,
+        0,
+        payload=payload,
+        size=len(payload),
+        schema="json",
+        event=EventKind.ARTIFACT,
+        task_id="t",
+        context_id="c",
+        rpc_id="1",
+        artifact_id="a1",
+    )
+
+
+def _assert_alike(payloads: list[bytes]) -> int:
+    """Compare each chunk with one that is read whole; return how many were read in part."""
+    gate, checks, places = ChunkGate(), checks_for(EXCHANGE), []
+    for seq, payload in enumerate(payloads):
+        frame = _frame(payload, seq)
+        found, chunk = gate.check(frame, EXCHANGE, checks)
+        expected = check_payload(frame, EXCHANGE, checks)
+        if not isinstance(expected, ArtifactSummary):
+            assert (found, chunk) == (expected, None)
+            continue
+        assert isinstance(found, ArtifactSummary)
+        assert (found.artifact_id, found.name, found.description, found.media_type) == (
+            expected.artifact_id,
+            expected.name,
+            expected.description,
+            expected.media_type,
+        )
+        assert list(found.pieces) == list(expected.pieces)
+        (read,) = chunks_of_frame(frame)
+        assert chunk is not None
+        assert (chunk.name, chunk.parts, chunk.size, chunk.content, chunk.text) == (
+            read.name,
+            read.parts,
+            read.size,
+            read.content,
+            read.text,
+        )
+        places.append(chunk.place)
+    return sum(one is not None and one is two for one, two in pairwise(places))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(TEXTS, CHANGES), min_size=2, max_size=8), st.booleans(), st.booleans())
+def test_a_chunk_read_in_part_is_judged_alike(
+    chunks: list[tuple[str, Any]], ascii_only: bool, spaces: bool
+) -> None:
+    _assert_alike([_payload(*each, ascii_only=ascii_only, spaces=spaces) for each in chunks])
+
+
+@given(st.sampled_from([b'"', b'x"', b'","text":"', b"\xff", b"\\", b"\n", b"\\u00", b'" "']))
+@example(b'"}]},"artifact":{"artifactId":"b","parts":[{"text":"')
+def test_a_text_with_more_in_it_is_read_whole(more: bytes) -> None:
+    plain = _payload("word", lambda _: None, ascii_only=False, spaces=False)
+    _assert_alike([plain, plain.replace(b"word", b"wo" + more + b"rd"), plain])
+
+
+def test_only_the_text_of_ordinary_chunks_is_read() -> None:
+    payloads = [
+        _payload(text, lambda _: None, ascii_only=False, spaces=True)
+        for text in ("one ", "two\n", '"3" ', "\u00e9 ")
+    ]
+    assert _assert_alike(payloads) == 3
