@@ -86,7 +86,16 @@ json_payloads = st.sampled_from(
 )
 payloads = st.binary(max_size=40) | json_payloads | st.binary(min_size=4090, max_size=4200)
 schemas = st.sampled_from(
-    ["json", "text", "bytes", "trailers", "control", "", "lf.a2a.v1.Task", "a2a.v1.Task@rc"]
+    [
+        "json",
+        "text",
+        "bytes",
+        "trailers",
+        "control",
+        "",
+        "lf.a2a.v1.Task",
+        "lf.a2a.v1.Task@live-2153",
+    ]
 )
 
 

@@ -260,7 +260,7 @@ def test_hostile_text() -> None:
     "payload", [b"", b"\xff", b"[]", b'{"result":7}', b'{"error":7}', b'{"task":{"artifacts":7}}']
 )
 @pytest.mark.parametrize(
-    "schema", ["json", "trailers", "lf.a2a.v1.Task", "lf.a2a.v1.NoSuch@rc", "bytes"]
+    "schema", ["json", "trailers", "lf.a2a.v1.Task", "lf.a2a.v1.NoSuch@live-2153", "bytes"]
 )
 def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
     """Every kind of frame with every kind of nonsense has a line."""

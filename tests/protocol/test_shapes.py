@@ -30,7 +30,6 @@ from a2a_proxy.rules.families.state import sends
 GRAMMARS = (
     json_1_0(),
     make_grammar("0.3", False),
-    make_grammar("rc", False),
     json_0_3(),
     json_0_1(),
 )

@@ -55,7 +55,6 @@ class Dialect(StrEnum):
     V0_1 = "0.1"
     V0_2 = "0.2"
     V0_3 = "0.3"
-    RC = "1.0-rc"
     V1_0 = "1.0"
     V1_1 = "1.1"
     """1.0 with the draft's generation fields seen on the wire."""

@@ -35,7 +35,7 @@ def normalise_event(
     returns the same object.
     """
     # 0.x without `kind` is the protobuf form, whose data parts hold their JSON one level deeper.
-    wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+    wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1)
     if wraps_data and schema == JSON:
         wraps_data = b'"data"' in payload or b"\\u" in payload
     row = None if kind is FrameKind.REQUEST else OPERATION_BY_NAME.get(operation)

@@ -274,7 +274,7 @@ class RuleContext:
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:
             made = self._params_from_path() | made
-        wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+        wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1)
         return canonical_request(
             CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation
         )

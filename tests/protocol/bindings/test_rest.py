@@ -299,7 +299,7 @@ def test_old_bodies() -> None:
             "application/problem+json",
             "404 Not Found",
             "TASK_NOT_FOUND 404: gone",
-            "1.0-rc",
+            "1.0",
         ),
         (
             {"message": "Task not found"},
@@ -313,8 +313,7 @@ def test_old_bodies() -> None:
     ],
 )
 def test_errors(body: Any, content_type: str, status_line: str, error: str, dialect: str) -> None:
-    """Every form of error body; `application/problem+json` without `/v1` is the release
-    candidate."""
+    """Every form of error body."""
     played = play(
         Http().request("GET /tasks/t1").answer(body, status_line, content_type=content_type)
     )

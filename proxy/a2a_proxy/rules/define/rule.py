@@ -132,7 +132,6 @@ _SECTION_VERSIONS = {
     Dialect.V0_1: "0.1 ",
     Dialect.V0_2: "0.3 ",
     Dialect.V0_3: "0.3 ",
-    Dialect.RC: "1.0 ",
     Dialect.V1_0: "1.0 ",
     Dialect.V1_1: "1.0 ",
 }

@@ -314,7 +314,7 @@ class SchemaWalk:
     def _check_alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
         """Check that exactly one alternative is set. Returns True if nothing else needs to be
         checked."""
-        if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
+        if self._grammar.family is not Family.NEW:
             return False
         present = [name for name in shape.one_of if _is_set(shape, name, value)]
         where, names = path.rstrip("."), ", ".join(shape.one_of)

@@ -18,7 +18,6 @@ _PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
 _DESCRIPTOR_FOLDERS = {
     "0.3": "v0_3",
     "1.0": "v1",
-    "rc": "rc",
     "live-1975": "live1975",
     "live-2153": "live2153",
 }

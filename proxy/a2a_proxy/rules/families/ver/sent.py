@@ -142,8 +142,7 @@ def _proven_dialect(context: RuleContext) -> str:
     """Return the version that the request line proves, or an empty string if it fits both."""
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:
-        old = exchange.target.startswith("/a2a.v1.")
-        return "" if exchange.dialect is Dialect.RC else "0.3" if old else "1.0"
+        return "0.3" if exchange.target.startswith("/a2a.v1.") else "1.0"
     if exchange.binding in ENVELOPE:
         return "0.3" if "/" in exchange.method else "1.0"
     path = context.rest_match
