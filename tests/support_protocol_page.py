@@ -15,7 +15,7 @@ from typing import Any, get_args
 from a2a_proto import SCHEMA_SETS, SchemaSet, detect_live, pool
 from a2a_proto.shapes.protobuf_shapes import make_grammar
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
@@ -149,19 +149,13 @@ def operations() -> Iterator[str]:
 
 def payloads() -> Iterator[str]:
     """Yield operation -> protobuf messages, also of the older package if its names differ."""
-    yield from _head("operation", "request and response in `lf.a2a.v1`", "in 0.3", "in 1.0-rc")
+    yield from _head("operation", "request and response in `lf.a2a.v1`", "in 0.3")
     for each in OPERATIONS:
         new = message_names(each, Dialect.V1_0)
-        older = [message_names(each, line) for line in (Dialect.V0_3, Dialect.RC)]
-        known = [
-            {dialect for _, dialect in each.grpc_v0} & {line, Dialect.UNKNOWN}
-            for line in (Dialect.V0_3, Dialect.RC)
-        ]
-        cells = [
-            "-" if not has else "the same" if pair == new else _code(list(pair))
-            for pair, has in zip(older, known, strict=True)
-        ]
-        yield _row(f"`{each.name}`", _code(list(new)), *cells)
+        old = message_names(each, Dialect.V0_3)
+        known = Dialect.V0_3 in {dialect for _, dialect in each.grpc_v0}
+        cell = "-" if not known else "the same" if old == new else _code(list(old))
+        yield _row(f"`{each.name}`", _code(list(new)), cell)
 
 
 def errors() -> Iterator[str]:
@@ -429,7 +423,6 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "course": course,
     "fields 1.0": lambda: fields("1.0"),
     "fields 0.3": lambda: fields("0.3"),
-    "fields rc": lambda: fields("rc", "1.0"),
     "fields live-1975": lambda: fields("live-1975", "1.0"),
     "fields live-2153": lambda: fields("live-2153", "1.0"),
 }

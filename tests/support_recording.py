@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.card_signature import CardForm, CardSignature, SignatureVerdict
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Changes,
+    Connection,
+    ConnectionTls,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    MissedGenerations,
+    Severity,
+    Support,
+    Task,
+)
 from a2a_proxy.recording.read.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000
@@ -74,7 +86,16 @@ json_payloads = st.sampled_from(
 )
 payloads = st.binary(max_size=40) | json_payloads | st.binary(min_size=4090, max_size=4200)
 schemas = st.sampled_from(
-    ["json", "text", "bytes", "trailers", "control", "", "lf.a2a.v1.Task", "a2a.v1.Task@rc"]
+    [
+        "json",
+        "text",
+        "bytes",
+        "trailers",
+        "control",
+        "",
+        "lf.a2a.v1.Task",
+        "lf.a2a.v1.Task@live-2153",
+    ]
 )
 
 

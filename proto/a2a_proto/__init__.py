@@ -1,7 +1,7 @@
 """The A2A protocol as data: `.proto` files, compiled descriptor sets, private descriptor pools.
 
-A *schema set* is one group of message definitions that belong together: `0.3`, `rc`, `1.0` (with
-the generation fields of the 1.1 draft and the live operations of BIDI), `live-1975`, `live-2153`,
+A *schema set* is one group of message definitions that belong together: `0.3`, `1.0` (with the
+generation fields of the 1.1 draft and the live operations of BIDI), `live-1975`, `live-2153`,
 and `rpc` for the details of a gRPC status. Every schema set has a descriptor pool of its own.
 protobuf's default pool is never used: each process has only one, the A2A SDK registers the same
 names there, and the second registration of a name fails.
@@ -23,7 +23,6 @@ from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 if TYPE_CHECKING:
     from a2a_proto.bad_text import find_bad_text
-    from a2a_proto.dialect import choose_a2a_v1
     from a2a_proto.live import LivePayload, detect_live, proves_bidi
     from a2a_proto.pools import message_class, parse, pool
     from a2a_proto.render import from_dict, read_status, to_dict, to_json
@@ -34,7 +33,6 @@ __all__ = [
     "ParseError",
     "RenderError",
     "SchemaSet",
-    "choose_a2a_v1",
     "detect_live",
     "find_bad_text",
     "from_dict",
@@ -49,7 +47,6 @@ __all__ = [
 
 _MODULE_OF_NAME = {
     "LivePayload": "live",
-    "choose_a2a_v1": "dialect",
     "detect_live": "live",
     "find_bad_text": "bad_text",
     "from_dict": "render",

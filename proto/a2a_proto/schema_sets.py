@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-SchemaSet = Literal["0.3", "rc", "1.0", "live-1975", "live-2153", "rpc"]
+SchemaSet = Literal["0.3", "1.0", "live-1975", "live-2153", "rpc"]
 """Name of a group of message definitions that belong together (manual/protocol.md "Protobuf
 packages")."""
 
@@ -26,7 +26,6 @@ class SchemaSource(NamedTuple):
 
 SCHEMA_SETS: Final[dict[SchemaSet, SchemaSource]] = {
     "0.3": SchemaSource("a2a.v1", "v0_3/a2a.proto"),
-    "rc": SchemaSource("a2a.v1", "rc/a2a.proto"),
     "1.0": SchemaSource("lf.a2a.v1", "v1/a2a.proto"),
     "live-1975": SchemaSource("lf.a2a.v1", "live1975/a2a.proto"),
     "live-2153": SchemaSource("lf.a2a.v1", "live2153/a2a.proto"),

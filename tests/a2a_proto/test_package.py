@@ -22,7 +22,6 @@ message.task.generation = 7
 message.task.metadata["a"] = 1
 again = a2a_proto.parse("1.0", "StreamResponse", message.SerializeToString())
 assert a2a_proto.to_json(again) == '{"task":{"id":"t","metadata":{"a":1},"generation":"7"}}', again
-assert a2a_proto.choose_a2a_v1("GetTask", "GetTaskRequest", b"\\x0a\\x01t") == "rc"
 assert a2a_proto.read_status(b"\\x08\\x05")["code"] == 5
 """
 """Our package doing its work."""

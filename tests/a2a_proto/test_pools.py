@@ -53,7 +53,7 @@ def test_bad_bytes(data: bytes) -> None:
         parse("1.0", "Task", data)
 
 
-@pytest.mark.parametrize("line", ["0.3", "rc", "1.0", "live-1975", "live-2153"])
+@pytest.mark.parametrize("line", ["0.3", "1.0", "live-1975", "live-2153"])
 def test_well_known_types_work(line: Any) -> None:
     """Struct and Timestamp of a private pool behave like those of the default one."""
     task: Any = message_class(line, "Task")()
@@ -114,22 +114,7 @@ def test_drift_bytes_of_0_3() -> None:
     }
 
 
-def test_candidate_bytes() -> None:
-    """A request and an artifact of the release candidate, byte for byte."""
-    request = bytes.fromhex("0a 0b 0a 01 6d 20 01 2a 04 12 02 ff fe 22 01 61")
-    assert to_dict(parse("rc", "SendMessageRequest", request)) == {
-        "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"raw": "//4="}]},
-        "tenant": "a",
-    }
-    artifact = bytes.fromhex("0a 01 61 1a 01 6e 2a 03 0a 01 74")
-    assert to_dict(parse("rc", "Artifact", artifact)) == {
-        "artifactId": "a",
-        "name": "n",
-        "parts": [{"text": "t"}],
-    }
-
-
 def test_blocking_is_inverted_since_1_0() -> None:
     """Number 4 of the configuration means one thing before 1.0 and the opposite from then on."""
-    for line, name in (("0.3", "blocking"), ("rc", "blocking"), ("1.0", "returnImmediately")):
+    for line, name in (("0.3", "blocking"), ("1.0", "returnImmediately")):
         assert to_dict(parse(line, "SendMessageConfiguration", b"\x20\x01")) == {name: True}  # type: ignore[arg-type]

@@ -45,31 +45,6 @@ ROWS = """
 0.3       SendMessageResponse 2 msg Message payload message
 0.3       StreamResponse 2 msg Message payload message
 0.3       StreamResponse 4 artifact_update TaskArtifactUpdateEvent payload artifactUpdate
-rc        SendMessageRequest 1 message Message - message
-rc        SendMessageRequest 4 tenant string - tenant
-rc        SendMessageConfiguration 2 push_notification_config PushNotificationConfig - \
-          pushNotificationConfig
-rc        SendMessageConfiguration 4 blocking bool - blocking
-rc        PushNotificationConfig 2 url string - url
-rc        TaskPushNotificationConfig 3 task_id string - taskId
-rc        TaskPushNotificationConfig 4 tenant string - tenant
-rc        Part 2 raw bytes content raw
-rc        Part 5 metadata google.protobuf.Struct - metadata
-rc        Message 5 parts Part repeated parts
-rc        Artifact 3 name string - name
-rc        Artifact 7 extensions string repeated extensions
-rc        TaskStatusUpdateEvent 5 metadata google.protobuf.Struct - metadata
-rc        AgentCapabilities 5 extended_agent_card bool optional extendedAgentCard
-rc        AgentCard 13 security_requirements SecurityRequirement repeated securityRequirements
-rc        AgentCard 18 icon_url string optional iconUrl
-rc        AgentCard 19 supported_interfaces AgentInterface repeated supportedInterfaces
-rc        GetTaskRequest 3 tenant string - tenant
-rc        ListTasksRequest 7 include_artifacts bool optional includeArtifacts
-rc        ListTasksRequest 9 tenant string - tenant
-rc        SubscribeToTaskRequest 2 tenant string - tenant
-rc        DeleteTaskPushNotificationConfigRequest 3 task_id string - taskId
-rc        CreateTaskPushNotificationConfigRequest 4 tenant string - tenant
-rc        CreateTaskPushNotificationConfigRequest 5 config TaskPushNotificationConfig - config
 1.0       SendMessageRequest 1 tenant string - tenant
 1.0       SendMessageRequest 2 message Message - message
 1.0       SendMessageRequest 3 configuration SendMessageConfiguration - configuration
@@ -145,12 +120,6 @@ ABSENT = """
 0.3        SendMessageRequest       4
 0.3        Artifact                 2
 0.3        Task                     7
-rc         AgentCard                3
-rc         AgentCard                9
-rc         AgentCapabilities        4
-rc         TaskStatusUpdateEvent    4
-rc         CancelTaskRequest        3
-rc         CreateTaskPushNotificationConfigRequest 3
 1.0        StreamResponse           5
 1.0        Task                     9
 1.0        Artifact                 9
@@ -163,13 +132,6 @@ METHODS = {
     ("0.3", "TaskSubscription"): ("TaskSubscriptionRequest", "StreamResponse", False, True),
     ("0.3", "GetAgentCard"): ("GetAgentCardRequest", "AgentCard", False, False),
     ("0.3", "ListTasks"): ("ListTasksRequest", "ListTasksResponse", False, False),
-    ("rc", "SubscribeToTask"): ("SubscribeToTaskRequest", "StreamResponse", False, True),
-    ("rc", "ListTaskPushNotificationConfig"): (
-        "ListTaskPushNotificationConfigRequest",
-        "ListTaskPushNotificationConfigResponse",
-        False,
-        False,
-    ),
     ("1.0", "CreateTaskPushNotificationConfig"): (
         "TaskPushNotificationConfig",
         "TaskPushNotificationConfig",

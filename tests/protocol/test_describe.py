@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.describe import describe_frame, make_visible
 from support_conversation import TO_CLIENT, Grpc, Http, Script, play
 from support_messages import artifact, ask, message, status, task, v1
@@ -261,7 +260,7 @@ def test_hostile_text() -> None:
     "payload", [b"", b"\xff", b"[]", b'{"result":7}', b'{"error":7}', b'{"task":{"artifacts":7}}']
 )
 @pytest.mark.parametrize(
-    "schema", ["json", "trailers", "lf.a2a.v1.Task", "lf.a2a.v1.NoSuch@rc", "bytes"]
+    "schema", ["json", "trailers", "lf.a2a.v1.Task", "lf.a2a.v1.NoSuch@live-2153", "bytes"]
 )
 def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
     """Every kind of frame with every kind of nonsense has a line."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.operations import (
     CARD_OPERATION,
     GRPC_METHODS,
@@ -59,9 +59,8 @@ def test_jsonrpc_methods(method: str, name: str, dialect: Dialect) -> None:
         ),
         ("/a2a.v1.A2AService/TaskSubscription", "SubscribeToTask", Dialect.V0_3),
         ("/a2a.v1.A2AService/GetAgentCard", "GetExtendedAgentCard", Dialect.V0_3),
-        ("/a2a.v1.A2AService/SubscribeToTask", "SubscribeToTask", Dialect.RC),
-        ("/a2a.v1.A2AService/ListTasks", "ListTasks", Dialect.RC),
-        ("/a2a.v1.A2AService/SendMessage", "SendMessage", Dialect.UNKNOWN),
+        ("/a2a.v1.A2AService/ListTasks", "ListTasks", Dialect.V0_3),
+        ("/a2a.v1.A2AService/SendMessage", "SendMessage", Dialect.V0_3),
         (
             "/a2a.v1.A2AService/CreateTaskPushNotification",
             "CreateTaskPushNotificationConfig",
@@ -82,9 +81,7 @@ def test_grpc_paths(path: str, name: str, dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize(
-    "dialect", [Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.V1_0, Dialect.V1_1]
-)
+@pytest.mark.parametrize("dialect", [Dialect.V0_2, Dialect.V0_3, Dialect.V1_0, Dialect.V1_1])
 def test_messages_exist(operation: Operation, dialect: Dialect) -> None:
     """Request and response of every gRPC operation have a message in the descriptors of each line
     that has it."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.schema import (
     decoder_for,
     is_protobuf,
@@ -17,7 +17,6 @@ from a2a_proxy.protocol.schema import (
     [
         ("1.0", "Task", "lf.a2a.v1.Task"),
         ("0.3", "Task", "a2a.v1.Task"),
-        ("rc", "Task", "a2a.v1.Task@rc"),
         ("live-1975", "LiveRequest", "lf.a2a.v1.LiveRequest@live-1975"),
         ("live-2153", "StreamRequest", "lf.a2a.v1.StreamRequest@live-2153"),
     ],
@@ -39,10 +38,6 @@ def test_other_packages_keep_their_names() -> None:
         == ""
     )
     assert not is_protobuf("json")
-    assert [schema_set_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == [
-        "1.0",
-        "rc",
-        "0.3",
-    ]
+    assert [schema_set_of(dialect) for dialect in (Dialect.V1_1, Dialect.V0_2)] == ["1.0", "0.3"]
     with pytest.raises(KeyError):
         decoder_for("lf.a2a.v1.NoSuch")

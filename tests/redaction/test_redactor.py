@@ -16,10 +16,20 @@ from hypothesis import strategies as st
 
 from a2a_proto import message_class
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Connection,
+    ConnectionTls,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Severity,
+    Task,
+)
 from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member
@@ -206,16 +216,6 @@ PROTOBUF_PLACES = [
         {"config": {"pushNotificationConfig": PUSH_03}},
     ),
     (
-        "rc",
-        "a2a.v1.SendMessageRequest",
-        {"tenant": "t", "configuration": {"pushNotificationConfig": PUSH_10}},
-    ),
-    (
-        "rc",
-        "a2a.v1.SendMessageRequest@rc",
-        {"configuration": {"pushNotificationConfig": {"token": CANARY}}},
-    ),
-    (
         "1.0",
         "lf.a2a.v1.StreamResponse",
         {"statusUpdate": {"metadata": {"apiKey": CANARY, "n": {"token": CANARY}}}},
@@ -259,6 +259,66 @@ def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
     for end in range(len(payload)):
         done = redactor.redact_frame(frame(payload[:end], schema, truncated=True), None)
         assert CANARY[:4].encode() not in done.payload
+
+
+def _field(number: int, value: bytes | str) -> bytes:
+    """Return a length-delimited protobuf field with at most 127 bytes."""
+    data = value if isinstance(value, bytes) else value.encode()
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+_PUSH_OF_PUSH = _field(2, "https://h/p") + _field(3, CANARY)
+_AUTHENTICATION = _field(1, "Bearer") + _field(2, CANARY)
+FOREIGN_PLACES = {
+    "configuration in another field": (
+        "a2a.v1.CreateTaskPushNotificationConfigRequest",
+        _field(1, "t") + _field(5, _field(1, "c") + _field(2, _PUSH_OF_PUSH) + _field(3, "t")),
+    ),
+    "configuration of 1.0": (
+        "a2a.v1.CreateTaskPushNotificationConfigRequest",
+        _field(9, _field(4, "http://h/" + "p" * 30) + _field(5, CANARY)),
+    ),
+    "authentication": ("lf.a2a.v1.GetTaskRequest", _field(1, "t") + _field(9, _AUTHENTICATION)),
+    "nested in a known field": (
+        "lf.a2a.v1.SendMessageRequest",
+        _field(3, _field(1, "text/plain")) + _field(2, _field(14, _field(6, _AUTHENTICATION))),
+    ),
+    "in a Struct, which it is not": ("a2a.v1.SendMessageRequest", _field(3, _PUSH_OF_PUSH)),
+    "live proposal": ("lf.a2a.v1.StreamResponse@live-2153", _field(15, _PUSH_OF_PUSH)),
+}
+
+
+@pytest.mark.parametrize("place", FOREIGN_PLACES)
+def test_credentials_in_fields_of_another_schema(place: str) -> None:
+    """A push configuration in a field that the schema does not have is known by its URL,
+    authentication by its scheme; the rest of the message stays."""
+    schema, payload = FOREIGN_PLACES[place]
+    done = Redactor(KEY).redact_frame(frame(payload, schema), None)
+    assert_gone(done)
+    assert done.redacted
+    for kept in (b"https://h/p", b"Bearer", b"text/plain"):
+        assert (kept in done.payload) == (kept in payload)
+    for end in range(payload.index(CANARY.encode()) + 5, len(payload)):
+        cut = frame(payload[:end], schema, truncated=True)
+        assert CANARY[:4].encode() not in Redactor(KEY).redact_frame(cut, None).payload
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        _field(1, "name") + _field(2, "ordinary") + _field(3, CANARY),
+        _field(1, "Bearer of bad news") + _field(2, CANARY),
+        _field(2, "see https://h/p") + _field(3, CANARY),
+        _field(2, CANARY),
+    ],
+    ids=["no URL", "no scheme", "text with a URL", "one text"],
+)
+@pytest.mark.parametrize("schema", ["a2a.v1.GetTaskRequest", "some.other.Request"])
+def test_other_fields_of_another_schema_stay(value: bytes, schema: str) -> None:
+    """Texts of unknown fields are replaced only if they look like secrets or stand where one is
+    expected."""
+    given = frame(_field(9, value), schema)
+    assert Redactor(KEY).redact_frame(given, None) is given
 
 
 def test_unparsable_bytes_are_searched_as_text() -> None:

@@ -173,7 +173,6 @@ def json_names() -> dict[str, str]:
     Members of agent cards are left out: other names there are chosen by users."""
     grammars = (
         json_1_0(),
-        make_grammar("rc", False),
         make_grammar("0.3", False),
         json_0_3(),
         json_0_1(),

@@ -25,8 +25,8 @@ _FREE = {
 @cache
 def make_grammar(line: SchemaSet, binary: bool) -> Grammar:
     """Return the shapes of a schema set, as protobuf messages or as JSON in the protobuf form."""
-    family = {"0.3": Family.OLD_PROTO, "rc": Family.CANDIDATE}.get(line, Family.NEW)
-    required = REQUIRED_MEMBERS_0_3 if line == "0.3" else {} if line == "rc" else REQUIRED_MEMBERS
+    family = Family.OLD_PROTO if line == "0.3" else Family.NEW
+    required = REQUIRED_MEMBERS_0_3 if line == "0.3" else REQUIRED_MEMBERS
     shapes: dict[str, ObjectShape] = {}
     enums: dict[str, tuple[str, ...]] = {}
     for file in package_files(line):

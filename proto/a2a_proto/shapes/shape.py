@@ -63,7 +63,6 @@ class Family(Enum):
     """0.2 and 0.3 in their JSON-RPC form."""
     OLDEST = "0.1"
     """0.1 and the vendor dialect: hardly anything is required."""
-    CANDIDATE = "1.0-rc"
 
 
 class Grammar(msgspec.Struct, frozen=True):

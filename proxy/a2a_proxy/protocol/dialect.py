@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
 from a2a_proxy.protocol.session_facts import CardFacts
 
 _V0_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
-_V1_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
+_V1_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
 
 
 def dialect_of_version(version: str) -> Dialect:

@@ -16,8 +16,7 @@ import msgspec
 
 from a2a_proto import RenderError, parse, to_dict
 from a2a_proxy.model.event import Event
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.canonical import CanonicalForm, Json
 from a2a_proxy.protocol.json_summary import MAX_DEPTH, fit_result, kind_of, rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
@@ -36,7 +35,7 @@ def normalise_event(
     returns the same object.
     """
     # 0.x without `kind` is the protobuf form, whose data parts hold their JSON one level deeper.
-    wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+    wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1)
     if wraps_data and schema == JSON:
         wraps_data = b'"data"' in payload or b"\\u" in payload
     row = None if kind is FrameKind.REQUEST else OPERATION_BY_NAME.get(operation)

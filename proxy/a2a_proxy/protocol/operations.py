@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 
 
 class ResponseKind(Enum):
@@ -38,8 +38,7 @@ class Operation(msgspec.Struct, frozen=True):
     """JSON-RPC methods before 1.0, each with the only dialect that has it, or UNKNOWN if several
     have it."""
     grpc_v0: tuple[tuple[str, Dialect], ...] = ()
-    """gRPC methods of the package `a2a.v1`, each with the dialect it proves, or UNKNOWN if 0.3 and
-    rc share it."""
+    """gRPC methods of the package `a2a.v1`, each with the dialect it proves."""
     request: str = ""
     """Protobuf request message in 1.0, without package; `OLD_MESSAGES` has the names that differ in
     older dialects."""
@@ -51,7 +50,7 @@ class Operation(msgspec.Struct, frozen=True):
         return self.answer is ResponseKind.STREAM
 
 
-_0_1, _0_2, _0_3, _RC, _ANY = Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.UNKNOWN
+_0_1, _0_2, _0_3, _ANY = Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.UNKNOWN
 _PUSH_CONFIG_NAME = "TaskPushNotificationConfig"
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -59,7 +58,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "SendMessage",
         ResponseKind.SEND,
         (("tasks/send", _0_1), ("message/send", _ANY)),
-        (("SendMessage", _ANY),),
+        (("SendMessage", _0_3),),
         "SendMessageRequest",
         "SendMessageResponse",
     ),
@@ -67,7 +66,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "SendStreamingMessage",
         ResponseKind.STREAM,
         (("tasks/sendSubscribe", _0_1), ("message/stream", _ANY)),
-        (("SendStreamingMessage", _ANY),),
+        (("SendStreamingMessage", _0_3),),
         "SendMessageRequest",
         "StreamResponse",
     ),
@@ -75,7 +74,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GetTask",
         ResponseKind.TASK,
         (("tasks/get", _ANY),),
-        (("GetTask", _ANY),),
+        (("GetTask", _0_3),),
         "GetTaskRequest",
         "Task",
     ),
@@ -83,7 +82,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "ListTasks",
         ResponseKind.TASKS,
         (("tasks/list", _0_3),),
-        (("ListTasks", _RC),),
+        (("ListTasks", _0_3),),
         "ListTasksRequest",
         "ListTasksResponse",
     ),
@@ -91,7 +90,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "CancelTask",
         ResponseKind.TASK,
         (("tasks/cancel", _ANY),),
-        (("CancelTask", _ANY),),
+        (("CancelTask", _0_3),),
         "CancelTaskRequest",
         "Task",
     ),
@@ -99,7 +98,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "SubscribeToTask",
         ResponseKind.STREAM,
         (("tasks/resubscribe", _ANY),),
-        (("TaskSubscription", _0_3), ("SubscribeToTask", _RC)),
+        (("TaskSubscription", _0_3),),
         "SubscribeToTaskRequest",
         "StreamResponse",
     ),
@@ -107,7 +106,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "CreateTaskPushNotificationConfig",
         ResponseKind.PUSH_CONFIG,
         (("tasks/pushNotification/set", _0_1), ("tasks/pushNotificationConfig/set", _ANY)),
-        (("CreateTaskPushNotificationConfig", _ANY), ("CreateTaskPushNotification", _0_2)),
+        (("CreateTaskPushNotificationConfig", _0_3), ("CreateTaskPushNotification", _0_2)),
         _PUSH_CONFIG_NAME,
         _PUSH_CONFIG_NAME,
     ),
@@ -115,7 +114,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GetTaskPushNotificationConfig",
         ResponseKind.PUSH_CONFIG,
         (("tasks/pushNotification/get", _0_1), ("tasks/pushNotificationConfig/get", _ANY)),
-        (("GetTaskPushNotificationConfig", _ANY), ("GetTaskPushNotification", _0_2)),
+        (("GetTaskPushNotificationConfig", _0_3), ("GetTaskPushNotification", _0_2)),
         "GetTaskPushNotificationConfigRequest",
         _PUSH_CONFIG_NAME,
     ),
@@ -123,7 +122,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "ListTaskPushNotificationConfigs",
         ResponseKind.PUSH_CONFIGS,
         (("tasks/pushNotificationConfig/list", _ANY),),
-        (("ListTaskPushNotificationConfig", _ANY), ("ListTaskPushNotification", _0_2)),
+        (("ListTaskPushNotificationConfig", _0_3), ("ListTaskPushNotification", _0_2)),
         "ListTaskPushNotificationConfigsRequest",
         "ListTaskPushNotificationConfigsResponse",
     ),
@@ -131,7 +130,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DeleteTaskPushNotificationConfig",
         ResponseKind.EMPTY,
         (("tasks/pushNotificationConfig/delete", _ANY),),
-        (("DeleteTaskPushNotificationConfig", _ANY),),
+        (("DeleteTaskPushNotificationConfig", _0_3),),
         "DeleteTaskPushNotificationConfigRequest",
         "google.protobuf.Empty",
     ),
@@ -139,7 +138,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GetExtendedAgentCard",
         ResponseKind.CARD,
         (("agent/getAuthenticatedExtendedCard", _0_3),),
-        (("GetAgentCard", _0_3), ("GetExtendedAgentCard", _RC)),
+        (("GetAgentCard", _0_3),),
         "GetExtendedAgentCardRequest",
         "AgentCard",
     ),
@@ -186,7 +185,7 @@ GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
     for operation in OPERATIONS
     for method, dialect in operation.grpc_v0
 }
-"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the bytes decide)."""
+"""gRPC path -> operation and the dialect it proves."""
 
 OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),
@@ -194,15 +193,7 @@ OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
         "CreateTaskPushNotificationConfigRequest",
         _PUSH_CONFIG_NAME,
     ),
-    ("CreateTaskPushNotificationConfig", _RC): (
-        "CreateTaskPushNotificationConfigRequest",
-        _PUSH_CONFIG_NAME,
-    ),
     ("ListTaskPushNotificationConfigs", _0_3): (
-        "ListTaskPushNotificationConfigRequest",
-        "ListTaskPushNotificationConfigResponse",
-    ),
-    ("ListTaskPushNotificationConfigs", _RC): (
         "ListTaskPushNotificationConfigRequest",
         "ListTaskPushNotificationConfigResponse",
     ),

@@ -1,8 +1,8 @@
 """The protobuf class of a frame's payload.
 
 A frame's `schema` is the full name of the message. Some schema sets share a package with another
-one (the release candidate with 0.3, the live proposals with 1.0); their frames name the set too:
-`a2a.v1.Task@rc`. Therefore each frame can be decoded on its own.
+one (the live proposals with 1.0); their frames name the set too: `lf.a2a.v1.Task@live-2153`.
+Therefore each frame can be decoded on its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.proto_summary import Reader, reader_for
 
 JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"
@@ -22,11 +22,10 @@ MEDIA_SCHEMA_SET = "live-1975"
 _PACKAGE_OF_SET = {
     "0.3": "a2a.v1.",
     "1.0": "lf.a2a.v1.",
-    "rc": "a2a.v1.",
     "live-1975": "lf.a2a.v1.",
     "live-2153": "lf.a2a.v1.",
 }
-_SETS_WITH_SHARED_PACKAGE = frozenset({"rc", "live-1975", "live-2153"})
+_SETS_WITH_SHARED_PACKAGE = frozenset({"live-1975", "live-2153"})
 
 
 def schema_of(schema_set: str, name: str) -> str:
@@ -53,8 +52,6 @@ def split_schema(schema: str) -> tuple[str, str]:
 
 def schema_set_of(dialect: Dialect) -> str:
     """Return the schema set that decodes a dialect."""
-    if dialect is Dialect.RC:
-        return "rc"
     return "0.3" if dialect in (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3) else "1.0"
 
 

@@ -31,15 +31,24 @@ def _secret_fields(schema: str) -> frozenset[int]:
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
-    """Whether a payload that is not suspicious is clean. Trailers, messages with secret fields, and
-    JSON that ends inside a string may not be."""
+    """Whether a payload that is not suspicious is clean. Trailers, messages with secret or unknown
+    fields, and JSON that ends inside a string may not be."""
     if schema == "json" or (schema in _PLAIN and _begins_as_json(data)):
         has_whole_strings = data.count(b'"') % 2 == 0 and data.find(b'\\"') < 0
         return schema != "trailers" and (has_whole_strings or json_walk.is_valid_json(data))
     if schema in _PLAIN:
         return schema != "trailers"
     fields = _secret_fields(schema)
-    return not fields or fields.isdisjoint(protobuf_walk.field_numbers(data))
+    return (
+        not fields or fields.isdisjoint(protobuf_walk.field_numbers(data))
+    ) and not _has_unknown_field(schema, data)
+
+
+def _has_unknown_field(schema: str, data: bytes) -> bool:
+    """Whether no descriptor of the payload has all its fields, so that another one may be the
+    sender's."""
+    shapes = protobuf_walk.find_shapes(schema)
+    return bool(shapes) and all(protobuf_walk.has_unknown_field(data, each) for each in shapes)
 
 
 def _begins_as_json(data: bytes) -> bool:
@@ -90,7 +99,7 @@ def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[
 def _redact_protobuf(
     scrub: Scrubber, schema: str, data: bytes, cut: bool
 ) -> tuple[bytes, list[str]]:
-    suspicious = cut or scrub.may_hold_secret(data)
+    suspicious = cut or scrub.may_hold_secret(data) or _has_unknown_field(schema, data)
     paths: dict[str, None] = {}
     new = data
     for shape in _find_shapes(schema):

@@ -3,7 +3,8 @@ enclosing messages.
 
 Unknown fields, field order and unusual encodings stay as sent. Descriptors show which field is text
 and which is a message; a field without a descriptor is parsed as a message first, and is text if
-that fails.
+that fails. The descriptor may be that of another version than the sender's: in a field that it does
+not have, a push configuration is known by its URL, and authentication by its scheme.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from a2a_proxy.redaction.scope import (
     judged_name,
     sibling_names,
 )
-from a2a_proxy.redaction.secret_names import NUMBER, fold_name, member_kind, secret_member
+from a2a_proxy.redaction.secret_names import (
+    AUTH_SCHEMES,
+    NUMBER,
+    fold_name,
+    member_kind,
+    secret_member,
+)
 
 if TYPE_CHECKING:
     # protobuf is imported with the first message: a process that only redacts texts never needs it.
@@ -44,6 +51,12 @@ _NUMBER: Final = 0x11
 """Tag of the `number_value` of a Value, a double."""
 _TEXT: Final = 0x1A
 """Tag of the `string_value` of a Value."""
+
+_PUSH_CONFIGURATIONS: Final[tuple[tuple[SchemaSet, str, int], ...]] = (
+    ("1.0", "TaskPushNotificationConfig", 4),
+    ("0.3", "PushNotificationConfig", 2),
+)
+"""Messages with a token, and the number of their URL."""
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
 """As in `json_walk`: called with the bytes of the string, its name, and whether it is cut. Returns
@@ -90,9 +103,9 @@ def find_shapes(schema: str) -> list[Descriptor]:
     """Return the descriptors that a full message name may denote, best first; empty if the name is
     unknown.
 
-    `a2a.v1` is the package of two dialects, 0.3 and the release candidate, and the live proposals
-    share names with 1.0. All of them are returned, because a secret in any of them is redacted. The
-    dialect that a frame's schema may name (`a2a.v1.Task@rc`) is a guess.
+    The live proposals share names with 1.0. All of them are returned, because a secret in any of
+    them is redacted. The proposal that a frame's schema may name (`lf.a2a.v1.Task@live-2153`) is a
+    guess.
     """
     return list(_find_shapes(schema.partition("@")[0]))
 
@@ -160,6 +173,40 @@ def field_numbers(data: bytes) -> set[int]:
         return set()
 
 
+def has_unknown_field(data: bytes, shape: Descriptor) -> bool:
+    """Whether a message, or a message in it, has a field that its descriptor does not have, or
+    cannot be parsed."""
+    # protobuf is imported with the first message.
+    from google.protobuf.message import DecodeError
+    from google.protobuf.message_factory import GetMessageClass
+
+    try:
+        message = GetMessageClass(shape).FromString(data)
+    except DecodeError:
+        return True
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    return size != message.ByteSize()
+
+
+def _find_credentials(data: bytes, shape: Descriptor | None, cut: bool) -> Descriptor | None:
+    """Return the descriptor of a message with credentials by the texts around them: a URL, or the
+    name of a scheme. Returns None for other bytes, and for a message of `shape`."""
+    fields = _describe_fields(shape) if shape is not None else {}
+    try:
+        texts = {number: data[start:end] for number, _, start, end, _ in _split_fields(data, cut)}
+    except Malformed:
+        return None
+    if fields.keys() >= texts.keys():
+        return None
+    for line, name, url in _PUSH_CONFIGURATIONS:
+        if texts.get(url, b"").startswith((b"https://", b"http://")):
+            return cast("Descriptor", a2a_proto.message_class(line, name).DESCRIPTOR)
+    if 2 in texts and texts.get(1, b"").lower() in AUTH_SCHEMES:
+        return cast("Descriptor", a2a_proto.message_class("1.0", "AuthenticationInfo").DESCRIPTOR)
+    return None
+
+
 def _names_secret(shape: Descriptor, above: set[str]) -> bool:
     if shape.full_name in above:
         return False
@@ -196,12 +243,18 @@ class MessageWalk:
         self._replace = replace
         self.told = ReplacedPlaces()
         self._named_only = named_only
+        self._finds_credentials = False
+        """Whether there are fields that the descriptor does not have, which may hold credentials.
+        Messages of other services than A2A have no descriptor."""
         self._siblings = False
         """Whether members of Structs may be judged by the names of their siblings."""
 
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
         """Return the message with secrets replaced, and their paths. Raises Malformed."""
         self._siblings = not self._named_only and has_siblings(data)
+        self._finds_credentials = (
+            shape is not None and not self._named_only and (cut or has_unknown_field(data, shape))
+        )
         new = self.redact_message(data, shape, "", Named(), cut, 0)
         return (data if new is None else new), self.told.list_paths()
 
@@ -292,16 +345,16 @@ class MessageWalk:
                 return None
             self.told.add(path.lstrip("."))
             return bytes([_TEXT]) + encode_varint(len(text)) + text
-        if depth < _MAX_DEPTH and field is not None and field.message is not None:
-            try:
-                return self.redact_message(data, field.message, path, named, cut, depth + 1)
-            except Malformed:
-                pass
-        elif depth < _MAX_DEPTH and field is None and not cut and not _is_text(data):
-            try:
-                return self.redact_message(data, None, path, Named(), cut, depth + 1)
-            except Malformed:
-                pass
+        shape = field.message if field is not None else None
+        if depth < _MAX_DEPTH and (field is None or shape is not None):
+            other = _find_credentials(data, shape, cut) if self._finds_credentials else None
+            is_guess = other is None and shape is None
+            if not is_guess or (not _is_text(data) and (self._finds_credentials or not cut)):
+                names = named if other is None and shape is not None else Named()
+                with contextlib.suppress(Malformed):
+                    new = self.redact_message(data, other or shape, path, names, cut, depth + 1)
+                    if new is not None or not (is_guess and cut):
+                        return new
         new = self._replace(data, named.judged, cut)
         if new is not None:
             self.told.add(path.lstrip("."))

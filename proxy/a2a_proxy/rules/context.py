@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
@@ -275,7 +274,7 @@ class RuleContext:
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:
             made = self._params_from_path() | made
-        wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+        wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1)
         return canonical_request(
             CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation
         )

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_CLIENT, Http, play
 from support_messages import artifact, ask, status, task
@@ -300,7 +299,7 @@ def test_old_bodies() -> None:
             "application/problem+json",
             "404 Not Found",
             "TASK_NOT_FOUND 404: gone",
-            "1.0-rc",
+            "1.0",
         ),
         (
             {"message": "Task not found"},
@@ -314,8 +313,7 @@ def test_old_bodies() -> None:
     ],
 )
 def test_errors(body: Any, content_type: str, status_line: str, error: str, dialect: str) -> None:
-    """Every form of error body; `application/problem+json` without `/v1` is the release
-    candidate."""
+    """Every form of error body."""
     played = play(
         Http().request("GET /tasks/t1").answer(body, status_line, content_type=content_type)
     )

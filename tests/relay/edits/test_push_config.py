@@ -199,20 +199,16 @@ def protobuf(line: str, kind: str, url: str) -> bytes:
         message = message_class(line, "SendMessageRequest")()  # type: ignore[arg-type]
         member = {
             "0.3": "push_notification",
-            "rc": "push_notification_config",
             "1.0": "task_push_notification_config",
         }
         config = getattr(message.configuration, member[line])
         config.id, config.url, config.token = "hook-1", url, HOOK
         return bytes(message.SerializeToString()) + b"\xa2\x3f\x01x"
-    old = line != "1.0"
+    old = line == "0.3"
     if kind == "create" and old:
         message = message_class(line, "CreateTaskPushNotificationConfigRequest")()  # type: ignore[arg-type]
         entry = message.config
-        if line == "0.3":
-            message.parent, message.config_id = "tasks/t", "hook-1"
-        else:
-            message.task_id, message.config_id = "t", "hook-1"
+        message.parent, message.config_id = "tasks/t", "hook-1"
     elif kind == "list":
         name = f"ListTaskPushNotificationConfig{'' if old else 's'}Response"
         message = message_class(line, name)()  # type: ignore[arg-type]
@@ -222,14 +218,14 @@ def protobuf(line: str, kind: str, url: str) -> bytes:
         message = entry = message_class(line, "TaskPushNotificationConfig")()  # type: ignore[arg-type]
     if line == "0.3" and entry is not getattr(message, "config", None):
         entry.name = "tasks/t/pushNotificationConfigs/hook-1"
-    elif line != "0.3" and (line == "1.0" or kind != "create"):
+    elif not old:
         entry.task_id = "t"
     config = entry.push_notification_config if old else entry
     config.id, config.url, config.token = "hook-1", url, HOOK
     return bytes(message.SerializeToString()) + b"\xa2\x3f\x01x"
 
 
-@pytest.mark.parametrize("line", ["0.3", "rc", "1.0"])
+@pytest.mark.parametrize("line", ["0.3", "1.0"])
 @pytest.mark.parametrize("kind", ["send", "create"])
 def test_grpc_requests(line: str, kind: str) -> None:
     package = "lf.a2a.v1" if line == "1.0" else "a2a.v1"
@@ -243,7 +239,7 @@ def test_grpc_requests(line: str, kind: str) -> None:
     assert [config.id for config in urls.configs] == ["hook-1"]
 
 
-@pytest.mark.parametrize("line", ["0.3", "rc", "1.0"])
+@pytest.mark.parametrize("line", ["0.3", "1.0"])
 @pytest.mark.parametrize("kind", ["get", "list"])
 def test_grpc_answers(line: str, kind: str) -> None:
     package = "lf.a2a.v1" if line == "1.0" else "a2a.v1"
@@ -254,7 +250,7 @@ def test_grpc_answers(line: str, kind: str) -> None:
     assert urls.configs[-1] == NAMED
 
 
-@pytest.mark.parametrize("line", ["0.3", "rc", "1.0"])
+@pytest.mark.parametrize("line", ["0.3", "1.0"])
 def test_grpc_deletions(line: str) -> None:
     package = "lf.a2a.v1" if line == "1.0" else "a2a.v1"
     made = message_class(line, "DeleteTaskPushNotificationConfigRequest")()  # type: ignore[arg-type]

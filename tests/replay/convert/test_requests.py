@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.convert.card import convert_card
 from a2a_proxy.replay.convert.requests import grpc_path, rest_call, rpc_method
 
@@ -17,7 +17,6 @@ def test_methods_are_named_by_dialect() -> None:
     assert methods == ["SendMessage", "message/send", "tasks/send"]
     assert rpc_method("SubscribeToTask", OLD) == "tasks/resubscribe"
     assert grpc_path("SubscribeToTask", OLD) == "/a2a.v1.A2AService/TaskSubscription"
-    assert grpc_path("SubscribeToTask", Dialect.RC) == "/a2a.v1.A2AService/SubscribeToTask"
     assert grpc_path("GetTask", NEW) == "/lf.a2a.v1.A2AService/GetTask"
     with pytest.raises(LookupError):
         rpc_method("SendLiveMessage", OLD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
@@ -27,7 +27,6 @@ _OLD_SEND = {
     [
         ("A2A-RPC-001", Dialect.V1_0, "1.0 9.1; JSON-RPC 2.0; RFC 8259"),
         ("A2A-RPC-001", Dialect.V1_1, "1.0 9.1; JSON-RPC 2.0; RFC 8259"),
-        ("A2A-RPC-001", Dialect.RC, "1.0 9.1; JSON-RPC 2.0; RFC 8259"),
         ("A2A-RPC-001", Dialect.V0_3, "0.3 3.2.1; JSON-RPC 2.0; RFC 8259"),
         ("A2A-RPC-001", Dialect.V0_2, "0.3 3.2.1; JSON-RPC 2.0; RFC 8259"),
         ("A2A-RPC-001", Dialect.V0_1, "1.0 9.1; 0.3 3.2.1; JSON-RPC 2.0; RFC 8259"),

@@ -6,14 +6,13 @@ Calls of gRPC services other than A2A are decoded too, as frames of kind OTHER.
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import msgspec
 from google.protobuf.message import DecodeError
 
-from a2a_proto import choose_a2a_v1, find_bad_text, to_dict
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proto import find_bad_text, to_dict
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import (
     TO_AGENT,
@@ -125,7 +124,7 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
         assert type(message) is GrpcMessage
         kind = FrameKind.REQUEST if direction is TO_AGENT else self._answer
         if self._live is None:
-            how = self._decoders[direction] or self._choose_decoder(direction, message.data)
+            how = self._decoders[direction] or self._choose_decoder(direction)
         else:
             how = self._choose_live_decoder(self._live, direction, message.data)
         framing = message.encoding if message.compressed else ""
@@ -186,27 +185,14 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
             f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
         )
 
-    def _choose_decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
-        """Choose the decoder of the messages of a direction; the first message of either direction
-        may decide it."""
+    def _choose_decoder(self, direction: Any) -> MessageDecoder | None:
+        """Choose the decoder of the messages of a direction."""
         operation = self._operation
         if operation is None:
             return None
-        if self.exchange.dialect is Dialect.UNKNOWN:
-            self._choose_dialect(operation, direction, data)
         schema_set = schema_set_of(self.exchange.dialect)
         name = message_names(operation, self.exchange.dialect)[direction]
         return self._set_decoder(direction, schema_of(schema_set, name))
-
-    def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
-        """Set the dialect from the bytes, because 0.3 and the release candidate share the package
-        `a2a.v1`."""
-        shared, agent = self.link.shared, f"grpc {self.exchange.agent}"
-        before: Literal["0.3", "rc"] = "rc" if shared.get_dialect(agent) is Dialect.RC else "0.3"
-        name = message_names(operation, Dialect.V0_3)[direction]
-        schema_set = choose_a2a_v1(self.exchange.method, name, data, before)
-        self.exchange.dialect = Dialect.RC if schema_set == "rc" else Dialect.V0_3
-        shared.learn_dialect(agent, self.exchange.dialect)
 
     def _choose_live_decoder(
         self, live: LiveReading, direction: Any, data: bytes

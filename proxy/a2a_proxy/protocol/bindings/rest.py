@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     error_line,
-    header_value,
     message_with_generations,
     parse_rest_error,
 )
@@ -207,14 +205,6 @@ def _emit_error(
     message = message_with_generations(reason, message, value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
-    kind = header_value(exchange.response_headers, b"content-type").lower()
-    if (
-        kind.startswith(b"application/problem+json")
-        and exchange.dialect is Dialect.V1_0
-        and not exchange.version_header
-    ):
-        # Only the release candidate responds like this on paths without /v1.
-        exchange.dialect = Dialect.RC
     line = (
         error_line(reason, code or "", message)
         if reason or message

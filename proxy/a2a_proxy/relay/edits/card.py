@@ -117,12 +117,12 @@ def _write_protobuf_card(payload: bytes, package: str, new_urls: Mapping[str, st
 
 def _parse_protobuf_card(payload: bytes, package: str) -> Any:
     """Return the AgentCard message, or None if the package has none. Raises ParseError."""
-    from a2a_proto import choose_a2a_v1, parse
+    from a2a_proto import parse
 
     if package == "lf.a2a.v1":
         return parse("1.0", "AgentCard", payload)
     if package == "a2a.v1":
-        return parse(choose_a2a_v1("", "AgentCard", payload), "AgentCard", payload)
+        return parse("0.3", "AgentCard", payload)
     return None
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from a2a_proto import choose_a2a_v1
 from a2a_proxy.faults.plan import EventFacts
-from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.operations import GRPC_METHODS, message_names
 from a2a_proxy.protocol.schema import MessageDecoder, decoder_for, schema_of, schema_set_of
 from a2a_proxy.relay.edits.fault_events import NO_FACTS, facts_of
@@ -31,14 +29,13 @@ class GrpcEvents:
 
     def __init__(self, path: str, encoding: bytes) -> None:
         self._operation, self._dialect = GRPC_METHODS[path]
-        self._method = path.rpartition("/")[2]
         self._encoding = encoding
         self._decoder: MessageDecoder | None = None
 
     def read(self, message: bytes) -> EventFacts:
         """Return the facts of a message with its prefix."""
         parsed = self._parse(message)
-        return NO_FACTS if parsed is None else facts_of(self._choose_decoder(b"").summarise(parsed))
+        return NO_FACTS if parsed is None else facts_of(self._choose_decoder().summarise(parsed))
 
     def change_generation(self, message: bytes, change: int) -> bytes | None:
         """Return the message, uncompressed and with its generation changed by a number, or None if
@@ -63,19 +60,14 @@ class GrpcEvents:
         try:
             if message[0] and len(data) <= MAX_READ_BYTES:
                 data = _decompress(self._encoding, data)
-            return self._choose_decoder(data).parse(data) if len(data) <= MAX_READ_BYTES else None
+            return self._choose_decoder().parse(data) if len(data) <= MAX_READ_BYTES else None
         except (DecodeError, ValueError):
             return None
 
-    def _choose_decoder(self, data: bytes) -> MessageDecoder:
+    def _choose_decoder(self) -> MessageDecoder:
         if self._decoder is None:
-            dialect = self._dialect
-            if dialect is Dialect.UNKNOWN:
-                name = message_names(self._operation, Dialect.V0_3)[1]
-                found = choose_a2a_v1(self._method, name, data, "0.3")
-                dialect = Dialect.RC if found == "rc" else Dialect.V0_3
-            name = message_names(self._operation, dialect)[1]
-            self._decoder = decoder_for(schema_of(schema_set_of(dialect), name))
+            name = message_names(self._operation, self._dialect)[1]
+            self._decoder = decoder_for(schema_of(schema_set_of(self._dialect), name))
         return self._decoder
 
 

@@ -92,17 +92,13 @@ class _ProtobufShape(msgspec.Struct, frozen=True):
 
 _NEW_ENTRY = _ProtobufShape((), (4,), (2,), (3,))
 _OLD_ENTRY = _ProtobufShape((), (2, 2), (2, 1), (3,), (1,))
-_SHAPES: dict[tuple[str, Kind], tuple[_ProtobufShape, ...]] = {
-    (_PACKAGE, "send"): (_ProtobufShape((3, 2), (4,), (2,)),),
-    (_PACKAGE, "create"): (_NEW_ENTRY,),
-    (_OLD_PACKAGE, "send"): (_ProtobufShape((2, 2), (2,), (1,)),),
-    (_OLD_PACKAGE, "create"): (
-        _ProtobufShape((), (3, 2, 2), (2,), (), (1,)),
-        _ProtobufShape((), (5, 2, 2), (2,), (1,)),
-    ),
+_SHAPES: dict[tuple[str, Kind], _ProtobufShape] = {
+    (_PACKAGE, "send"): _ProtobufShape((3, 2), (4,), (2,)),
+    (_PACKAGE, "create"): _NEW_ENTRY,
+    (_OLD_PACKAGE, "send"): _ProtobufShape((2, 2), (2,), (1,)),
+    (_OLD_PACKAGE, "create"): _ProtobufShape((), (3, 2, 2), (2,), (), (1,)),
 }
-"""Shapes of requests. 0.3 and the release candidate, both `a2a.v1`, have the configuration to
-create in different fields."""
+"""Shapes of requests."""
 _ANSWER_SHAPES = {
     _PACKAGE: _NEW_ENTRY,
     _OLD_PACKAGE: _OLD_ENTRY,
@@ -172,7 +168,8 @@ def edit_request(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit |
         paths = _SEND_PATHS if call.kind == "send" else _ENTRY_PATHS
         root = ["params"] if call.form == "jsonrpc" else []
         return _edit_json(payload, root, paths, call.config, urls.replace_url)
-    return _edit_protobuf(payload, _SHAPES.get((call.form, call.kind), ()), urls.replace_url)
+    shape = _SHAPES.get((call.form, call.kind))
+    return _edit_protobuf(payload, shape, urls.replace_url) if shape is not None else None
 
 
 def edit_answer(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit | None:
@@ -186,7 +183,7 @@ def edit_answer(call: PushCall, payload: bytes, urls: WebhookUrls) -> UrlEdit | 
     shape = _ANSWER_SHAPES[call.form]
     if call.kind == "list":
         shape = msgspec.structs.replace(shape, entry=(1,))
-    return _edit_protobuf(payload, (shape,), urls.restore_url)
+    return _edit_protobuf(payload, shape, urls.restore_url)
 
 
 def is_failure(call: PushCall, status: int, payload: bytes) -> bool:
@@ -273,32 +270,27 @@ def _text(value: dict[str, Any], name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _edit_protobuf(
-    payload: bytes, shapes: tuple[_ProtobufShape, ...], replace: ReplaceUrl
-) -> UrlEdit | None:
+def _edit_protobuf(payload: bytes, shape: _ProtobufShape, replace: ReplaceUrl) -> UrlEdit | None:
     changed: dict[str, str] = {}
-    for shape in shapes:
 
-        def edit_entry(entry: bytes, shape: _ProtobufShape = shape) -> bytes:
-            config = _name_protobuf_config(entry, shape)
+    def edit_entry(entry: bytes) -> bytes:
+        config = _name_protobuf_config(entry, shape)
 
-            def change(url: bytes) -> bytes:
-                text = url.decode()
-                after = replace(text, config) if text not in changed else changed[text]
-                if after is None:
-                    return url
-                changed[text] = after
-                return after.encode()
+        def change(url: bytes) -> bytes:
+            text = url.decode()
+            after = replace(text, config) if text not in changed else changed[text]
+            if after is None:
+                return url
+            changed[text] = after
+            return after.encode()
 
-            return replace_fields(entry, shape.url, change)
+        return replace_fields(entry, shape.url, change)
 
-        try:
-            edited = replace_fields(payload, shape.entry, edit_entry)
-        except ValueError:
-            return None
-        if edited != payload:
-            return UrlEdit(edited, tuple(changed.items()))
-    return None
+    try:
+        edited = replace_fields(payload, shape.entry, edit_entry)
+    except ValueError:
+        return None
+    return UrlEdit(edited, tuple(changed.items())) if edited != payload else None
 
 
 def _name_protobuf_config(entry: bytes, shape: _ProtobufShape) -> PushConfig:

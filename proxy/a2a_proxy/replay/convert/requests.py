@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.form import DialectForm, split_push_config
@@ -73,10 +73,9 @@ def rpc_method(operation: str, dialect: Dialect) -> str:
 def grpc_path(operation: str, dialect: Dialect) -> str:
     """Return the path of a gRPC call. Raises KeyError if the dialect has none."""
     row = OPERATION_BY_NAME[operation]
-    if dialect not in OLD_DIALECTS and dialect is not Dialect.RC:
+    if dialect not in OLD_DIALECTS:
         return f"/lf.a2a.v1.A2AService/{operation}"
-    grpc_dialect = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3
-    found = [method for method, line in row.grpc_v0 if line in (grpc_dialect, Dialect.UNKNOWN)]
+    found = [method for method, line in row.grpc_v0 if line is Dialect.V0_3]
     if not found:
         raise KeyError(operation)
     return f"/a2a.v1.A2AService/{found[0]}"

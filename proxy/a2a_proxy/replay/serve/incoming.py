@@ -10,10 +10,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from a2a_proto import LivePayload, choose_a2a_v1
+from a2a_proto import LivePayload
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
 from a2a_proxy.protocol.dialect import (
@@ -71,7 +70,6 @@ class RequestReader:
         )
         """The dialect before 1.0 that most recorded calls use; UNKNOWN if none does."""
         self._has_new_dialect = any(call.dialect not in OLD_DIALECTS for call in calls)
-        self._has_candidate = any(call.dialect is Dialect.RC for call in calls)
         lives = {call.live_payload for call in calls if call.live_payload}
         self._live_payload = lives.pop() if len(lives) == 1 else ""
         """The payload of the recorded live streams, if all have the same."""
@@ -146,8 +144,6 @@ class RequestReader:
         dialect = (
             Dialect.V1_1 if proof is Dialect.V1_0 and version_dialect is Dialect.V1_1 else proof
         )
-        if dialect is Dialect.UNKNOWN:
-            dialect = self._package_dialect(operation.request, body)
         schema = request_schema(operation.name, dialect, body, self._live_payload)
         value = (
             self.read_message(operation.name, dialect, body, schema)
@@ -189,13 +185,6 @@ class RequestReader:
             return version_dialect
         old = prefix.endswith("/v1") and self._old_dialect is not Dialect.UNKNOWN
         return self._old_dialect if old or not self._has_new_dialect else Dialect.V1_0
-
-    def _package_dialect(self, request: str, body: bytes) -> Dialect:
-        """Return the dialect of package `a2a.v1`: 0.3, or the release candidate if it was recorded
-        and the bytes fit it."""
-        if not self._has_candidate:
-            return self._old_dialect if self._old_dialect is not Dialect.UNKNOWN else Dialect.V0_3
-        return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
 
     def _tenant_of_prefix(self, prefix: str) -> str:
         last = prefix.rpartition("/")[2]

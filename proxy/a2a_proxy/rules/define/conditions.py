@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import Enum, IntFlag, StrEnum
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 
 
 class HookPoint(StrEnum):
@@ -180,9 +180,8 @@ class Dialects(Enum):
     ALL = frozenset(Dialect)
     OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
     V0_2_0_3 = frozenset({Dialect.V0_2, Dialect.V0_3})
-    SINCE_0_2 = frozenset({Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.V1_0, Dialect.V1_1})
+    SINCE_0_2 = frozenset({Dialect.V0_2, Dialect.V0_3, Dialect.V1_0, Dialect.V1_1})
     V1 = frozenset({Dialect.V1_0, Dialect.V1_1})
-    """1.0 and later; the release candidate has its own tables and is not judged by these rules."""
     DRAFT_1_1 = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.UNKNOWN})
     """Features of the 1.1 draft: judged if the traffic uses them, whatever version it declares."""
 

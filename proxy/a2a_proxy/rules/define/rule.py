@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Dialect, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.script import Script
@@ -133,7 +132,6 @@ _SECTION_VERSIONS = {
     Dialect.V0_1: "0.1 ",
     Dialect.V0_2: "0.3 ",
     Dialect.V0_3: "0.3 ",
-    Dialect.RC: "1.0 ",
     Dialect.V1_0: "1.0 ",
     Dialect.V1_1: "1.0 ",
 }

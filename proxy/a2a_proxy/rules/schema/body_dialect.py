@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proto.shapes.shape import Family
-from a2a_proxy.model.exchange import Dialect, Exchange
-from a2a_proxy.model.frame import EVENT_WRAPPERS
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, Exchange
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
@@ -27,8 +26,6 @@ def client_dialect(exchange: Exchange, params: Any) -> Family | None:
         return None
     if exchange.dialect in _NEW_DIALECTS:
         return Family.NEW
-    if exchange.dialect is Dialect.RC:
-        return Family.CANDIDATE
     return (
         body
         if body is Family.OLD
@@ -43,7 +40,7 @@ def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> F
     if "/" not in exchange.method:
         if said in _OLD_DIALECTS and body in (Family.OLD, Family.OLDEST):
             return body
-        return Family.CANDIDATE if exchange.dialect is Dialect.RC else Family.NEW
+        return Family.NEW
     if said in _NEW_DIALECTS and body is Family.NEW:
         return Family.NEW
     return (
@@ -104,8 +101,6 @@ def foreign_dialect(exchange: Exchange, asked: Family | None, value: Any) -> Fam
         return None
     if exchange.binding in ENVELOPE:
         old = asked in (Family.OLD, Family.OLDEST)
-        return (
-            answered if old == (answered is Family.NEW) and asked is not Family.CANDIDATE else None
-        )
+        return answered if old == (answered is Family.NEW) else None
     said = dialect_of_version(exchange.version_header)
     return answered if said in _NEW_DIALECTS and answered is Family.OLD else None

@@ -11,8 +11,7 @@ from a2a_proto.shapes.json_0_3 import dual_card, json_0_1, json_0_3
 from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import (
     OPERATION_BY_NAME,
@@ -135,7 +134,7 @@ def _walk_shape(
 
 
 def _request_faults(context: RuleContext) -> list[SchemaFault]:
-    operation, dialect = OPERATION_BY_NAME.get(context.operation), context.exchange.dialect
+    operation = OPERATION_BY_NAME.get(context.operation)
     if operation is None:
         return []
     body = context.body
@@ -151,10 +150,9 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
         return _walk_shape(
             json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user"
         )
-    shapes = json_1_0() if family is Family.NEW else make_grammar("rc", False)
-    name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
+    name = message_names(operation, Dialect.V1_0)[0]
     return _walk_shape(
-        shapes,
+        json_1_0(),
         _live_shape_name(operation.name, name, body),
         body,
         "user",
@@ -187,11 +185,7 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
         sends = (
             isinstance(body, dict) and operation.name in SENDING_OPERATIONS and family is not None
         )
-        return (
-            _walk_shape(shapes, name, body, "user")
-            if sends and family is not Family.CANDIDATE
-            else []
-        )
+        return _walk_shape(shapes, name, body, "user") if sends else []
     name = message_names(operation, Dialect.V1_0)[0]
     shape = json_1_0().shapes.get(name)
     if path is None or shape is None:
@@ -239,11 +233,9 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
     streaming = context.frame.kind is FrameKind.EVENT
     if operation.answer is ResponseKind.CARD:
         return _card_faults(value, fetched=False)
-    if family is Family.NEW or family is Family.CANDIDATE:
-        shapes = json_1_0() if family is Family.NEW else make_grammar("rc", False)
-        dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
-        name = "StreamResponse" if streaming else message_names(operation, dialect)[1]
-        return _walk_shape(shapes, name, value)
+    if family is Family.NEW:
+        name = "StreamResponse" if streaming else message_names(operation, Dialect.V1_0)[1]
+        return _walk_shape(json_1_0(), name, value)
     if family is Family.OLD and _is_maybe_0_1(context.exchange, value):
         family = Family.OLDEST
     return _old_answer_faults(family, operation.answer, value, streaming)

@@ -6,7 +6,7 @@ from typing import Any
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
 from a2a_proxy.rules.schema.leaf import CONTENT, check_value
 
@@ -314,7 +314,7 @@ class SchemaWalk:
     def _check_alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
         """Check that exactly one alternative is set. Returns True if nothing else needs to be
         checked."""
-        if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
+        if self._grammar.family is not Family.NEW:
             return False
         present = [name for name in shape.one_of if _is_set(shape, name, value)]
         where, names = path.rstrip("."), ", ".join(shape.one_of)

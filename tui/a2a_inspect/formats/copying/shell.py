@@ -10,7 +10,7 @@ from pathlib import Path
 
 import a2a_proto
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
@@ -18,7 +18,6 @@ _PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
 _DESCRIPTOR_FOLDERS = {
     "0.3": "v0_3",
     "1.0": "v1",
-    "rc": "rc",
     "live-1975": "live1975",
     "live-2153": "live2153",
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
@@ -89,8 +88,6 @@ def other_name(context: RuleContext) -> Iterator[RuleFinding]:
     in use.
     """
     dialect = context.exchange.dialect
-    if dialect is Dialect.RC:
-        return
     there = {(side, name) for side, name, _ in _extension_headers(context)}
     if not there:
         return

@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern
 
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Dialect, Exchange, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
@@ -143,8 +142,7 @@ def _proven_dialect(context: RuleContext) -> str:
     """Return the version that the request line proves, or an empty string if it fits both."""
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:
-        old = exchange.target.startswith("/a2a.v1.")
-        return "" if exchange.dialect is Dialect.RC else "0.3" if old else "1.0"
+        return "0.3" if exchange.target.startswith("/a2a.v1.") else "1.0"
     if exchange.binding in ENVELOPE:
         return "0.3" if "/" in exchange.method else "1.0"
     path = context.rest_match
