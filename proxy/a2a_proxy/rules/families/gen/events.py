@@ -47,7 +47,6 @@ _COMPLETE_STREAM = rpc_stream(
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED | FrameFlag.ERROR,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),
@@ -198,7 +197,6 @@ def _describe_loss(context: RuleContext, each: Verdict) -> str:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),
@@ -252,7 +250,6 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         "SubscribeToTask",
         {"id": "t1"},
@@ -299,7 +296,6 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),

@@ -80,7 +80,6 @@ def _is_ended_ok(context: RuleContext) -> bool:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), half_close=False),
     clean=_COMPLETE_STREAM,
 )
@@ -112,7 +111,6 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.TERMINAL,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: check_still_open(see),
     flagged=grpc(
         "SendLiveMessage",
@@ -145,7 +143,6 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
-    draft=True,
     also_broken=("A2A-STATE-013",),
     flagged=grpc(
         "SendLiveMessage",
@@ -180,7 +177,6 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: _check_message_open(see),
     flagged=grpc(
         "SendLiveMessage", send(), agent_reply(), agent_reply("and this", id="r2"), half_close=False
@@ -236,7 +232,6 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),
@@ -287,7 +282,6 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, half_close=False),
     clean=_COMPLETE_STREAM,
 )
@@ -316,7 +310,6 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: _check_unanswered(see),
     flagged=grpc(
         "SendLiveMessage",

@@ -68,7 +68,6 @@ def _second_stream(status: int) -> Script:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), status("WORKING"), _COMPLETED_EVENT, half_close=False),
     clean=_FINISHED_STREAM,
 )
@@ -101,7 +100,6 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST | FrameFlag.END,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_FINISHED_STREAM
     + grpc(
         "SendLiveMessage",
@@ -169,7 +167,6 @@ def _is_terminal_task(frame: Frame) -> bool:
     bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         RECONNECT_MESSAGE,
@@ -222,7 +219,6 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_FIRST_EVENTS
     + grpc(
         "SendLiveMessage", RECONNECT_MESSAGE, status("WORKING"), _COMPLETED_EVENT, half_close=False
@@ -262,7 +258,6 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_second_stream(_ALREADY_EXISTS),
     clean=_second_stream(FAILED_PRECONDITION),
 )
@@ -317,7 +312,6 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=("SendLiveMessage",),
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),

@@ -43,7 +43,6 @@ _SHELL_CHARACTERS = ("$(", "`", "|", ";")
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), fetches=False),
     clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
 )
@@ -81,7 +80,6 @@ def _stdio_card(url: str) -> Json:
     section="stdio proposal, url",
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
-    draft=True,
     flagged=fetch_card(_stdio_card("https://agent.example.com/")),
     clean=fetch_card(_stdio_card(COMMAND)),
 )
@@ -139,7 +137,6 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     due=_check_exited,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
