@@ -11,9 +11,7 @@ from typing import Any, Self
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Finding, Frame
 from a2a_proxy.protocol.conversation import (
     ConnectionConversation,
     ConnectionLink,

@@ -13,12 +13,17 @@ from typing import Any
 import click
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Changes,
+    Connection,
+    EventKind,
+    Finding,
+    FrameKind,
+    Note,
+    Severity,
+    Task,
+)
 from a2a_proxy.recording.cassette.file import write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.notes import store_notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording

@@ -9,9 +9,16 @@ from typing import Any
 from textual.app import App
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import (
+    Binding,
+    Changes,
+    Connection,
+    Dialect,
+    EventKind,
+    Exchange,
+    Frame,
+    FrameKind,
+)
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 

@@ -19,11 +19,21 @@ from a2a_inspect.keys.actions import default_keys
 from a2a_inspect.keys.places import KEY_SCOPES
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Connection,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    MissedGenerations,
+    MissedReason,
+    Note,
+    Severity,
+    Support,
+    Task,
+)
 from a2a_proxy.recording.cassette.exporter import COUNTED_KINDS, FORMAT_VERSION, STATE_FIELDS
 from a2a_proxy.recording.read.rows import SessionFacts
 

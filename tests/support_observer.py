@@ -11,11 +11,8 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.saved_state import decode_state, encode_state
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Connection, Exchange, Finding, Observation, Task
 from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc, Http, Script

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from a2a_proto import SCHEMA_SETS, SchemaSet, detect_live, pool
 from a2a_proto.shapes.protobuf_shapes import make_grammar
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,

@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Finding, Frame
 from a2a_proxy.recording.query.fields import FIELDS, QueryField
 from a2a_proxy.recording.query.tree import (
     COMPARISONS,

@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.card_signature import CardForm, CardSignature, SignatureVerdict
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Changes,
+    Connection,
+    ConnectionTls,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    MissedGenerations,
+    Severity,
+    Support,
+    Task,
+)
 from a2a_proxy.recording.read.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.core.call_playback import CallPlayback

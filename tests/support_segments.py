@@ -9,9 +9,15 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import (
+    Binding,
+    EventKind,
+    Frame,
+    FrameKind,
+    Handoff,
+    Interruption,
+    Segment,
+)
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_wire import reload
 

@@ -8,9 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Changes, Connection, Task
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, exchange, request, status
 from support_recording import STARTED, facts

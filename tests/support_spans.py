@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_chain import AGENTS, ASKS
 from support_otlp import Received, attributes

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc

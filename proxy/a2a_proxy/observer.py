@@ -22,19 +22,23 @@ from a2a_proxy.model.chunk import (
     PassedFacts,
     TlsFacts,
 )
-from a2a_proxy.model.exchange import (
+from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import (
     OPAQUE_COUNTERS,
     Binding,
+    Changes,
     Connection,
     ConnectionTls,
+    EventKind,
     Exchange,
+    Finding,
+    Frame,
+    FrameKind,
     LiveMode,
+    Observation,
+    Severity,
+    Task,
 )
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes, Observation
-from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason

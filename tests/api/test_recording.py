@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy import Recording
 from a2a_proxy.api import EventKind, FrameKind, QueryError, RecordingError, Severity
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from support_inspect import MS, TASK, changes, exchange, frame, request, status
 from support_recording import STARTED
 from support_several import OTHER, TRACE, begin, call, pair

@@ -18,9 +18,7 @@ import pytest
 from a2a_inspect.commands.export import ExportOptions, export_recording
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Changes, Connection, Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, request

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 
 from a2a_proxy.archive.rows import FrameContext, call_cells, frames_table, read_frames, write_frames
 from a2a_proxy.archive.schema import FACT_COLUMNS, FRAME_COLUMNS, trace_id_of
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import FrameRow
 from support_recording import frames

@@ -19,8 +19,7 @@ from a2a_proxy.archive.rows import times_as_numbers
 from a2a_proxy.archive.search import SegmentQuery, find_gone_tables, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind, Finding, Severity
 from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette

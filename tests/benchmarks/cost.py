@@ -147,9 +147,7 @@ def _cost(
 def _trickle(journal: Path, recording: Path) -> None:
     """Commit each chunk that yields rows."""
     from a2a_proxy.capture.journal_reader import JournalReader
-    from a2a_proxy.model.finding import Finding
-    from a2a_proxy.model.frame import Frame
-    from a2a_proxy.model.observation import Observation
+    from a2a_proxy.model.values import Finding, Frame, Observation
     from a2a_proxy.observer import Observer
     from a2a_proxy.recording.read.rows import SessionFacts
     from a2a_proxy.recording.write.writer import Writer

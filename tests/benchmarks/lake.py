@@ -35,10 +35,7 @@ from a2a_proxy.archive.restore import restore_recording
 from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Changes, Connection, Finding, Severity, Task
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.write.writer import Writer

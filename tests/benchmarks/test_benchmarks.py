@@ -15,8 +15,7 @@ from a2a_proxy import observer as observer_module
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.cli.otlp import otlp_settings, summarize_export
 from a2a_proxy.follower.keeper import HookReport
-from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Frame, FrameKind, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli.console import StartInfo, TextConsole
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Binding, Exchange, Finding, Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
 from a2a_proxy.recorder.status import (
     ExchangeStatus,

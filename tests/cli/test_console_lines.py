@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.cli import console_lines
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.task import MissedGenerations
+from a2a_proxy.model.values import Binding, Exchange, Finding, MissedGenerations, Severity
 from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, GapClosedStatus
 
 

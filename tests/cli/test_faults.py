@@ -7,7 +7,7 @@ import pytest
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.faults import make_fault_plan, report_missed_faults
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 
 
 def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[str]) -> None:

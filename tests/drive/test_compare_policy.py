@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.drive.compare_policy import ComparePolicy, add_skipped, apply_policy
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.paths import PathError, parse_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference

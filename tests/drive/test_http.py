@@ -13,7 +13,7 @@ from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from support_drive import step
 
 

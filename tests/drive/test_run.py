@@ -16,8 +16,7 @@ from a2a_proxy.drive.plan import ClientAction, ClientTurn, DrivePlan, PlannedCal
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Frame, FrameKind
 from support_drive import frame, step
 
 TASK = "4d1144cc-dd4c-4633-b33c-c38cb7c9ed5f"

@@ -10,7 +10,7 @@ import pytest
 from a2a_proxy.drive.call import CallError
 from a2a_proxy.drive.target import CallTarget, RequestedTarget
 from a2a_proxy.drive.translate import translate_request
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from support_drive import step
 
 ASKED = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}

@@ -22,7 +22,7 @@ import grpc
 import pytest
 import trustme
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from support_nginx import nginx, read_requests, virtual_host
 from support_peers import Agent, Transcript, agent, normalise, require_peers, run_client
 from support_proxy import Proxy, finished, proxy

@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from support_peers import NODE24, agent, require_peers, run_client
 from support_proxy import Proxy, environment, program, proxy

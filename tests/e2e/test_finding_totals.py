@@ -8,7 +8,7 @@ from pathlib import Path
 
 from a2a_inspect.data.source import RecordingSource
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.recorder.recording_output import summarize_session
 from a2a_proxy.recording.read.reader import Recording

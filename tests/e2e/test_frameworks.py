@@ -18,9 +18,7 @@ import pytest
 
 import support_framework_calls as tables
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, FrameKind, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from support_faults import explained

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.task import Support, Task
+from a2a_proxy.model.values import Support, Task
 from a2a_proxy.recording.read.reader import Recording
 from support_peers import Transcript, agent, run_client
 from support_proxy import Proxy, inspect, proxy

@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from peers.live.agent import STORY, LiveAgent

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FAULT_MARK
+from a2a_proxy.model.values import FAULT_MARK, Binding, Severity
 from support_peers import agent, require_peers, run_client
 from support_proxy import finished, inspect, proxy
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.span_reader import SpanReader
 from support_mock import Replay

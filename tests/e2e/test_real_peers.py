@@ -18,10 +18,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Binding, EventKind, Exchange, Frame, FrameKind, Severity, Task
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from support_account import Line, Told, lines, match, told

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.values import Binding, Connection, Exchange
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
 from support_cli import SECONDS, Ran, agent, environment, program, run, run_here

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Exchange, FrameKind, Severity
 from a2a_proxy.recording.cassette.file import (
     open_recording_or_cassette,
     read_cassette,

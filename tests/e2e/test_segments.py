@@ -15,7 +15,7 @@ import grpc
 import pytest
 from aiohttp import web
 
-from a2a_proxy.model.segment import YIELD_WITHIN
+from a2a_proxy.model.values import YIELD_WITHIN
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from support_proxy import Proxy, inspect

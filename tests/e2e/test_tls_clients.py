@@ -21,7 +21,7 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.values import Connection
 from a2a_proxy.recording.read.reader import Recording
 from support_nginx import nginx, virtual_host
 from support_peers import ENVIRONMENTS, NODE24, PEERS, Agent, agent, require_peers

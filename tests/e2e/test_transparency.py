@@ -14,7 +14,7 @@ from statistics import median
 
 import pytest
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from support_peers import (
     CLIENT_TO_SERVER,
     SERVER_TO_CLIENT,

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, FrameKind, Severity
 from support_frameworks import anonymous, run_client
 from support_peers import agent, require_peers
 from support_proxy import Proxy, finished

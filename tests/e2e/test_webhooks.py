@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Binding, Exchange, Severity
 from a2a_proxy.recording.read.reader import Recording
 from support_peers import OLD, Agent, agent, normalise, require_peers, run_client
 from support_proxy import Proxy, running

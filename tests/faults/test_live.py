@@ -7,7 +7,7 @@ import pytest
 from a2a_proxy.faults.live import LIVE_EXAMPLES, EventPattern, LiveFault, parse_live_fault
 from a2a_proxy.faults.words import FaultError
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 
 STREAM = "SendStreamingMessage"
 STATUS_2, ARTIFACT = EventPattern(2, EventKind.STATUS), EventPattern(1, EventKind.ARTIFACT)

@@ -7,8 +7,7 @@ import pytest
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import CallFaults, EventFacts, FaultPlan
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, EventKind
 
 STREAM = "SendStreamingMessage"
 TASK = EventFacts(EventKind.TASK, int(TaskState.SUBMITTED))

@@ -7,7 +7,7 @@ import pytest
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import EventFacts, FaultPlan
 from a2a_proxy.faults.stream import MAX_HELD_BYTES, FaultPiece, StreamFaults
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 
 
 def stream(

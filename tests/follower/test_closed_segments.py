@@ -11,8 +11,7 @@ from a2a_proxy.follower import closed_segments
 from a2a_proxy.follower.checkpoint import TableProgress
 from a2a_proxy.follower.closed_segments import ended_segments
 from a2a_proxy.follower.consumer import RowKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import Changes, Handoff, Interruption, Segment
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.write.writer import Writer

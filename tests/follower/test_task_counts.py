@@ -6,8 +6,7 @@ from pathlib import Path
 
 from a2a_proxy.follower.task_counts import task_states
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Changes, Task
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import writer
 from support_recording import STARTED

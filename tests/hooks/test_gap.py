@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.hooks.gap import GAP_RULE, gap_of
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_rules import record
 

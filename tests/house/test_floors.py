@@ -9,7 +9,7 @@ import sys
 import pytest
 
 _CORE = (
-    "a2a_proxy.model.observation",
+    "a2a_proxy.model.values",
     "a2a_proxy.wire.connection",
     "a2a_proxy.protocol.conversation",
     "a2a_proxy.observer",

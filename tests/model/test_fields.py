@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.fields import (
     Encoding,
     Ident,
@@ -17,9 +16,7 @@ from a2a_proxy.model.fields import (
     fields_of,
     redacted_names,
 )
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import ArtifactState, Connection, Exchange, Finding, Frame, Task
 
 
 class _Colour(IntEnum):

@@ -8,9 +8,7 @@ import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.task import MissedReason, Support
+from a2a_proxy.model.values import EventKind, FrameKind, MissedReason, Severity, Support
 from a2a_proxy.model.wire import HeadRole
 
 NUMBERS: dict[type[IntEnum], str] = {

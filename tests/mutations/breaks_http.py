@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from mutations.pick import JSONRPC, REST, change, pick, raw, stream
 from support_mutations import Ex, Talk, Want, block, mutation
 

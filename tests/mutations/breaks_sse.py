@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from mutations.pick import JSONRPC, PLAIN, REST, change, raw, replace, stream
 from support_mutations import Ex, Msg, Talk, Want, mutation
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from mutations.pick import change, failed, frame, refused
 from support_mutations import MS, Ex, Talk, Want, mutation
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.errors import decode_binary_value
 from support_mutations import Ex, Msg, Talk
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.rules.examples.objects import error_info
 from a2a_proxy.rules.families.err.table import ERROR_TABLE

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import Binding, Exchange, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.present import generations, text
 
 SECOND = 1_000_000_000

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.values import Connection
 from a2a_proxy.protocol.completeness import (
     CHOICE_PREFIX,
     COMPLETE,

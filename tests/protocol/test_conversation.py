@@ -6,10 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.saved_state import encode_state
+from a2a_proxy.model.values import Dialect, Finding, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.conversation import (
     MAX_ANSWERED_CALLS,

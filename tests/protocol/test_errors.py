@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     RPC_REASONS,

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.event import Event
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Dialect, FrameKind
 from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from support_messages import artifact, ask, message, old_ask, status, task, v1
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.protocol.exchange import ExchangeState
 
 

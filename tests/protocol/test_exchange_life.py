@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.transitions import UndefinedTransitionError
+from a2a_proxy.model.values import Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Cut, End, Head, HeadRole
 from a2a_proxy.protocol.conversation import (
     ConnectionConversation,

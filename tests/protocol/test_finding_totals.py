@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences, is_total, rule_totals
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

@@ -8,8 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import EventKind, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.protocol import generation, generation_ranges
 from a2a_proxy.protocol.generation import (
     GenerationFault,

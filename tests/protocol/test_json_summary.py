@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.json_summary import summarise_answer
 from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.summary import make_summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from a2a_proto import from_dict
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.proto_summary import bare_id
 from a2a_proxy.protocol.schema import decoder_for
 

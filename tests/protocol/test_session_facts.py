@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.saved_state import encode_state
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.session_facts import SessionContext, address_of, card_facts
 from support_wire import reload
 

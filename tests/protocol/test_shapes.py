@@ -19,7 +19,7 @@ from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar, timestamp_m
 from a2a_proto.shapes.shape import JsonKind, camel_case, snake_case
 from a2a_proxy.model import event
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EVENT_WRAPPERS
+from a2a_proxy.model.values import EVENT_WRAPPERS
 from a2a_proxy.protocol import artifact_chunks, dialect, json_shapes
 from a2a_proxy.recording.difference import fields
 from a2a_proxy.redaction import scope

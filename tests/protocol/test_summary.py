@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.summary import (
     NO_SUMMARY,
     STATE_LABELS,

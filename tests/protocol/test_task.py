@@ -7,8 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import ConnectionFacts
-from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import EventKind, Frame, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task import TaskTracker

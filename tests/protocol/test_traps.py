@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, FrameKind
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, frame, play
 from support_messages import ask, message, status, task, v1
 

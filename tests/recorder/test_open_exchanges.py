@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.recorder.open_exchanges import LIVE_AFTER, MAX_REPORTED, OpenExchanges
 
 SECOND = LIVE_AFTER

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Binding, Changes, Connection, Exchange
 from a2a_proxy.present import text
 from a2a_proxy.recorder.recording_output import summarize_session
 from a2a_proxy.recording.write.writer import Writer

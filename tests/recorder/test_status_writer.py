@@ -7,8 +7,7 @@ import contextlib
 import os
 import threading
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Binding, Exchange, Finding, Severity
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.status import (
     ExchangeStatus,

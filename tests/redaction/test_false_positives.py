@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
 
 KEY = b"k" * 32

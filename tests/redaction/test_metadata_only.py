@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.observation import Observation
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Observation,
+    Severity,
+    Task,
+)
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import create_redactor
 from a2a_proxy.redaction.labels import is_withheld

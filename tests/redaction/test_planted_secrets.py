@@ -14,9 +14,7 @@ import pytest
 import support_planted
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Finding, Frame, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus
 from a2a_proxy.recording.write.writer import Writer

@@ -16,10 +16,20 @@ from hypothesis import strategies as st
 
 from a2a_proto import message_class
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Connection,
+    ConnectionTls,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Severity,
+    Task,
+)
 from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member

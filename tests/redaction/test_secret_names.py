@@ -11,8 +11,7 @@ import pytest
 
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
 from a2a_proxy.redaction import Redactor, make_label
 from a2a_proxy.redaction.json_hiding import hide_json_values
 from a2a_proxy.redaction.payload_paths import compile_paths

@@ -11,9 +11,7 @@ from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Binding, Changes, Connection, Exchange, FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.offline import BackendSink, RecordingExport

@@ -14,7 +14,7 @@ import pytest
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower, FollowTarget
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry import retry_sender
 from a2a_proxy.telemetry.consumer import (

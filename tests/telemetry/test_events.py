@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import MAX_EVENTS
 from support_inspect import MS, TASK, frame, request, status

@@ -21,12 +21,16 @@ from opentelemetry.exporter.otlp.proto.grpc import exporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import (
+    Changes,
+    Connection,
+    EventKind,
+    Finding,
+    FrameKind,
+    Handoff,
+    Severity,
+    Task,
+)
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.values import Connection
 from a2a_proxy.recording.read.rows import SessionFacts, SessionRow
 from a2a_proxy.telemetry.call_facts import CardIdentity
 from a2a_proxy.telemetry.logs import frame_log

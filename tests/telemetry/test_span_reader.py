@@ -11,10 +11,16 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import (
+    Binding,
+    Changes,
+    Connection,
+    EventKind,
+    Exchange,
+    Frame,
+    FrameKind,
+    Task,
+)
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer

@@ -23,12 +23,19 @@ from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import MissedGenerations, Support
+from a2a_proxy.model.values import (
+    Binding,
+    Dialect,
+    EventKind,
+    FrameKind,
+    Handoff,
+    Interruption,
+    MissedGenerations,
+    Note,
+    Segment,
+    Severity,
+    Support,
+)
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 

@@ -8,7 +8,7 @@ from a2a_proxy.api.rows import Exchange
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """One hand-off: the view of `model.segment.Handoff` over all files."""
+    """One hand-off: the view of `model.values.Handoff` over all files."""
 
     kind: str
     """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or

@@ -9,7 +9,7 @@ from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.rows import Exchange, Finding, Frame, RecordingFile
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.values import Handoff
 from a2a_proxy.recording.joined.joiner import join_recordings
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
 from a2a_proxy.recording.query.tree import quote_text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.api.rows import Exchange, Finding, RecordingFile, StoredRow
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.recording.read.conversations import Conversations, read_conversations
 from a2a_proxy.recording.read.multi_reader import TaskSighting
 from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, make_key

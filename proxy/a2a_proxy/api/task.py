@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from a2a_proxy.api.rows import Exchange, RecordingFile
 from a2a_proxy.model.event import Artifact, state_label
-from a2a_proxy.model.task import MissedGenerations, Support
-from a2a_proxy.model.task import Task as TaskFacts
+from a2a_proxy.model.values import MissedGenerations, Support
+from a2a_proxy.model.values import Task as TaskFacts
 from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.multi_reader import TaskSighting
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA, is_column_value, trace_id_of
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Connection, Exchange, Task
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.cassette.json_objects import Line
 from a2a_proxy.recording.read.rows import FindingRow, SessionFacts

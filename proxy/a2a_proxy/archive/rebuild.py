@@ -16,11 +16,7 @@ import pyarrow.compute as pc
 from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest, foreign_object_error
 from a2a_proxy.archive.rows import read_frames
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Changes, Connection, Exchange, Finding, Frame, Task
 from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.cassette.json_objects import Line

@@ -24,9 +24,7 @@ from a2a_proxy.archive.schema import (
     is_column_value,
     trace_id_of,
 )
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Finding, Frame
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, make_key

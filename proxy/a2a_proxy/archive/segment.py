@@ -34,7 +34,7 @@ from a2a_proxy.archive.manifest import (
 )
 from a2a_proxy.archive.rows import FrameContexts, frames_table
 from a2a_proxy.archive.store import ArchiveStore
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.recording.cassette.exporter import session_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key

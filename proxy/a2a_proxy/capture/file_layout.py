@@ -20,7 +20,7 @@ import msgspec
 from platformdirs import user_state_dir
 
 from a2a_proxy.model import name_json
-from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.model.values import LiveMode
 from a2a_proxy.private_files import make_private_folder, open_private
 
 STATE_VARIABLE = "A2A_PROXY_STATE"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from a2a_proxy.model.card_signature import CardSignature, SignatureVerdict
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 

@@ -17,7 +17,7 @@ from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_opti
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
-from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.model.values import LiveMode
 from a2a_proxy.present.text import shorten_id
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import RewriteMode

@@ -15,8 +15,7 @@ import msgspec
 
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.installation import inspect_command
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.task import MissedReason
+from a2a_proxy.model.values import Finding, MissedReason, Severity
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object, finding_object
 from a2a_proxy.present.output import ColouredWord, Printer

@@ -16,7 +16,7 @@ from a2a_proxy.cli.errors import EXIT_USAGE, UserError, route_errors
 from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.faults.words import FaultError
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError

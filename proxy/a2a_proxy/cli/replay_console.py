@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.present.output import ColouredWord, Printer
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import ReplayScript

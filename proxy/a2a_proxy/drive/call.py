@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.drive.plan import PlannedCall
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 
 
 class ReceivedMessage(msgspec.Struct, frozen=True):

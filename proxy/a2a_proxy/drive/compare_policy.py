@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.drive.matched_parts import is_selected
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.recording.difference.paths import is_at_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import (

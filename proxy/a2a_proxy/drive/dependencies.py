@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.recording.difference.ids import MIN_TEXT_ID_LENGTH
 
 

@@ -14,8 +14,7 @@ import msgspec
 
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.protocol.canonical_form import canonical_payload, members_of_target
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.rest_path import match_request_line

@@ -13,8 +13,7 @@ from a2a_proxy.drive.plan import PlannedCall
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.route import DriveRoutes
 from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import decode_binary_value
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names

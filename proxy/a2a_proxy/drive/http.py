@@ -17,7 +17,7 @@ from a2a_proxy.drive.plan import PlannedCall
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.route import DriveRoutes
 from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 

@@ -19,8 +19,7 @@ from a2a_proxy.drive.plan import (
 )
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.bindings.card import read_card
 from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.recording.read.reader import Recording

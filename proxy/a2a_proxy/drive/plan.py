@@ -6,8 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 BINDINGS = {

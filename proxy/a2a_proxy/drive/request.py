@@ -13,8 +13,7 @@ import msgspec
 from a2a_proto import ParseError, parse
 from a2a_proxy.drive.ids import DriveIds
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema

@@ -26,7 +26,7 @@ from a2a_proxy.drive.request import Credentials, DriveRequest, make_request, mak
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.event import event_from_json, normalise_event
 from a2a_proxy.protocol.summary import state_number

@@ -22,7 +22,7 @@ from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.drive.translate import STDIO_FRAMING
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, FrameKind
 from a2a_proxy.model.wire import Framed, WireEvent
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.drive.plan import PlannedCall
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 

@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.faults.words import WordScanner, read_fault
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.protocol.operations import JSONRPC_METHODS, OPERATION_BY_NAME, STREAMING_OPERATIONS
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from a2a_proxy.faults.live import ANY_OPERATION, STREAM_VERBS, WEBHOOK, EventPattern, LiveFault
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import FAULT_MARK, EventKind
+from a2a_proxy.model.values import FAULT_MARK, Binding, EventKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 
 

@@ -17,7 +17,7 @@ import msgspec
 from a2a_proxy.follower.checkpoint import SessionCursor, TableProgress
 from a2a_proxy.follower.closed_segments import SEGMENT_TABLES, ended_segments
 from a2a_proxy.follower.consumer import RowKind
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.cursor import Fingerprint, read_fingerprint
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow, make_key, split_key

@@ -16,7 +16,7 @@ from a2a_proxy.follower.status import HookCallFailed, Status
 from a2a_proxy.hooks.find import HookError
 from a2a_proxy.hooks.gap import gap_of
 from a2a_proxy.hooks.hook import METHODS, Session, overridden_methods
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from a2a_proxy.recording.read.rows import SessionRow
 
 _MAX_ERROR_KINDS = 100

@@ -13,10 +13,19 @@ process of its own. It cannot change, delay or drop traffic.
 from a2a_proxy.hooks.gap import Gap
 from a2a_proxy.hooks.hook import METHODS, Hook, Session
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import (
+    Binding,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Handoff,
+    Interruption,
+    Segment,
+    Severity,
+)
 
 __all__ = [
     "METHODS",

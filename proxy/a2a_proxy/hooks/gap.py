@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 
 GAP_RULE = "A2A-GEN-001"
 _OLD_SUMMARY = re.compile(

@@ -6,10 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.hooks.gap import Gap
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import Exchange, Finding, Frame, Handoff, Interruption, Segment
 
 ENTRY_POINT_GROUP = "a2a_proxy.hooks"
 """The entry-point group in which packages register their hooks."""

@@ -3,20 +3,12 @@
 Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
 it.
 
-Output of the observer:
-- `observation`: any value that the observer yields
-- `exchange`: connections and exchanges
-- `frame`: one A2A message or wire event
+Stored values, the output of the observer:
+- `values`: connections, exchanges, frames, findings, notes, tasks, segments
 
 Wire and input:
 - `wire`: events of the wire decoders
 - `chunk`: captured bytes and connection events, the input of the observer
-
-Other stored values:
-- `task`: current knowledge of tasks
-- `segment`: a conversation divided by speaker
-- `finding`: findings of rules and decoders
-- `note`: a user's note
 
 Modules without imports from this package:
 - `fields`: the field table: how each field is stored, shown and redacted

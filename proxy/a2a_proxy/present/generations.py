@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import Exchange, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.present import text
 
 _MAX_SHOWN_RANGES = 8

@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.fields import fields_of
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Exchange, Finding
 from a2a_proxy.present import text
 
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Binding, Exchange, Finding
 from a2a_proxy.protocol.outcome import is_answered_early as is_answered_early
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
 from a2a_proxy.protocol.outcome import outcome_of as outcome_of

@@ -13,7 +13,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from a2a_proto import RenderError, to_dict
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace

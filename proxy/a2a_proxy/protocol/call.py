@@ -11,10 +11,8 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor, Finding, Severity
-from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.saved_state import Reference, State
+from a2a_proxy.model.values import Actor, Binding, Finding, Frame, FrameKind, Severity
 from a2a_proxy.model.wire import Body, Cut, End, Framed, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.errors import header_value

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import match_request_line

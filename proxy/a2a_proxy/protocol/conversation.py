@@ -8,10 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, ExitFacts
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import Exchange, Finding, Frame, FrameKind, Severity
 from a2a_proxy.model.wire import (
     Body,
     Control,

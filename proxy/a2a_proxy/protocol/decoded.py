@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Frame
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
 

@@ -10,8 +10,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FAULT_MARK, EventKind, Frame, FrameKind
+from a2a_proxy.model.values import FAULT_MARK, Binding, Dialect, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.errors import (
     AMBIGUOUS_CODES,
     GrpcOutcome,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
 from a2a_proxy.protocol.session_facts import CardFacts
 

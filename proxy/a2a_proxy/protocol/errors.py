@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.text import to_one_line
 

@@ -16,8 +16,7 @@ import msgspec
 
 from a2a_proto import RenderError, parse, to_dict
 from a2a_proxy.model.event import Event
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.canonical import CanonicalForm, Json
 from a2a_proxy.protocol.json_summary import MAX_DEPTH, fit_result, kind_of, rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind

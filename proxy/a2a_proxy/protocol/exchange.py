@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from operator import attrgetter
 
-from a2a_proxy.model.exchange import Exchange, ExchangeFields
 from a2a_proxy.model.transitions import TransitionTable
+from a2a_proxy.model.values import Exchange, ExchangeFields
 
 MAX_STATES = 32
 HOW_FAULT = "cut by --fault"

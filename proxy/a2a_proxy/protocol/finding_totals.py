@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 
 
 class RuleTotal(msgspec.Struct, frozen=True):

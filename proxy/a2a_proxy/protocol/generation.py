@@ -25,8 +25,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.values import EventKind, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.protocol.client_messages import ClientMessages, message_key
 from a2a_proxy.protocol.generation_ranges import NumberRange, add_number, has_number, remove_range
 from a2a_proxy.protocol.timeline import EntryKind, Timeline

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from a2a_proto.shapes.json_0_3 import json_names
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.json_shapes import (
     ArtifactShape,
     ParamsShape,

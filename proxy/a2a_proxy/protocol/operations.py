@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 
 
 class ResponseKind(Enum):

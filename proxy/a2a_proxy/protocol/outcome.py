@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 
 FAILED_OUTCOMES = ("error", "cut", "refused")
 """Outcomes of calls that failed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY, Summary, make_summary
 
 Reader = Callable[[Any], Summary]

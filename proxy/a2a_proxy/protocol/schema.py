@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.proto_summary import Reader, reader_for
 
 JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"

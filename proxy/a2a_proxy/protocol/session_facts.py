@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect, LiveMode
 from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
 MAX_PLACES = 10_000

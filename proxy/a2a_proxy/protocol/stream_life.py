@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.transitions import TransitionTable
+from a2a_proxy.model.values import EventKind, Frame, FrameKind
 
 
 class PipeLife(StrEnum):

@@ -7,7 +7,7 @@ creates only one object.
 from __future__ import annotations
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 
 Summary = tuple[EventKind, str, str, str, str, int, int, bool, bool, bool]
 """event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk,

@@ -14,9 +14,18 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import LOST_MARKS, EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.values import (
+    LOST_MARKS,
+    ArtifactState,
+    Binding,
+    Dialect,
+    EventKind,
+    Frame,
+    FrameKind,
+    MissedGenerations,
+    Support,
+    Task,
+)
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.event import normalise_event
 from a2a_proxy.protocol.generation import (

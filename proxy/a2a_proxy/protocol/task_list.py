@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
 from a2a_proxy.protocol.json_summary import summarise_result
 from a2a_proxy.protocol.proto_summary import reader_for

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 
 LIVE_AFTER = 1_000_000_000
 """ns."""

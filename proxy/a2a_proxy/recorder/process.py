@@ -22,10 +22,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.record_format import Position
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Changes, Exchange, Finding, Frame
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from a2a_proxy import __version__
 from a2a_proxy.capture.file_layout import SessionFile
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
 from a2a_proxy.recorder.status import (
     RecorderDone,

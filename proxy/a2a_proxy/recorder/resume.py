@@ -13,10 +13,17 @@ import msgspec
 
 from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.observation import Changes, Observation
+from a2a_proxy.model.values import (
+    Binding,
+    Changes,
+    Connection,
+    EventKind,
+    Exchange,
+    Finding,
+    LiveMode,
+    Observation,
+    Severity,
+)
 from a2a_proxy.observer import DECODERS_LOST, Observer
 from a2a_proxy.protocol.bindings.card import place_of_card
 from a2a_proxy.protocol.completeness import find_gaps

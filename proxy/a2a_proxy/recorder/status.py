@@ -6,9 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model import name_json
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.task import MissedGenerations
+from a2a_proxy.model.values import Exchange, Finding, MissedGenerations
 from a2a_proxy.protocol.finding_totals import RuleTotal
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.status import (
     FindingStatus,

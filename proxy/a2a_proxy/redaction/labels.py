@@ -6,7 +6,7 @@ import hmac
 import re
 from typing import Final
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 
 WITHHELD: Final = "payload"
 """Entry in `redacted` of a frame whose payload was intentionally not recorded."""

@@ -12,10 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Exchange, Finding, Frame, FrameKind, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import WITHHELD, is_label
 from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS

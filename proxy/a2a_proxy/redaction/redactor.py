@@ -18,11 +18,18 @@ import msgspec
 from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
 from a2a_proxy.model.fields import redacted_names
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Connection,
+    ConnectionTls,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Task,
+)
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, texts_of_frame
 from a2a_proxy.redaction import payload

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Frame
 from a2a_proxy.redaction.entropy import random_words
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.policy import RedactionPolicy

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.values import Connection, Exchange
 from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate
 from a2a_proxy.telemetry.message_content import NO_CONTENT, MessageContent
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink

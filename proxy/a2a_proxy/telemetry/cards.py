@@ -7,8 +7,7 @@ import hashlib
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Connection, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording

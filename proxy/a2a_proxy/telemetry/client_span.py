@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.telemetry.ids import parse_traceparent
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanLink, SpanValue
 

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.follower.task_counts import task_states
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Exchange, Finding
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key

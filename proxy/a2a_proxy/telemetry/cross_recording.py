@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.values import Handoff
 from a2a_proxy.recording.joined.joiner import join_recordings
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
 from a2a_proxy.recording.read.multi_reader import MultiReader

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Binding, Exchange, Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.recording.read.reader import Recording

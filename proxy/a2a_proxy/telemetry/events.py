@@ -8,8 +8,7 @@ from operator import attrgetter
 from a2a_proxy.hooks.gap import gap_of
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Finding, Frame, FrameKind
 from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut_text
 
 AGENT_MESSAGE_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})

@@ -3,8 +3,7 @@ over."""
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.values import Exchange, Handoff
 from a2a_proxy.protocol.operations import SENDING_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

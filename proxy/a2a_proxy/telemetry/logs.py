@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame, Severity
 from a2a_proxy.telemetry.attributes import binding_label, span_name
 from a2a_proxy.telemetry.values import (
     Attributes,

@@ -20,9 +20,7 @@ from a2a_proxy.follower.histogram_buckets import (
     histogram_seconds,
 )
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Exchange, Finding, Task
 from a2a_proxy.protocol.outcome import outcome_of
 from a2a_proxy.telemetry.attributes import binding_label, span_name, split_address
 from a2a_proxy.telemetry.events import CallEvents

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import Event, Message
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Frame
 from a2a_proxy.telemetry.events import AGENT_MESSAGE_KINDS, CallEvents
 from a2a_proxy.telemetry.ids import segment_id
 from a2a_proxy.telemetry.values import SpanContextIds, SpanValue

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.values import Connection
 from a2a_proxy.recording.read.rows import SessionFacts, SessionRow
 from a2a_proxy.relay.route import format_address
 from a2a_proxy.telemetry.attributes import split_address

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_name
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.client_span import forwarded_context

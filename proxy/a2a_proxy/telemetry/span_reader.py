@@ -8,11 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.segment import Handoff
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Binding, Connection, Exchange, Finding, FrameKind, Handoff, Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.difference.sequences import align_sequences

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection

@@ -19,7 +19,7 @@ _TLS_HEADER_SIZE = 6
 
 
 class ProtocolKind(StrEnum):
-    """The detected protocol; the values are those of `model.exchange.Connection.kind`."""
+    """The detected protocol; the values are those of `model.values.Connection.kind`."""
 
     H2C = "h2c"
     HTTP1 = "http/1.1"

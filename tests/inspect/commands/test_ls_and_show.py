@@ -23,8 +23,7 @@ from a2a_proxy.model.chunk import (
     Direction,
     TlsFacts,
 )
-from a2a_proxy.model.exchange import ConnectionTls
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import ConnectionTls, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording

@@ -12,7 +12,7 @@ from a2a_inspect.plots.sums import (
     distinct_parts,
     rank_durations,
 )
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.outcome import latency_origin
 from a2a_proxy.recording.read.multi_reader import MultiReader

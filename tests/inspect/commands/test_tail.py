@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.tail import TailOptions, print_tail
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.tools.prune import remove_sessions
 from support_cli import SECONDS, environment, program, run_here, until
 from support_inspect import changes, exchange, request, sample, status, writer

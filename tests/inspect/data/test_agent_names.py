@@ -9,9 +9,15 @@ import msgspec
 import pytest
 
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import (
+    Binding,
+    Changes,
+    Connection,
+    EventKind,
+    Exchange,
+    Frame,
+    FrameKind,
+)
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, frame

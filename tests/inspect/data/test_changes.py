@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.data.changes import ChangedExchanges
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, live, request, status, writer

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
 from a2a_inspect.data.source import RecordingSource
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.recording.query import payload_tests
 from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.tree import Node

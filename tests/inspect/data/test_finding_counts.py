@@ -12,7 +12,7 @@ from a2a_inspect.data.finding_counts import (
 )
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.widgets.finding_lines import finding_lines
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, live, request, status, writer

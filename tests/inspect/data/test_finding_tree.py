@@ -8,7 +8,7 @@ import pytest
 
 from a2a_inspect.data import finding_tree
 from a2a_inspect.data.finding_tree import FindingBranch, read_findings
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording

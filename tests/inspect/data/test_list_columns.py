@@ -12,8 +12,7 @@ import pytest
 from a2a_inspect.data import list_columns
 from a2a_inspect.data.list_columns import ColumnReader, UserColumn, parse_columns
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.read.reader import Recording

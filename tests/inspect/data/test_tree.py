@@ -9,7 +9,7 @@ import pytest
 from a2a_inspect.data import tree
 from a2a_inspect.data.next_places import next_finding, next_frame_of_task
 from a2a_inspect.data.tree import TreeBranch, TreeLevel, read_children
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, status, writer

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write_har
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import browsing, until_true
 

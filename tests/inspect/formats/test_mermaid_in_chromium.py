@@ -17,7 +17,7 @@ from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.mermaid import write_mermaid
 from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import Page, browsing

@@ -18,8 +18,7 @@ from a2a_inspect.lanes.layout import (
     paint_row,
 )
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind, Severity
 
 LANES = [
     PartyLane("client", PartyRole.CLIENT),

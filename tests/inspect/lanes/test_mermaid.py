@@ -6,7 +6,7 @@ import pytest
 
 from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 
 LANES = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent:1; drop", PartyRole.AGENT)]
 

@@ -12,11 +12,19 @@ import pytest
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.lanes.model import LaneRowKind
 from a2a_inspect.lanes.read import LaneConversation
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.model.task import MissedGenerations, Task
+from a2a_proxy.model.values import (
+    AGENT,
+    CLIENT,
+    Changes,
+    Connection,
+    Finding,
+    Handoff,
+    Interruption,
+    MissedGenerations,
+    Segment,
+    Severity,
+    Task,
+)
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

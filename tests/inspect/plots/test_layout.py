@@ -11,7 +11,7 @@ from a2a_inspect.plots.layout import plot_lines, step_words, table_lines
 from a2a_inspect.plots.measures import Bucket, Histogram
 from a2a_inspect.plots.scale import BIN_LIMITS, TimeScale
 from a2a_inspect.plots.sums import CallStatistics, DurationRanks, RecordingTotals
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 
 MS = 1_000_000
 BUCKETS = [

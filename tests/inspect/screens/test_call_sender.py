@@ -17,7 +17,7 @@ from a2a_inspect.data.sendable_call import make_send_command, read_sendable_call
 from a2a_inspect.screens import send_screen
 from a2a_inspect.screens.diff_screen import DiffScreen
 from a2a_inspect.screens.send_screen import SendScreen
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.recording.read.reader import Recording

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from a2a_inspect.screens.main import MainScreen
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Finding, FrameKind, Severity
 from a2a_proxy.recording.query.complete import Completion
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, frame, request, sample, status, writer

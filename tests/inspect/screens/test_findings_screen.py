@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.screens.main import MainScreen
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 from support_screen import LARGE, SMALL, looking

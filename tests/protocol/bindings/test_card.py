@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, FrameKind
 from a2a_proxy.protocol.bindings.card import is_card_path, read_card
 from support_conversation import Http, play
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from a2a_proto import message_class
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Binding, EventKind, FrameKind
 from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, frame, play, prefixed
 from support_messages import artifact, ask, message, status, task, v1

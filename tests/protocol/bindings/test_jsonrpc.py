@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, frame, play, play_bytewise
 from support_messages import artifact, ask, old_ask, status, task
 

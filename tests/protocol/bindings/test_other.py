@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from support_conversation import Http, play
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_CLIENT, Http, play
 from support_messages import artifact, ask, status, task

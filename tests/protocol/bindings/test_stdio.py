@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.bindings import stdio
 from a2a_proxy.protocol.describe import describe_frame
 from support_observer import Seen, bytewise, observe

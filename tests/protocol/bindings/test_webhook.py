@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, FrameKind
 from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_AGENT, Http, play
 from support_messages import ask, status, task

@@ -11,8 +11,7 @@ import pytest
 
 from a2a_proto import SchemaSet, from_dict
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Dialect, Frame, FrameKind
 from a2a_proxy.protocol.segments.content import FrameContent, ToolEvent, content_of_frame
 
 RAW = bytes(range(250, 256)) + b"x"

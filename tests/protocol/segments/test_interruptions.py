@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.segment import YIELD_WITHIN, Interruption
+from a2a_proxy.model.values import YIELD_WITHIN, Interruption
 from a2a_proxy.protocol.segments.interruptions import Interruptions
 
 AT = 1_767_225_600_000_000_000

@@ -8,9 +8,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.saved_state import encode_state
+from a2a_proxy.model.values import Changes, FrameKind
 from a2a_proxy.protocol.segments import index
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_segments import MS, ZERO, Timeline, run

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.segment import GAP_AGENT, GAP_CLIENT, Interruption
+from a2a_proxy.model.values import GAP_AGENT, GAP_CLIENT, EventKind, FrameKind, Interruption
 from support_segments import MS, Cut, Timeline, ms, run
 
 # --- segments
@@ -244,7 +243,7 @@ def test_a_stream_continues_the_segment_of_a_broken_one() -> None:
 
 def test_a_push_counts_only_without_an_open_stream() -> None:
     """The same event at a webhook while the stream is open; later ones when it is closed."""
-    from a2a_proxy.model.exchange import Binding
+    from a2a_proxy.model.values import Binding
     from support_segments import View
 
     def pushed(line: Timeline, at: float, exchange: int, state: str) -> None:

@@ -16,11 +16,19 @@ from hypothesis import strategies as st
 
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Binding,
+    Changes,
+    Connection,
+    Dialect,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Severity,
+    Task,
+)
 from a2a_proxy.recording.cassette.file import (
     is_cassette,
     open_recording_or_cassette,

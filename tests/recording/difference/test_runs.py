@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import (

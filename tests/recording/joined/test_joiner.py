@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.data.joined.fill import JoinProcess
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.numbers import file_of

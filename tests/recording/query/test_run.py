@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Binding, Changes, Connection, Exchange
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query import run
 from a2a_proxy.recording.query.errors import QueryError, SearchStopped

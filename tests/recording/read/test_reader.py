@@ -9,10 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Binding, Changes, Connection, Exchange, Finding, Severity, Task
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.pages import PAGE_ROWS
 from a2a_proxy.recording.read.reader import Recording

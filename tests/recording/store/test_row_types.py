@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Binding, Changes, Exchange
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.database import open_private

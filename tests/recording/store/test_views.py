@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import ArtifactState, Changes, Finding, Severity, Task
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.rules.define.catalogue import all_rules

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.cards.keys import parse_keys
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules

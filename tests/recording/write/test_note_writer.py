@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.recording.cassette.file import (
     open_recording_or_cassette,
     read_cassette,

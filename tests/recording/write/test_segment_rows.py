@@ -10,8 +10,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import Changes, Handoff, Interruption, Segment
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts, make_key
 from a2a_proxy.recording.store.database import open_private

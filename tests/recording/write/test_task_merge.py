@@ -9,8 +9,7 @@ from sqlite3 import Connection
 import msgspec
 import pytest
 
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.values import ArtifactState, Changes, MissedGenerations, Support, Task
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.write.task_merge import merge_tasks

@@ -17,9 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import ArtifactState, Changes, EventKind, FrameKind, Task
 from a2a_proxy.recording.errors import PositionConflict
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.blocks import BLOCK_SIZE
@@ -188,7 +186,7 @@ def test_a_failed_write_is_rolled_back_and_can_be_repeated(tmp_path: Path):
 
 
 def _exchange():
-    from a2a_proxy.model.exchange import Binding, Exchange
+    from a2a_proxy.model.values import Binding, Exchange
 
     return Exchange(1, 1, 1, Binding.GRPC, STARTED)
 

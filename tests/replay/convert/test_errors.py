@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from a2a_proto import read_status
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.replay.convert.errors import (
     ReplayError,

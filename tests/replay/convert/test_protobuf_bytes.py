@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import RenderError, parse, to_dict
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 
 

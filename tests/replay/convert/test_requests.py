@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.convert.card import convert_card
 from a2a_proxy.replay.convert.requests import grpc_path, rest_call, rpc_method
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proto import from_dict, parse, to_dict
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.player import Player

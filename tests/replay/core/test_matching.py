@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.replay.core.miss import Miss, MissKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.core.script import (
     LineKind,
     RecordedCall,

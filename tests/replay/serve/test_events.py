@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proto import from_dict
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions

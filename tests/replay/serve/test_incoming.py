@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.replay.core.matching import RequestMatcher
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.serve.incoming import RequestReader, match_rest

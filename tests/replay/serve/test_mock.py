@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.replay.core.faults import inject_faults, parse_fault

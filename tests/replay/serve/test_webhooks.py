@@ -13,7 +13,7 @@ import trustme
 from aiohttp import web
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import (
     LineKind,

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from a2a_proxy.model.finding import Actor
+from a2a_proxy.model.values import Actor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_rules import findings, told

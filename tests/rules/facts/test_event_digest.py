@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Frame, FrameKind, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.context import RuleContext

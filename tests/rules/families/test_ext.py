@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import (
     agent_reply,

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Observation
-from a2a_proxy.model.task import MissedGenerations, Task
+from a2a_proxy.model.values import Finding, MissedGenerations, Observation, Severity, Task
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import EventPause

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.rules.examples.conversation import MergedMessage, RawBytes, grpc
 from a2a_proxy.rules.examples.objects import (
     agent_reply,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import send, state

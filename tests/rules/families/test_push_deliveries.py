@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Finding, Frame, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules

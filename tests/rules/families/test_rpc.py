@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from a2a_proxy.rules.examples.conversation import (
     RawBytes,
     fetch_card,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import message_class
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.conversation import (
     fetch_card,
     grpc,

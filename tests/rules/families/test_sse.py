@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.conversation import (
     Event,
     EventPause,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, json_text
 from a2a_proxy.rules.examples.objects import card, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import (

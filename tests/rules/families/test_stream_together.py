@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Finding, Observation, Severity
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.context import RuleContext

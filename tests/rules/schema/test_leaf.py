@@ -10,7 +10,7 @@ import pytest
 from a2a_proto.shapes.json_0_3 import json_0_1, json_0_3
 from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
 from a2a_proto.shapes.shape import Grammar, JsonKind, ShapeMember
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.schema import leaf
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.leaf import LARGE

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import HostReach, host_reach, plain_text_reach
 from a2a_proxy.rules.state.card_declarations import Scheme, read_declarations

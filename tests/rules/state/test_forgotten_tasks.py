@@ -3,8 +3,7 @@ less certain."""
 
 from __future__ import annotations
 
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Finding, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream

@@ -10,7 +10,7 @@ from a2a_inspect.data.notes import note_object, note_words
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.references import resolve_place
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.present.output import print_json, print_line, print_note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow, label_place

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Connection, Finding
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import finding_object
 from a2a_proxy.protocol.finding_totals import is_total

@@ -18,8 +18,7 @@ from a2a_inspect.data.recording_choice import convert_recording_errors, open_rec
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.streams import is_reader_gone
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import finding_object
 from a2a_proxy.present.output import print_line

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.values import Connection
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.data.tree import CHILDREN_PER_PAGE
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.finding_totals import count_occurrences, is_total
 from a2a_proxy.protocol.text import make_visible

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.recording.errors import RecordingError

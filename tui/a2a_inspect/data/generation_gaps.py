@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.task import MissedGenerations
+from a2a_proxy.model.values import MissedGenerations
 from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_inspect.data.references import format_place
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

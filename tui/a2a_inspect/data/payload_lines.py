@@ -10,8 +10,7 @@ from typing import Any
 
 from a2a_inspect.data.hexdump import hex_lines
 from a2a_proxy.model.event import Part
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.text import make_visible

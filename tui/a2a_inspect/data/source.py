@@ -26,8 +26,7 @@ from a2a_inspect.data.finding_counts import (
 )
 from a2a_inspect.data.positions import PAGE, PagePositions
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Connection, Note
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from a2a_inspect.commands.check import junit, sarif
 from a2a_inspect.commands.check.report import CheckReport, check_recording, select_rules
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.define.catalogue import all_rules
 
 

@@ -14,10 +14,7 @@ from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Binding, Finding, Frame, Observation, Severity
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.recording_output import summarize_session
 from a2a_proxy.recorder.status import RecorderDone

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from a2a_inspect.data.finding_counts import SEVERITIES
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.widgets.columns import fit_text
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.values import Handoff
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT

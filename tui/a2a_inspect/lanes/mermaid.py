@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind, Severity
 
 
 class PartyRole(StrEnum):

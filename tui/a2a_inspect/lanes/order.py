@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from a2a_inspect.lanes.model import LaneMark, LaneRowKind
-from a2a_proxy.model.segment import IDLE
+from a2a_proxy.model.values import IDLE
 from a2a_proxy.present import text
 
 PAUSE_ENTRY = 0

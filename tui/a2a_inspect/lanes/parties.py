@@ -9,8 +9,7 @@ import msgspec
 
 from a2a_inspect.lanes.model import PartyLane, PartyRole
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.segment import Handoff, Segment
+from a2a_proxy.model.values import Binding, Handoff, Segment
 
 
 class ExchangeParties(msgspec.Struct, frozen=True):

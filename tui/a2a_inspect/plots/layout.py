@@ -11,7 +11,7 @@ from a2a_inspect.plots.measures import Bucket, CallKind, Histogram
 from a2a_inspect.plots.sums import CallStatistics, RecordingTotals
 from a2a_inspect.plots.written import findings_words, step_clock
 from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, columns_for_width, fit_text
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.present import text
 
 StyledLine = list[tuple[str, str]]

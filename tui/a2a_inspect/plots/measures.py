@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.plots.scale import BIN_LIMITS, TimeScale, fit_scale
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording

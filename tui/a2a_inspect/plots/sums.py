@@ -23,7 +23,7 @@ from a2a_inspect.plots.measures import (
     query_rows,
     read_distributions,
 )
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows

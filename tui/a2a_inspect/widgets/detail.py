@@ -38,9 +38,7 @@ from a2a_inspect.widgets.hex_view import HexView
 from a2a_inspect.widgets.tab_line import TABS, TabLine
 from a2a_inspect.widgets.text_view import TextView
 from a2a_inspect.widgets.trace_lines import trace_lines
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Finding, Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError

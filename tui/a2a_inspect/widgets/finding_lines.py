@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from a2a_proxy.protocol.text import make_visible
 
 _INDENT = "  "

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from a2a_inspect.data.notes import note_mark
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 

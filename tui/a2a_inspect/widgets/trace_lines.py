@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream
 from a2a_inspect.widgets.facts import Fact, section_lines
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Frame
 from a2a_proxy.present import text
 
 _TRACEPARENT_PARTS = 4

@@ -16,7 +16,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.drive.stdio import StdioTransport
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, read_card
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.session_facts import CardFacts, card_facts

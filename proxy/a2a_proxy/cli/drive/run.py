@@ -40,7 +40,7 @@ from a2a_proxy.drive.request import header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.present.output import print_document, print_line, print_note, terminal_width
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted

@@ -47,7 +47,7 @@ from a2a_proxy.drive.ids import SendIds
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.run import Drive
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.event import decode_payload

@@ -12,9 +12,7 @@ from a2a_proxy.follower.histogram_buckets import (
     histogram_seconds,
 )
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Exchange, Finding, Frame
 from a2a_proxy.protocol.finding_totals import count_occurrences
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -11,8 +11,7 @@ from a2a_proxy.capture.record_format import bytes_after
 from a2a_proxy.follower.metrics.numbers import SessionMetrics
 from a2a_proxy.follower.task_counts import OTHER, task_states
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EventKind, Exchange, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.present.difference.brief import format_json, summarize_value
 from a2a_proxy.protocol.text import make_visible

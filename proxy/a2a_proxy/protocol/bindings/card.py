@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_version

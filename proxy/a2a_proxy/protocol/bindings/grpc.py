@@ -12,8 +12,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from a2a_proto import find_bad_text, to_dict
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import (
     TO_AGENT,

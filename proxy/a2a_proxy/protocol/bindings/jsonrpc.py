@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import (
     TO_AGENT,

@@ -8,8 +8,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, ExchangeFields
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, ExchangeFields, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
     NO_DETAIL,

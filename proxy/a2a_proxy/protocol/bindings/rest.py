@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation

@@ -10,9 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model.chunk import ExitFacts
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import Binding, EventKind, FrameKind
 from a2a_proxy.model.wire import Cut, End, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.call import (

@@ -6,8 +6,7 @@ The agent is the client of the connection, so its events travel in the direction
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.protocol.extensions.extension import Extension, ExtensionPayload, Place
 from a2a_proxy.protocol.extensions.members import list_member, object_member, text_member
 from a2a_proxy.protocol.extensions.registry import REGISTRY, Registry

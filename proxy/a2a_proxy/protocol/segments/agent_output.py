@@ -4,8 +4,7 @@ it."""
 from __future__ import annotations
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.segment import AGENT, IDLE
+from a2a_proxy.model.values import AGENT, IDLE, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.segments.evidence import (

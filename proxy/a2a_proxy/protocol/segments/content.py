@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import Event, Part
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EVENT_WRAPPERS, Frame, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload, event_from_json, normalise_event
 from a2a_proxy.protocol.schema import JSON
 

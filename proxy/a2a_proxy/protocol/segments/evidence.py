@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 from google.protobuf.message import DecodeError
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import decoder_for
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.values import Frame, Handoff
 from a2a_proxy.protocol.segments.call_chain import PendingRequest, find_caller, port_of, span_of
 from a2a_proxy.protocol.segments.evidence import content_marks, referenced_tasks
 from a2a_proxy.protocol.segments.index import ConversationIndex

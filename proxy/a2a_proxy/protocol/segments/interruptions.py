@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
+from a2a_proxy.model.values import GAP_AGENT, YIELD_WITHIN, EventKind, Frame, Interruption
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.evidence import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from a2a_proxy.model.segment import AGENT, CLIENT, IDLE, Segment
+from a2a_proxy.model.values import AGENT, CLIENT, IDLE, Segment
 
 _WAITING_REASONS = frozenset({"input", "auth"})
 _FINAL_REASONS = frozenset({"completed", "failed", "canceled", "rejected"})

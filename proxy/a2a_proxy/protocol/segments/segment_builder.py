@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.segment import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Segment
+from a2a_proxy.model.values import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Frame, Segment
 from a2a_proxy.protocol.segments.state import ConversationState, SegmentState
 
 _FEW = 1000

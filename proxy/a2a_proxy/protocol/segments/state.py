@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from a2a_proxy.model.segment import (
+from a2a_proxy.model.values import (
     Handoff,
     HandoffFields,
     Interruption,

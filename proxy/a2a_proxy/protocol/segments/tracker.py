@@ -14,10 +14,18 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import CLIENT, GAP_CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.model.values import (
+    CLIENT,
+    GAP_CLIENT,
+    Binding,
+    Changes,
+    EventKind,
+    Frame,
+    FrameKind,
+    Handoff,
+    Interruption,
+    Segment,
+)
 from a2a_proxy.protocol.segments.agent_output import AgentOutput
 from a2a_proxy.protocol.segments.call_chain import ChainStep, trace_of
 from a2a_proxy.protocol.segments.evidence import (

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.private_files import open_private
 from a2a_proxy.protocol.text import escape_hidden
 from a2a_proxy.recording.cassette import json_objects, payload_text

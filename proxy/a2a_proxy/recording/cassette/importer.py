@@ -14,12 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from a2a_proxy.installation import upgrade_hint
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Changes, Connection, Exchange, Finding, Frame, Note, Task
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette import json_objects, payload_text
 from a2a_proxy.recording.cassette.exporter import COUNTED_KINDS, FORMAT_VERSION

@@ -14,12 +14,17 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.fields import Encoding, Field, fields_of
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    MissedGenerations,
+    Note,
+    Task,
+)
 
 Line = dict[str, Any]
 _Value = TypeVar("_Value", bound=msgspec.Struct)

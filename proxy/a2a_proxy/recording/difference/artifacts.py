@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.recording.difference.ids import LEFT, PairedIds
 from a2a_proxy.recording.difference.values import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.recording.difference.artifacts import ArtifactTexts, compare_artifacts
 from a2a_proxy.recording.difference.fields import CanonicalFields, header_members

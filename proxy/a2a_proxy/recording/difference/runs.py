@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Exchange, Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds

@@ -10,8 +10,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, Exchange, FrameKind
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.event import event_from_json
 from a2a_proxy.protocol.text import shell_line

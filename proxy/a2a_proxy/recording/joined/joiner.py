@@ -15,13 +15,18 @@ from functools import reduce
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import (
+    Changes,
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    Handoff,
+    Interruption,
+    Note,
+    Segment,
+    Task,
+)
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap

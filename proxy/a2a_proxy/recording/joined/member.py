@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Connection, Finding
 from a2a_proxy.recording.joined.numbers import Origin
 from a2a_proxy.recording.read.cursor import RowCursor
 from a2a_proxy.recording.read.reader import Recording

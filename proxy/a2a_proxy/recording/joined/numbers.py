@@ -11,11 +11,7 @@ from collections import defaultdict
 
 from msgspec.structs import replace
 
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Note, Task
 from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.recording.query import conditions as sql
 from a2a_proxy.recording.query.conditions import Sql
 from a2a_proxy.recording.query.kinds import parse_rule

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import Binding, EventKind, FrameKind, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, OPERATIONS
 from a2a_proxy.protocol.summary import STATE_NUMBERS

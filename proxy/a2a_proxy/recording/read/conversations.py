@@ -12,10 +12,16 @@ from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
+from a2a_proxy.model.values import (
+    AGENT,
+    Changes,
+    Connection,
+    Exchange,
+    Frame,
+    Handoff,
+    Interruption,
+    Segment,
+)
 from a2a_proxy.protocol.segments.content import FrameContent, Media, ToolEvent, content_of_frame
 from a2a_proxy.protocol.segments.state import SegmentState
 from a2a_proxy.protocol.segments.tracker import SegmentTracker

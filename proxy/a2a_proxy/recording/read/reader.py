@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.recording.read.pages import PagedQuery
 from a2a_proxy.recording.read.row_decoder import RowDecoder

@@ -15,11 +15,21 @@ from typing import Any, TypeVar, get_origin
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Connection,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Handoff,
+    Interruption,
+    MissedGenerations,
+    MissedReason,
+    Segment,
+    Task,
+)
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,

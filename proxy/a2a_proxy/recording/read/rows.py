@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.note import Note
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import (
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    Handoff,
+    Interruption,
+    Note,
+    Segment,
+    Task,
+)
 from a2a_proxy.protocol.completeness import UNENDED, split_completeness
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
 from a2a_proxy.recording.store.row_types import DAMAGED_HINT

@@ -34,11 +34,18 @@ Conventions, for readers of the file with any SQLite tool:
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Connection,
+    EventKind,
+    Exchange,
+    Finding,
+    FrameKind,
+    Handoff,
+    Interruption,
+    Segment,
+    Task,
+)
 from a2a_proxy.recording.store.columns import (
     STATE_LABELS,
     columns_sql,

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Changes, Frame
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow

@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Changes, Finding, Frame
 from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, SessionFacts, SessionRow, make_key, split_key

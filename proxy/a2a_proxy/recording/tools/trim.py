@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from http import HTTPStatus
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

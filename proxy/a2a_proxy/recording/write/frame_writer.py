@@ -8,7 +8,7 @@ from itertools import chain
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.recording.store.blocks import Address, Blobs, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_ident, pack_int
 from a2a_proxy.recording.store.intern import Interner, ShapeInterner, ShapeKey

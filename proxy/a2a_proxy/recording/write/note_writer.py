@@ -12,7 +12,7 @@ import sqlite3
 
 import msgspec
 
-from a2a_proxy.model.note import Note
+from a2a_proxy.model.values import Note
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.errors import RecordingError

@@ -10,11 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
+from a2a_proxy.model.values import (
+    ArtifactState,
+    Changes,
+    Connection,
+    Exchange,
+    Finding,
+    Handoff,
+    Interruption,
+    MissedGenerations,
+    Segment,
+    Task,
+)
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.store.blocks import Address, Blocks

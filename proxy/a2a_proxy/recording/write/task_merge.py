@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
+from a2a_proxy.model.values import ArtifactState, MissedGenerations, Task
 from a2a_proxy.protocol.generation import MAX_MISSED
 from a2a_proxy.protocol.generation_ranges import union_of_ranges
 from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES

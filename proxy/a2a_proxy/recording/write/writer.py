@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.values import Changes, Finding, Frame
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.store.blocks import Blocks

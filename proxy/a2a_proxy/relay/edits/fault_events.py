@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.faults.plan import EventFacts
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.summary import Summary, generation_number

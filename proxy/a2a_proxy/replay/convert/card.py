@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES, SCHEME_WRAPPERS
 

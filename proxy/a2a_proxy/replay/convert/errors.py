@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from a2a_proto import RenderError, from_dict, read_status
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.errors import (

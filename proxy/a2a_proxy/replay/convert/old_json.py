@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES, FILE_MEMBERS, enum_words
 from a2a_proto.shapes.protobuf_shapes import nested_members
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.replay.convert.form import OldForm, split_push_config
 

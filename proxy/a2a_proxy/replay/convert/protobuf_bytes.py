@@ -10,8 +10,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import ParseError, RenderError, from_dict, parse
 from a2a_proto.shapes.protobuf_shapes import timestamp_members
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EVENT_WRAPPERS
+from a2a_proxy.model.values import EVENT_WRAPPERS, Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, schema_of, schema_set_of, split_schema
 from a2a_proxy.replay.convert.requests import convert_request

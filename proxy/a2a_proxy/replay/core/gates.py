@@ -18,7 +18,7 @@ from statistics import median
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.replay.core.matching import request_token
 from a2a_proxy.replay.core.script import (
     LineKind,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.replay.core.script import LineKind, RecordedPush, ScriptLine
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Dialect, EventKind
 from a2a_proxy.recording.difference.fields import header_members
 from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core.ids import ReplayIds

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.replay.core.script import (
     LineKind,
     RecordedCall,

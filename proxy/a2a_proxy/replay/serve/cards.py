@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptSide
 

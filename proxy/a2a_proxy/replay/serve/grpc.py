@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from a2a_proto import RenderError
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, decode_binary_value

@@ -9,7 +9,7 @@ import logging
 import msgspec
 from aiohttp import web
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.bindings.card import is_card_path

@@ -12,8 +12,7 @@ import msgspec
 
 from a2a_proto import LivePayload
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
 from a2a_proxy.protocol.dialect import (

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proto import RenderError
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.canonical_form import canonical_body
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.convert.errors import ReplayError
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.masked_match import MaskedMatch

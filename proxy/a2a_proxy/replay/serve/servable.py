@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proto import RenderError
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method

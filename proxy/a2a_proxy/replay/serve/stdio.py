@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Framed, Line, WireEvent
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.values import Dialect
 from a2a_proxy.relay.tls import create_client_context
 from a2a_proxy.replay.convert.responses import convert_notification
 from a2a_proxy.replay.core.player_io import PlayerSend

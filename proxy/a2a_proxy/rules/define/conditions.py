@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import Enum, IntFlag, StrEnum
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 
 
 class HookPoint(StrEnum):

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.rules.define.catalogue import all_rules, family_subjects, omitted_rules
 from a2a_proxy.rules.define.conditions import EvidenceScope
 from a2a_proxy.rules.define.rule import Rule

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Dialect, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     RPC,

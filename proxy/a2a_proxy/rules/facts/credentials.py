@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.protocol.rest_path import parse_query
 from a2a_proxy.redaction.secret_names import credential_header, secret_parameter
 from a2a_proxy.rules.state.card_declarations import CardDeclarations, Scheme

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, EventKind
 from a2a_proxy.rules.context import RuleContext
 
 _DIGEST_SIZE = 8

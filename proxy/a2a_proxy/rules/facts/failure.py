@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proto import read_status
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Binding, Dialect, Frame
 from a2a_proxy.protocol.errors import (
     GRPC_STATUS_NAMES,
     RPC_REASONS,

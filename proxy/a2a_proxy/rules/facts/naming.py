@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, Actor, Binding, EventKind, Frame, FrameKind
 
 _REDACTION_PREFIX = "redacted-"
 _EVENT_PHRASES = {

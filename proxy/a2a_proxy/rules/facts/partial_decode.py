@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from msgspec import UNSET, UnsetType
 
 from a2a_proto import RenderError
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.rules.facts.partial_decode import (
     DECODE_ERRORS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.naming import state_label

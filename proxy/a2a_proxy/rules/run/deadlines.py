@@ -7,8 +7,8 @@ import heapq
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.state.records import ExchangeRecord
 

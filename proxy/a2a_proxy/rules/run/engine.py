@@ -16,11 +16,20 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Actor, Finding, Severity
-from a2a_proxy.model.frame import FAULT_MARK, EventKind, Frame, FrameKind
-from a2a_proxy.model.observation import Observation
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import (
+    FAULT_MARK,
+    Actor,
+    Binding,
+    Dialect,
+    EventKind,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Observation,
+    Severity,
+    Task,
+)
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules

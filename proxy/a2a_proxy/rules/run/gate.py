@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, make_text_chunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf

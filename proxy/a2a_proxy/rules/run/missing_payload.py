@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, cast
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 
 
 class MissingPayload(Exception):

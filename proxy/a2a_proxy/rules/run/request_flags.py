@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.conditions import FrameFlag

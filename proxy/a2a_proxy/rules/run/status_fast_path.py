@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusSummary

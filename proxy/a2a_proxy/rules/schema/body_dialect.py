@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proto.shapes.shape import Family
-from a2a_proxy.model.exchange import Dialect, Exchange
-from a2a_proxy.model.frame import EVENT_WRAPPERS
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, Exchange
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.schema.walk import EVENTS_0_3

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 
 
 class FaultKind(Enum):

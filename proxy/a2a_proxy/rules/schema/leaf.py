@@ -9,7 +9,7 @@ from datetime import datetime
 
 from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
 
 LARGE = 1 << 20

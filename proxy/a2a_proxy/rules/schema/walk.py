@@ -6,7 +6,7 @@ from typing import Any
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
 from a2a_proxy.rules.schema.leaf import CONTENT, check_value
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES
 
 Json = dict[str, Any]

@@ -10,8 +10,7 @@ from typing import NamedTuple, TypedDict
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, EventKind, Exchange
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.credentials import Credential, find_credentials

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypedDict
 from urllib.parse import urlsplit
 
-from a2a_proxy.model.finding import Actor
+from a2a_proxy.model.values import Actor
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import rule

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import Binding, EventKind, Exchange, Frame
 from a2a_proxy.protocol.generation import TaskGenerations
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.facts.partial_decode import PartsSummary

@@ -13,9 +13,7 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import Dialect, EventKind, Frame, FrameKind, Task
 from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import AgentFacts

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import Binding, EventKind, Frame
 from a2a_proxy.protocol.operations import (
     SENDING_OPERATIONS as SENDING_OPERATIONS,  # re-exported for the rules
 )

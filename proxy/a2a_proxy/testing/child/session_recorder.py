@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.values import Finding, Frame, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.recording_output import open_writer
 from a2a_proxy.redaction import create_redactor

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_inspect.commands.card.migration import migration_findings
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.objects import card
 
 OLD: dict[str, Any] = {

@@ -16,8 +16,7 @@ from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import make_fingerprint
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Dialect, Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import EventPause

@@ -15,9 +15,7 @@ from a2a_inspect.formats.report.records import MAX_PAYLOAD, task_summary
 from a2a_inspect.formats.report.tables import make_value_visible
 from a2a_inspect.plots.sums import DurationRanks, compute_totals, distinct_parts
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import ArtifactState, Changes, Frame, Task
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.multi_reader import MultiReader

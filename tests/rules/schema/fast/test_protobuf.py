@@ -10,7 +10,7 @@ import pytest
 
 from a2a_proto import SchemaSet, from_dict
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 Path = tuple[str | int, ...]

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.rules.facts.partial_decode import (
     ArtifactSummary,
     StatusSummary,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.finding import Actor, Finding, Severity
+from a2a_proxy.model.values import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.security_schemes import SCHEME_WRAPPERS

@@ -16,7 +16,7 @@ from a2a_inspect.commands.card.migration import migration_findings
 from a2a_inspect.commands.card.source import CardSource, read_source
 from a2a_inspect.commands.check.output import ReportOptions, ReportOutput, read_card_keys
 from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
-from a2a_proxy.model.finding import Actor, Finding, Severity
+from a2a_proxy.model.values import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.operations import CARD_OPERATION
 from a2a_proxy.protocol.session_facts import card_facts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.session import finding_facts
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 
 
 def format_lines(report: CheckReport) -> Iterator[str]:

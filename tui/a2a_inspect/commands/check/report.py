@@ -12,9 +12,7 @@ from a2a_inspect.commands.session import evidence_words, finding_section, unende
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.values import EventKind, Finding, Severity, Task
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.finding_totals import count_occurrences

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Finding
 
 
 class Suppression(msgspec.Struct, forbid_unknown_fields=True):

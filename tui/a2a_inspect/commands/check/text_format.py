@@ -10,7 +10,7 @@ from a2a_inspect.commands.check.report import (
     CheckReport,
     evidence_facts,
 )
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.finding_totals import count_occurrences, is_total, rule_totals
 from a2a_proxy.protocol.text import make_visible, shell_line

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.model.values import CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.content import ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn, turns_of
 from a2a_proxy.recording.read.conversations import Conversations, SegmentContent

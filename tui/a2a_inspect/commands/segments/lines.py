@@ -13,7 +13,7 @@ from a2a_inspect.commands.segments.conversation_tree import (
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
+from a2a_proxy.model.values import AGENT, Handoff, Interruption, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn

@@ -11,7 +11,7 @@ from a2a_inspect.commands.segments.conversation_tree import (
     ToolCall,
 )
 from a2a_inspect.commands.segments.summary import MeasureValues
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.values import Handoff, Interruption, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn

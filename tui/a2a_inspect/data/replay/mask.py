@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 
 
 class ExchangeProgress(msgspec.Struct, frozen=True):

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Connection, Exchange, Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

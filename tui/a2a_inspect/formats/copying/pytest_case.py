@@ -16,7 +16,7 @@ from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.present import text
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.protocol.event import decode_payload

@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import RestMatch

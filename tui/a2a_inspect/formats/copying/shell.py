@@ -10,7 +10,7 @@ from pathlib import Path
 
 import a2a_proto
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 

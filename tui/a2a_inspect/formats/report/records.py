@@ -21,10 +21,7 @@ from a2a_inspect.data.references import format_place
 from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.values import ArtifactState, Exchange, Finding, Frame, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object

@@ -15,8 +15,7 @@ from a2a_inspect.formats.report.tables import RecordTables
 from a2a_inspect.formats.report.tallies import CallTallies
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind
 from a2a_inspect.lanes.read import LaneConversation
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.values import Exchange, Finding
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError

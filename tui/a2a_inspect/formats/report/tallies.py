@@ -12,7 +12,7 @@ import msgspec
 from a2a_inspect.data.references import format_place
 from a2a_inspect.plots.measures import CallKind
 from a2a_inspect.plots.sums import DurationRanks, rank_durations
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.values import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.protocol.outcome import FAILED_OUTCOMES
 from a2a_proxy.recording.read.rows import ExchangeRow

@@ -23,7 +23,7 @@ from a2a_inspect.formats.report.tallies import CallTallies
 from a2a_inspect.lanes.links import SessionLinks
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy import __version__
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.read.rows import SessionRow
 

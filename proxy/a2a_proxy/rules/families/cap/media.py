@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, Dialect, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, EvidenceScope, FrameFlag

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, RPC, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.card_signature import CardForm, SignatureVerdict
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

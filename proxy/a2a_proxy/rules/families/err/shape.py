@@ -6,8 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import (

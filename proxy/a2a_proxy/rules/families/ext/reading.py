@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import TRAILERS, is_protobuf
 from a2a_proxy.rules.context import RuleContext

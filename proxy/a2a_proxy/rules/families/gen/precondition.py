@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag

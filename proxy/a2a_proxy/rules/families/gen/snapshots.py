@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Dialect, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext

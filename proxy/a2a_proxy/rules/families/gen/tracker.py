@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, EventKind
 from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, Verdict
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.timeline import HISTORY_MARKS, read_timeline

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Binding, EventKind
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters

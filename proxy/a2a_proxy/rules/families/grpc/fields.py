@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proto import SCHEMA_SETS, message_class
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 

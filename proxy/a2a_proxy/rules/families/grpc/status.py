@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, FrameKind, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import REST, Dialects, HookPoint

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.redaction.labels import is_label

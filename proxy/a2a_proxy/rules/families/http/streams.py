@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, Binding, Dialect, FrameKind, Severity
 from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint

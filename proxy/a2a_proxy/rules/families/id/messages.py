@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Actor, Frame, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule

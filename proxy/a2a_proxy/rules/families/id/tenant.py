@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.protocol.schema import decoder_for, is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint

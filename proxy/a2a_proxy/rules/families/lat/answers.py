@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Actor, EventKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     ANY_EVENT,

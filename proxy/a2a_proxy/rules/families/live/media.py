@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame, Severity
 from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame, Severity
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from a2a_proto import detect_live
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from functools import reduce
 
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     ANY_EVENT,

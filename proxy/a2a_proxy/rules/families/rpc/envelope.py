@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind, Severity
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint

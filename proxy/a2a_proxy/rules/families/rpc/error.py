@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import Actor, Dialect, EventKind, Severity
 from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Actor, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, EventKind, FrameKind, Severity
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.rules.context import RuleContext

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import Binding, FrameKind, Severity
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import ENVELOPE, HTTP, JSON_TEXT, STDIO, FrameFlag, HookPoint

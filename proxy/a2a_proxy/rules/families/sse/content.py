@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, Frame, FrameKind
+from a2a_proxy.model.values import EVENT_WRAPPERS, EventKind, Frame, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     HTTP,

@@ -10,8 +10,7 @@ import msgspec
 
 from a2a_proto.shapes.shape import Family
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.values import EventKind, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
 from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list

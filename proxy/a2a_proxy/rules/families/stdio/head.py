@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.values import FrameKind, Severity
 from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.transitions import TransitionTable
+from a2a_proxy.model.values import EventKind, Frame
 
 
 class Course(StrEnum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.values import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.event_digest import update_digest

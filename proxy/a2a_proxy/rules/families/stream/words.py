@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.values import Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.naming import event_phrase, state_label
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern
 
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.values import Actor, Binding, Dialect, Exchange, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (

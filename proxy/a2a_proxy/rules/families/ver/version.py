@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.rules.context import RuleContext
 
 NEW_DIALECTS = (Dialect.V1_0, Dialect.V1_1)

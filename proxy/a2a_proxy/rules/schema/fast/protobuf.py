@@ -12,7 +12,7 @@ from zlib import crc32
 from google.protobuf.message import DecodeError, EncodeError
 
 from a2a_proto import SchemaSet, message_class
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.rules.facts.partial_decode import (
     ArtifactSummary,
     GateResult,
