@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.system_errors import LIMIT_HINTS, hint_for, hint_for_reason
 
 

@@ -13,8 +13,8 @@ from a2a_proxy.cli.archive import (
     make_archive_keeper,
     summarize_archive,
 )
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.follower.keeper import HookReport
+from a2a_proxy.model.errors import UserError
 from support_inspect import sample
 from support_recording import facts
 

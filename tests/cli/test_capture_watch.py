@@ -12,8 +12,8 @@ from a2a_proxy.capture.journal import JournalStats
 from a2a_proxy.capture.record_format import START_POSITION
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.console import JsonConsole
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.sizes import parse_size
+from a2a_proxy.model.errors import UserError
 
 FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)
 MEBI = 1024 * 1024

@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from a2a_proxy.cli.card_keys import MAX_BYTES, load_card_verifier
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.rules.examples.objects import CARD_KEYS, card, sign_card
 from support_cli import run
 from support_signed_cards import private_jwk, public_jwk

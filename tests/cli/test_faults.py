@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.cli.console import make_console
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.faults import make_fault_plan, report_missed_faults
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 
 

@@ -14,7 +14,6 @@ import pytest
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.config import ProxyArguments, proxy_config
 from a2a_proxy.cli.console import StartInfo, make_console
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.otlp import OtlpRunFollower, otlp_settings, summarize_export
 from a2a_proxy.follower.checkpoint import CheckpointFile
@@ -25,6 +24,7 @@ from a2a_proxy.follower.hook_log import HookLog
 from a2a_proxy.follower.keeper import HookReport
 from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import FollowerNotice, Status
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.telemetry.__main__ import export_session
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.keeper import checkpoint_path

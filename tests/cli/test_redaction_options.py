@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.cli.main import cli
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording

@@ -6,8 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.span_options import add_span_options, parse_span_options, span_option_words
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.telemetry.span_options import SpanOptions
 
 SECOND = 1_000_000_000

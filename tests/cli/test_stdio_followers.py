@@ -13,10 +13,10 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.cli import stdio_followers
 from a2a_proxy.cli.console import TextConsole
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.stdio import stdio_config
 from a2a_proxy.cli.stdio_followers import FollowersJob, run_job
+from a2a_proxy.model.errors import UserError
 from support_cli import SECONDS, until
 from support_inspect import changes, exchange, request, writer
 from support_otlp import http_backend

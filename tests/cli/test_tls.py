@@ -14,9 +14,9 @@ import trustme
 
 from a2a_proxy.cli import authority
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.tls import ClientTlsOptions, make_client_tls
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.tls import CertificateFiles
 from support_cli import SECONDS, Agent, Proxy, until
 

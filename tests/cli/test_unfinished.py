@@ -13,8 +13,8 @@ import pytest
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.unfinished import await_recorders
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Agent, Proxy, call, environment, program, run, until
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli.config import ProxyArguments, proxy_config
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.webhooks import describe_live_webhooks, describe_webhooks
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.edits.edit import PushConfig
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry

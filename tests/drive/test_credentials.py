@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli.drive.options import parse_credentials
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.load import load_plan
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 
 SAMPLES = Path(__file__).parents[2] / "recordings"

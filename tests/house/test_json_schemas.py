@@ -19,7 +19,7 @@ from a2a_inspect.data.saved_views import read_columns, read_views, write_columns
 from a2a_inspect.keys.actions import default_keys
 from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.errors import RecordingError
 

@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from a2a_inspect.app import run_app
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from support_inspect import (
     MS,
     changes,

@@ -28,10 +28,9 @@ from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_console
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.streams import discard_output
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import make_visible, shell_line
-from a2a_proxy.recording.errors import RecordingError
 
 _FIRST_ROWS_TIMEOUT = 10.0
 """Seconds for which keys wait for the first rows of a recording, or for an error."""
@@ -193,10 +192,7 @@ def open_source(path: Path) -> tuple[RecordingSource, Keymap]:
         UserError: the recording cannot be opened, or the file of keys is wrong.
     """
     keymap = read_user_keymap()
-    try:
-        return RecordingSource(path), keymap
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    return RecordingSource(path), keymap
 
 
 def read_user_keymap() -> Keymap:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import option_errors, state_directory_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 
@@ -43,13 +44,10 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
             )
         return None
     from a2a_proxy.archive.destination import check_archive_url, check_id
-    from a2a_proxy.archive.errors import ArchiveError
 
-    try:
+    with option_errors("--archive"):
         check_archive_url(url)
         return ArchiveConfig(url, every, check_id(name) if name else "")
-    except ArchiveError as wrong:
-        raise UserError(f"--archive: {make_visible(wrong.message)}", wrong.hint) from wrong
 
 
 def make_archive_keeper(
@@ -57,7 +55,6 @@ def make_archive_keeper(
 ) -> HookKeeper:
     """Return the keeper of the archive process. Raises UserError if it cannot be started."""
     from a2a_proxy.archive.destination import encode_job, proxy_id
-    from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.capture import file_layout
     from a2a_proxy.follower.keeper import (
         FollowerProgram,
@@ -66,28 +63,25 @@ def make_archive_keeper(
         open_unnamed_file,
     )
 
-    try:
-        with state_directory_errors():
-            name = archive.name or proxy_id(file_layout.state_dir())
-            words = ("--archive", encode_job(archive.url, name, archive.every))
-            program = FollowerProgram(
-                module="a2a_proxy.archive",
-                arguments=words,
-                label="the archive",
-                checkpoint=open_unnamed_file(),
-            )
-            timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
-            return HookKeeper(
-                "archive",
-                recording,
-                notify,
-                session=session,
-                follow=True,
-                timing=timing,
-                program=program,
-            )
-    except ArchiveError as wrong:
-        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
+    with state_directory_errors():
+        name = archive.name or proxy_id(file_layout.state_dir())
+        words = ("--archive", encode_job(archive.url, name, archive.every))
+        program = FollowerProgram(
+            module="a2a_proxy.archive",
+            arguments=words,
+            label="the archive",
+            checkpoint=open_unnamed_file(),
+        )
+        timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
+        return HookKeeper(
+            "archive",
+            recording,
+            notify,
+            session=session,
+            follow=True,
+            timing=timing,
+            program=program,
+        )
 
 
 def summarize_archive(

@@ -3,17 +3,17 @@ proxy."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.route import LOOPBACK, Listen, RouteError, format_address
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def load_authority(feature: str) -> Authority:
 
     Raises UserError: it cannot be used.
     """
-    with _authority_errors(feature):
+    require_cryptography(feature)
+    with state_directory_errors():
         from a2a_proxy.certificates.contexts import utc_now
         from a2a_proxy.certificates.store import open_authority
 
@@ -57,7 +58,8 @@ def show_authority() -> list[str]:
 
 def replace_authority() -> list[str]:
     """Replace the authority, and return the lines that describe the new one. Raises UserError."""
-    with _authority_errors("a2a-proxy ca"):
+    require_cryptography("a2a-proxy ca")
+    with state_directory_errors():
         from a2a_proxy.certificates.contexts import utc_now
         from a2a_proxy.certificates.store import renew_authority
 
@@ -126,18 +128,6 @@ def proxy_variables(address: str) -> dict[str, str]:
 def shell_lines(variables: Mapping[str, str]) -> str:
     """Return commands of a POSIX shell that set the variables, one per line."""
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
-
-
-@contextlib.contextmanager
-def _authority_errors(feature: str) -> Iterator[None]:
-    require_cryptography(feature)
-    from a2a_proxy.certificates.store import AuthorityError
-
-    with state_directory_errors():
-        try:
-            yield
-        except AuthorityError as wrong:
-            raise UserError(wrong.message, wrong.hint) from None
 
 
 def _proxy_address(text: str) -> str:

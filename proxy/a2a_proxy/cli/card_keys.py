@@ -6,8 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 
 if TYPE_CHECKING:
     from a2a_proxy.cards.verify import CardVerifier

@@ -11,12 +11,13 @@ from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.card_keys import load_card_verifier
-from a2a_proxy.cli.errors import UserError, route_errors
+from a2a_proxy.cli.errors import option_errors
 from a2a_proxy.cli.faults import make_fault_plan
 from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import LiveMode
 from a2a_proxy.present.text import shorten_id
 from a2a_proxy.protocol.text import make_visible
@@ -153,12 +154,9 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets
     )
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
-    with route_errors():
-        ports = (
-            PortRanges()
-            if arguments.learn_ports is None
-            else PortRanges.parse(arguments.learn_ports)
-        )
+    ports = (
+        PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
+    )
     own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     upstream_proxy = _parse_upstream_proxy(arguments.upstream_proxy)
@@ -292,8 +290,7 @@ def _parse_webhook_url(
         return ""
     from a2a_proxy.relay.webhooks.agent_urls import parse_webhook_url
 
-    with route_errors():
-        return parse_webhook_url(arguments.webhook_url)
+    return parse_webhook_url(arguments.webhook_url)
 
 
 def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
@@ -314,9 +311,9 @@ def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
     require_cryptography("--intercept")
     from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
 
-    with route_errors("--intercept"):
+    with option_errors("--intercept"):
         intercept = tuple(map(HostPattern.parse, arguments.intercept))
-    with route_errors("--pass"):
+    with option_errors("--pass"):
         return InterceptPolicy(intercept, tuple(map(HostPattern.parse, arguments.passed)))
 
 
@@ -325,8 +322,7 @@ def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
         return None
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
-    with route_errors():
-        return UpstreamProxy.parse(text)
+    return UpstreamProxy.parse(text)
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
@@ -379,7 +375,6 @@ def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Rou
     except RouteError as wrong:
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
-    with route_errors():
-        return Route(
-            clients, Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None, name.strip()
-        )
+    return Route(
+        clients, Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None, name.strip()
+    )

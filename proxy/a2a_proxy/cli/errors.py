@@ -4,34 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from a2a_proxy.recording.query.errors import QueryError
-
-EXIT_USAGE = 2
-"""Exit code of all errors that the user can fix, as in click and most command-line tools."""
-
-
-class UserError(Exception):
-    """An error that the user can fix. `hint` is the command or action to take next, `details` are
-    the lines below the message."""
-
-    def __init__(
-        self, message: str, hint: str, code: int = EXIT_USAGE, details: Sequence[str] = ()
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.code = code
-        """Exit code of the command."""
-        self.details = details
-
-
-def filter_error(wrong: QueryError) -> UserError:
-    """Return the error of an expression with a caret below its position."""
-    hint = wrong.hint or "the language is described by: a2a-inspect help filters"
-    return UserError(wrong.message, hint, details=[f"  {line}" for line in wrong.caret])
+from a2a_proxy.model.errors import UserError
 
 
 @contextlib.contextmanager
@@ -53,21 +27,12 @@ def state_directory_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def route_errors(option: str = "") -> Iterator[None]:
-    """Convert a RouteError in the block into an error of the user, whose message begins with
-    `option` if it is given.
-
-    Raises:
-        UserError: an address, a port or a certificate cannot be used.
-    """
-    from a2a_proxy.relay.route import RouteError
-
+def option_errors(option: str) -> Iterator[None]:
+    """Begin the message of a UserError in the block with the option that it is about."""
     try:
         yield
-    except RouteError as wrong:
-        raise UserError(
-            f"{option}: {wrong.message}" if option else wrong.message, wrong.hint
-        ) from wrong
+    except UserError as wrong:
+        raise UserError(f"{option}: {wrong.message}", wrong.hint, details=wrong.details) from wrong
 
 
 def print_error(program: str, message: str, hint: str, details: Sequence[str] = ()) -> None:
@@ -77,10 +42,11 @@ def print_error(program: str, message: str, hint: str, details: Sequence[str] = 
     A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
     from a2a_proxy.present.output import print_note
+    from a2a_proxy.protocol.text import make_visible
 
     with contextlib.suppress(OSError):
         for line in (
-            f"{program}: error: {message}",
+            f"{program}: error: {make_visible(message)}",
             *details,
             *([f"{program}: hint: {hint}"] if hint else ()),
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import option_errors
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
@@ -19,12 +19,9 @@ def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
         return None
     from a2a_proxy.faults.live import parse_live_fault
     from a2a_proxy.faults.plan import FaultPlan
-    from a2a_proxy.faults.words import FaultError
 
-    try:
+    with option_errors("--fault"):
         return FaultPlan([parse_live_fault(text) for text in texts])
-    except FaultError as wrong:
-        raise UserError(f"--fault: {wrong.message}", wrong.hint, details=wrong.details) from wrong
 
 
 def announce_faults(plan: FaultPlan, console: Console) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.span_options import parse_span_options
+from a2a_proxy.model.errors import UserError
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.archive import ArchiveConfig

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.cli.console import Console, HookSummary
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import shell_line
 
 if TYPE_CHECKING:
@@ -21,15 +21,12 @@ def check_hooks(names: tuple[str, ...]) -> None:
     Raises:
         UserError: a hook does not exist, or is given twice.
     """
-    from a2a_proxy.hooks.find import HookError, check_hook
+    from a2a_proxy.hooks.find import check_hook
 
     for number, name in enumerate(names):
         if name in names[:number]:
             raise UserError(f"--hook {name} is given twice", "leave one of them out")
-        try:
-            check_hook(name)
-        except HookError as wrong:
-            raise UserError(wrong.message, wrong.hint) from wrong
+        check_hook(name)
 
 
 class HookRunFollower(msgspec.Struct, frozen=True):

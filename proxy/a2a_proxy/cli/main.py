@@ -15,11 +15,12 @@ from click.core import ParameterSource
 from a2a_proxy import __version__
 from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
-from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
+from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
+from a2a_proxy.model.errors import EXIT_USAGE, UserError
 from a2a_proxy.system_errors import hint_for
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

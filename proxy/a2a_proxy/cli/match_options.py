@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.replay.core.match_rules import Matcher, MatchName, MatchRuleError, parse_match_name
 
 _Parsed = TypeVar("_Parsed")

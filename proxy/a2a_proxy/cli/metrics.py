@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.console import Console
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.bind import bind_listener
 from a2a_proxy.relay.route import Listen, RouteError, format_address

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.cli.console import Console
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
 from a2a_proxy.cli.span_options import span_option_words
 from a2a_proxy.present import text
@@ -28,16 +27,12 @@ def otlp_settings(
     Raises:
         UserError: the endpoint is invalid, or a required package is not installed.
     """
-    from a2a_proxy.telemetry.errors import TelemetryError
     from a2a_proxy.telemetry.sdk import check_installed
     from a2a_proxy.telemetry.settings import OtlpSettings
     from a2a_proxy.telemetry.target import otlp_target
 
-    try:
-        where = otlp_target(endpoint, protocol, os.environ)
-        check_installed()
-    except TelemetryError as wrong:
-        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
+    where = otlp_target(endpoint, protocol, os.environ)
+    check_installed()
     metrics, logs = (
         os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS")
     )

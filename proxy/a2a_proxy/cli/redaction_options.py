@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MAX_POLICY_SIZE = 1 << 20

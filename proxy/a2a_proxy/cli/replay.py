@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import EXIT_USAGE, UserError, route_errors
+from a2a_proxy.cli.errors import option_errors
 from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.faults.words import FaultError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.replay.core.faults import InjectedFault, inject_faults, parse_fault
@@ -98,8 +98,7 @@ def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
         raise UserError("--listen and --stdio cannot be combined", "leave one of them out")
     if stdio:
         return ()
-    with route_errors():
-        return tuple(Listen.parse(word) for word in words or (":9001",))
+    return tuple(Listen.parse(word) for word in words or (":9001",))
 
 
 def run_replay(config: ReplayConfig) -> int:
@@ -133,8 +132,6 @@ def _load_script(config: ReplayConfig) -> ReplayScript:
             f"{shell_line('a2a-inspect', 'show', str(config.recording))}",
             details=wrong.details,
         ) from wrong
-    except RecordingError as wrong:
-        raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
 
 
 async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
@@ -167,8 +164,7 @@ async def _serve_network(
     )
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    with route_errors():
-        await mock.start()
+    await mock.start()
     console.show_start(script, mock.addresses, mock.cards)
     await stop.wait()
     await mock.stop()
@@ -221,10 +217,8 @@ def _parse_repeat_policy(word: str) -> tuple[str, RepeatPolicy]:
 
 
 def _parse_fault(word: str) -> InjectedFault:
-    try:
+    with option_errors("--fault"):
         return parse_fault(word)
-    except FaultError as wrong:
-        raise UserError(f"--fault: {wrong.message}", wrong.hint, details=wrong.details) from wrong
 
 
 def _parse_speed(word: str) -> float:

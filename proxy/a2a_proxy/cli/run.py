@@ -27,12 +27,13 @@ from a2a_proxy.cli.command.process_table import read_sockets
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import UserError, route_errors, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.faults import announce_faults, report_missed_faults
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
 from a2a_proxy.cli.tls import make_client_tls, make_interception
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -295,8 +296,7 @@ class ProxyRun:
         )
 
     async def _relay_only(self, relay: Relay) -> None:
-        with route_errors():
-            await relay.bind_listeners()
+        await relay.bind_listeners()
 
     async def _relay_and_record(
         self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 
 def parse_size(option: str, size: str) -> int:

@@ -23,12 +23,12 @@ from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.command.launcher import command_error
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.follower_config import FollowerArguments, FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json
-from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.relay.clock import session_clock
@@ -207,10 +207,7 @@ class _RecorderStarter(threading.Thread):
 
 
 def _check_recording(record: Path) -> None:
-    try:
-        check_writable(record)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    check_writable(record)
 
 
 def _make_session_file(config: StdioConfig, started: int) -> SessionFile:

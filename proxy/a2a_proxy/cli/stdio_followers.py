@@ -18,9 +18,10 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.console import TextConsole
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import PATIENCE_SECONDS, Followers, run_followers
 from a2a_proxy.model import name_json
+from a2a_proxy.model.errors import UserError
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
@@ -56,7 +57,7 @@ def main() -> int:
     try:
         run_job(work, console)
     except UserError as wrong:
-        console.show_note(wrong.message, wrong.hint)
+        console.show_note(make_visible(wrong.message), wrong.hint)
     finally:
         console.close()
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.cli.authority import load_authority, require_cryptography
-from a2a_proxy.cli.errors import UserError, route_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.tls import CertificateFiles, load_authorities, load_certificate, log_keys
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def parse_certificate(
     UserError."""
     if certificate is not None:
         files = CertificateFiles(certificate, key, option)
-        with route_errors():
-            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
+        load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
         return files
     if key is not None:
         raise UserError(
@@ -77,15 +76,14 @@ def make_client_tls(options: ClientTlsOptions) -> ClientTls:
             load_authorities(context, options.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
 
-    with route_errors():
-        prepare(
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        )  # a mistake must end the start, not the first connection
-        required = options.client_ca is not None
-        if authority is not None:
-            return ClientTls(IssuedContexts(authority, prepare), required=required)
-        assert options.own is not None
-        return ClientTls(FileContexts(options.own, prepare), _CERTIFICATE_HINT, required=required)
+    prepare(
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    )  # a mistake must end the start, not the first connection
+    required = options.client_ca is not None
+    if authority is not None:
+        return ClientTls(IssuedContexts(authority, prepare), required=required)
+    assert options.own is not None
+    return ClientTls(FileContexts(options.own, prepare), _CERTIFICATE_HINT, required=required)
 
 
 def make_interception(policy: InterceptPolicy) -> Interception:
@@ -96,8 +94,7 @@ def make_interception(policy: InterceptPolicy) -> Interception:
     from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.tunnel import Interception
 
-    with route_errors():
-        log_keys(
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        )  # a mistake must end the start, not the first connection
+    log_keys(
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    )  # a mistake must end the start, not the first connection
     return Interception(policy, ClientTls(IssuedContexts(authority, log_keys)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import Unfinished
 from a2a_proxy.capture.record_format import bytes_after
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_note
 

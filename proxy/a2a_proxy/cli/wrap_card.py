@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError, print_error
+from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import raw_output
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card

@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from a2a_proxy.model.errors import UserError
+
 PlaceT = TypeVar("PlaceT")
 _WORD = re.compile(r"@|[^\s@]+")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)")
@@ -20,13 +22,13 @@ _GENERATION = re.compile(r"gen([+-][1-9]\d{0,8})")
 _NUMBER = re.compile(r"[1-9]\d{0,8}")
 
 
-class FaultError(ValueError):
+class FaultError(UserError, ValueError):
     """A fault that cannot be read or injected. `str()` says why; if a word is wrong, with the text
     and a caret under the word."""
 
     def __init__(self, message: str, hint: str = "", details: tuple[str, ...] = ()) -> None:
-        super().__init__("\n".join((message, *details)))
-        self.message, self.hint, self.details = message, hint, details
+        super().__init__("\n".join((message, *details)), hint, details=details)
+        self.message = message
 
 
 class FaultWords(msgspec.Struct, Generic[PlaceT], frozen=True):

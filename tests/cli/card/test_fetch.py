@@ -13,7 +13,7 @@ from a2a_proxy.cli.card import fetch
 from a2a_proxy.cli.card.fetch import fetch_card, printable_url
 from a2a_proxy.cli.card.probe import Verdict, probe_interfaces
 from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.rules.examples.objects import card
 from support_cards import PATH, Answer, http_agent
 

@@ -13,12 +13,12 @@ import pytest
 
 from a2a_proxy.cli.command.launcher import EXIT_NOT_FOUND, EXIT_NOT_RUN, Launcher, command_error
 from a2a_proxy.cli.command.process_table import read_descendants
-from a2a_proxy.cli.errors import EXIT_USAGE, UserError
+from a2a_proxy.model.errors import EXIT_USAGE, UserError
 
 _LAUNCH = """
 import os, sys, time
 from a2a_proxy.cli.command.launcher import Launcher
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 launcher = Launcher(sys.argv[2:])
 try:

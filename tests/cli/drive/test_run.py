@@ -18,7 +18,7 @@ from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.cli.drive import run as command
 from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions, drive_command_options
 from a2a_proxy.cli.drive.run import run_drive
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent

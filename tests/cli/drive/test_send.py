@@ -17,7 +17,7 @@ import pytest
 
 from a2a_proxy.cli.drive.options import send_options
 from a2a_proxy.cli.drive.send import run_send
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording

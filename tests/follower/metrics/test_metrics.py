@@ -16,12 +16,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from a2a_proxy.cli.console import make_console
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.metrics import MetricsFollower, metrics_listen
 from a2a_proxy.follower.metrics.keeper import MAX_STARTS, MetricsKeeper
 from a2a_proxy.follower.metrics.numbers import SessionMetrics
 from a2a_proxy.follower.metrics.server import MetricsPages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession, RecorderLag
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.recorder.supervisor import ProcessEnd
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette

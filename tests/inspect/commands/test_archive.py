@@ -15,7 +15,7 @@ from a2a_inspect.commands.archive import (
     upload_recording,
 )
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import TASK, sample
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.manual import list_files, show_manual
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 MANUAL = Path(__file__).parents[3] / "proxy/a2a_proxy/manual"
 

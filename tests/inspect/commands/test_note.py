@@ -15,7 +15,7 @@ from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection as Shown
 from a2a_inspect.data.recording_choice import split_words
 from a2a_inspect.data.references import format_place, parse_reference, resolve_place
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.note_writer import NotePlace

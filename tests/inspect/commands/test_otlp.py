@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from support_inspect import sample
 from support_otlp import http_backend
 from support_several import pair

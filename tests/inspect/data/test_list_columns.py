@@ -11,7 +11,7 @@ import pytest
 
 from a2a_inspect.data import list_columns
 from a2a_inspect.data.list_columns import ColumnReader, UserColumn, parse_columns
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.query.fields import FIELDS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_inspect.data.saved_views import read_columns, read_views, write_columns, write_views
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_inspect.commands.diff import DiffOptions
 from a2a_inspect.commands.diff import print_diff as print_difference
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 

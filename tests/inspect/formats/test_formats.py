@@ -16,8 +16,8 @@ from a2a_inspect.commands.export import ExportOptions, export_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.mermaid import escape_heading
 from a2a_inspect.formats.registry import FORMATS
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import (
     open_recording_or_cassette,

@@ -15,7 +15,7 @@ from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.main_keys import MAIN_KEYS, REPLAY_CALLS
 from a2a_inspect.keys.places import KEY_SCOPES
 from a2a_inspect.screens.main import MainScreen
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from support_inspect import sample
 from support_screen import LARGE, Person
 

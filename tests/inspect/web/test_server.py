@@ -18,8 +18,8 @@ from aiohttp import web
 from a2a_inspect.web import page, tab
 from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.server import WebServer, open_listener
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from support_cli import SECONDS, environment, program, run, until, until_dead
 from support_inspect import sample
 

@@ -11,10 +11,10 @@ from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.span_options import add_span_options
+from a2a_proxy.model.errors import UserError
 
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard
 output.

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import convert_recording_errors, open_recording
+from a2a_inspect.data.recording_choice import open_recording
 from a2a_proxy.archive.errors import archive_extra
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line, print_note
 from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
@@ -188,7 +189,7 @@ def _join_keys(keys: tuple[str, ...]) -> str:
 
 @contextlib.contextmanager
 def _open_archive(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
-    with convert_recording_errors(), archive_extra():
+    with archive_extra():
         from a2a_proxy.archive.store import ArchiveStore
 
         yield ArchiveStore(url, print_note if options.verbose else None)

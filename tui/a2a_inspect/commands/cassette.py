@@ -9,12 +9,11 @@ import contextlib
 from pathlib import Path
 
 from a2a_inspect.commands.file_loop import process_files
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
-from a2a_proxy.recording.errors import RecordingError
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 """The first bytes of a recording."""
@@ -28,10 +27,7 @@ def import_cassette(source: Path, recording: Path) -> None:
     """
     _refuse_existing(recording)
     _refuse_recording(source)
-    try:
-        read_cassette(source, recording)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    read_cassette(source, recording)
 
 
 def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
@@ -44,10 +40,7 @@ def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) ->
 
     def format_one(path: Path) -> bool:
         _refuse_recording(path)
-        try:
-            result = rewrite_cassette(path, blobs=blobs, check=check)
-        except RecordingError as wrong:
-            raise UserError(wrong.message, wrong.hint) from wrong
+        result = rewrite_cassette(path, blobs=blobs, check=check)
         print_line(f"{path}: {_format_result_words(result, check=check)}")
         return check and result.changed
 

@@ -16,7 +16,7 @@ from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.export import export_selection
 from a2a_inspect.formats.registry import DEFAULT_FORMAT
 from a2a_inspect.signals import interrupt_on_signals
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_note, raw_output
 from a2a_proxy.protocol.text import make_visible, shell_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from a2a_proxy.cli.errors import UserError, print_error
+from a2a_proxy.cli.errors import print_error
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import raw_output
 
 EXIT_FINDINGS = 1

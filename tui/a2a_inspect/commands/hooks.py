@@ -10,10 +10,11 @@ from pathlib import Path
 
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
-from a2a_proxy.cli.errors import UserError, print_error, state_directory_errors
+from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
 from a2a_proxy.hooks.find import installed_hooks
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_line, print_note
 
 _PROGRAM = "a2a-inspect"

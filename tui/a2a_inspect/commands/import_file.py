@@ -9,12 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
-from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_inspect.imports.source import ImportSource
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import shell_line
@@ -42,10 +41,9 @@ def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None
                 f"{path} is a pipe, so the recording needs a name", "name it: --output FILE.a2a.db"
             )
         target = path.with_suffix(".a2a.db")
-    with convert_recording_errors():
-        check_recording_target(target)
-        source = open_import(path)
-        done = write_import(source, target, ImportOptions(words, ("a2a-inspect", *sys.argv[1:])))
+    check_recording_target(target)
+    source = open_import(path)
+    done = write_import(source, target, ImportOptions(words, ("a2a-inspect", *sys.argv[1:])))
     counts = (
         f"{text.format_count(done.exchanges, 'exchange')}, "
         f"{text.format_count(done.frames, 'frame')}"

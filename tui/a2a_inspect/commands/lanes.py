@@ -15,7 +15,7 @@ from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geo
 from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.read import LaneConversation
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import shell_line

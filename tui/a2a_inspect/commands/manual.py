@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import is_terminal, print_document, print_line, show_in_pager
 
 _INDENT = 18

@@ -20,8 +20,9 @@ from typing import Any
 from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.recording_choice import open_recording
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.names import RECORDING_SUFFIX, find_newest
 
 _PAGE_CHARACTERS = 8_000

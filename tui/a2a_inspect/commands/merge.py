@@ -7,11 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.merge import (
@@ -65,8 +64,6 @@ def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeO
                     skipped_sessions,
                     "would merge" if options.dry_run else "merged",
                 )
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
         raise UserError(
             f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to"

@@ -9,10 +9,9 @@ import msgspec
 from a2a_inspect.data.notes import note_object, note_words
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.references import resolve_place
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Note
 from a2a_proxy.present.output import print_json, print_line, print_note
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow, label_place
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 
@@ -49,10 +48,7 @@ def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
         place = resolve_place(recording, options.words[0])
     text_now = "" if options.delete else text or None
     bookmark = False if options.delete else options.bookmark
-    try:
-        note = write_note(file, place, now, text=text_now, bookmark=bookmark)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    note = write_note(file, place, now, text=text_now, bookmark=bookmark)
     _print_notes([] if note is None else [(place.session, note)], place, as_json=options.as_json)
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.export import ExportOptions, open_selection
-from a2a_inspect.data.recording_choice import STDOUT, convert_recording_errors, open_recording
+from a2a_inspect.data.recording_choice import STDOUT, open_recording
 from a2a_inspect.data.recording_choice import resolve_recording as chosen_path
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_inspect.formats.export import new_file
 from a2a_inspect.signals import interrupt_on_signals
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.span_options import parse_span_options
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_note, raw_output
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -137,7 +138,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
     )  # needed only to join several recordings
 
     _ = wish.policy  # reports an invalid policy before anything is read
-    with convert_recording_errors(), ExitStack() as all_of_them:
+    with ExitStack() as all_of_them:
         found, paths = [], []
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(open_recording(path))
@@ -180,14 +181,11 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     sent_calls = refused_calls = 0
     with open_recording(path) as recording:
         sessions = [row.facts.uuid for row in recording.read_sessions()]
-    try:
-        with convert_recording_errors(), state_directory_errors():
-            for count in filter(
-                None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)
-            ):
-                sent_calls, refused_calls = sent_calls + count.calls, refused_calls + count.errors
-    except TelemetryError as wrong:
-        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
+    with state_directory_errors():
+        for count in filter(
+            None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)
+        ):
+            sent_calls, refused_calls = sent_calls + count.calls, refused_calls + count.errors
     refused_words = f", {refused_calls:,} refused" if refused_calls else ""
     print_note(f"{text.format_count(sent_calls, 'call')} sent to {where.shown}{refused_words}")
 
@@ -221,10 +219,7 @@ def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
 @contextmanager
 def _open_backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
     where = _endpoint_target(options)
-    try:
-        backend = SdkBackend(where)
-    except TelemetryError as wrong:
-        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
+    backend = SdkBackend(where)
     try:
         yield backend
     finally:
@@ -243,7 +238,4 @@ def _endpoint_target(options: OtlpExportOptions) -> OtlpTarget:
             "no destination: --endpoint is missing",
             "a backend: --endpoint http://localhost:4318, a file: --to",
         )
-    try:
-        return otlp_target(options.endpoint, options.protocol or "", os.environ)
-    except TelemetryError as wrong:
-        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
+    return otlp_target(options.endpoint, options.protocol or "", os.environ)

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import RECORDING_SUFFIX
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
@@ -123,12 +123,9 @@ def _state_directory_recordings() -> Iterator[Path]:
 def _stored_sessions(paths: Iterable[Path]) -> list[_StoredSession]:
     """Return the sessions of the recordings, oldest first. Raises UserError."""
     found: list[_StoredSession] = []
-    try:
-        for path in paths:
-            with Recording(path) as recording, guard_corruption(recording):
-                found += _read_sessions(path, recording)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    for path in paths:
+        with Recording(path) as recording, guard_corruption(recording):
+            found += _read_sessions(path, recording)
     return sorted(found, key=lambda each: (each.last, each.started))
 
 
@@ -182,8 +179,6 @@ def _delete_sessions(path: Path, sessions: list[int], *, delete_file: bool) -> N
                 path.with_name(path.name + end).unlink(missing_ok=True)
         else:
             remove_sessions(path, sessions)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
         raise UserError(
             f"cannot delete {path}: {wrong.strerror}", "check its permissions and its folder's"

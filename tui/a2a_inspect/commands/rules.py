@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import expand_rule_id
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
 from a2a_proxy.rules.define import manual_page

@@ -13,10 +13,9 @@ import msgspec
 from a2a_inspect.commands.file_loop import process_files
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan_recording
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
@@ -115,8 +114,6 @@ def _scan_recording(
 ) -> ScanResult:
     try:
         return scan_recording(recording, policy, path, random=random)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
         raise UserError(f"cannot read {path}: {wrong.strerror}", "check its permissions") from wrong
 

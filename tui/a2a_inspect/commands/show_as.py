@@ -6,7 +6,7 @@ from __future__ import annotations
 from a2a_inspect.data.references import resolve_place
 from a2a_inspect.formats.copying.call import NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import is_terminal, print_line, raw_output
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import label_place, make_key

@@ -14,7 +14,7 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.data.recording_choice import convert_recording_errors, open_recordings
+from a2a_inspect.data.recording_choice import open_recordings
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.streams import is_reader_gone
@@ -60,8 +60,7 @@ def print_tail(
     Raises:
         UserError: a recording cannot be opened, or the filter is not valid.
     """
-    with convert_recording_errors():
-        parse_expression(options.where)
+    parse_expression(options.where)
     with interrupt_on_signals():
         _follow_recordings(paths, options, sleep)
 

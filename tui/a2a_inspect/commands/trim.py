@@ -10,7 +10,7 @@ import msgspec
 from a2a_inspect.commands.merge import OVERWRITE_HINT
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.completeness import CHOICE_PREFIX

@@ -13,13 +13,12 @@ import click
 
 from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, filter_error, print_error, state_directory_errors
+from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_note
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
-from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
@@ -80,7 +79,6 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
         UserError: it cannot be opened or read, or a query expression is not valid.
     """
     with (
-        convert_recording_errors(),
         open_recording_or_cassette(_wait_until_recorded(path)) as recording,
         guard_corruption(recording),
     ):
@@ -98,7 +96,6 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
     """
     find = _wait_until_recorded if settled else resolve_recording
     with (
-        convert_recording_errors(),
         MultiReader([find(path) for path in paths or (None,)]) as several,
         contextlib.ExitStack() as all_of_them,
     ):
@@ -133,17 +130,6 @@ def _check_end(recording: Recording) -> None:
     print_error(
         "a2a-inspect", f"{recording.path} is not a whole recording: a session has no end", hint
     )
-
-
-@contextlib.contextmanager
-def convert_recording_errors() -> Iterator[None]:
-    """Convert errors of recordings and of query expressions to UserError."""
-    try:
-        yield
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
-    except QueryError as wrong:
-        raise filter_error(wrong) from wrong
 
 
 def split_words(

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.redact import open_redacted
 from a2a_proxy.redaction import RedactionPolicy

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 from a2a_inspect.keys.keymap import CONFIG_VARIABLE, config_file
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.private_files import make_private_folder
 
 _COLUMNS = "columns"

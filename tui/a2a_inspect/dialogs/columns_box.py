@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from a2a_inspect.data.list_columns import STANDARD_COLUMNS, parse_columns
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.fields import FIELDS
 

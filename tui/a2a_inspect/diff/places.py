@@ -15,7 +15,7 @@ from a2a_inspect.data.references import (
     parse_reference,
     resolve_place,
 )
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import (
     CallPair,

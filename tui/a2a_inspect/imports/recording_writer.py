@@ -12,8 +12,9 @@ import msgspec
 from a2a_inspect.imports.source import ImportSource
 from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding, Finding, Frame, Observation, Severity
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.recording_output import summarize_session

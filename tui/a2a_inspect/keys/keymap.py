@@ -21,7 +21,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from a2a_inspect.keys.actions import KeyScope, default_keys, display_key, normalize_key
 from a2a_proxy.capture.file_layout import user_folder
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.query.errors import suggest_word
 
 CONFIG_VARIABLE = "A2A_PROXY_CONFIG"

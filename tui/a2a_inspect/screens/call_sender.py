@@ -7,7 +7,8 @@ from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.rows import ExchangeRow
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_inspect.data.saved_views import read_columns, views_file, write_columns
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 
 if TYPE_CHECKING:
     from a2a_inspect.data.list_columns import UserColumn

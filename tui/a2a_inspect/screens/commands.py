@@ -13,7 +13,7 @@ from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.views_screen import ViewsScreen
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.errors import suggest_word
 from a2a_proxy.recording.read.rows import make_key

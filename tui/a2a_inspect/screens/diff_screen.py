@@ -16,7 +16,7 @@ from a2a_inspect.diff.places import DiffSide, compute_difference
 from a2a_inspect.widgets.diff_view import DiffView
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import PaneTitle
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, difference_blocks
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference

@@ -11,7 +11,8 @@ from textual import messages
 from textual.drivers.web_driver import WebDriver
 
 from a2a_inspect.app import InspectApp, open_source
-from a2a_proxy.cli.errors import UserError, print_error
+from a2a_proxy.cli.errors import print_error
+from a2a_proxy.model.errors import UserError
 
 
 class TabDriver(WebDriver):

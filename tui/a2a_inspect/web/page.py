@@ -7,8 +7,8 @@ import html
 import importlib.util
 from pathlib import Path
 
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
+from a2a_proxy.model.errors import UserError
 
 _SCRIPT, _STYLE = "js/textual.js", "css/xterm.css"
 _FONT = "fonts/RobotoMono-VariableFont_wght.ttf"

@@ -16,7 +16,7 @@ from a2a_inspect.web import page
 from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.tab import Tab, clamp_cells, tab_command
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_line
 
 MAX_TABS = 8

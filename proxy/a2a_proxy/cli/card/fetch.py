@@ -10,7 +10,7 @@ from yarl import URL
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse, describe_text
-from a2a_proxy.cli.errors import UserError, route_errors
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS
 from a2a_proxy.relay.tls import create_client_context
 
@@ -51,8 +51,7 @@ async def fetch_card(address: str) -> list[CardResponse]:
         "User-Agent": USER_AGENT,
     }
     responses: list[CardResponse] = []
-    with route_errors():
-        connector = aiohttp.TCPConnector(ssl=create_client_context())
+    connector = aiohttp.TCPConnector(ssl=create_client_context())
     async with aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None),

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_note
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.relay.stdio_agent import end_with_parent, exit_like, hold_signals, load_libc

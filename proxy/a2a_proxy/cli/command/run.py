@@ -30,9 +30,10 @@ from a2a_proxy.cli.command.environment import (
 from a2a_proxy.cli.command.launcher import Launcher, adopt_orphans
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.console import Console, make_console
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.installation import install_command
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.stdio_agent import exit_like, next_signal, stop_on_signal

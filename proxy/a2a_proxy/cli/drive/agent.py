@@ -13,9 +13,9 @@ import aiohttp
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.drive.stdio import StdioTransport
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, read_card
 from a2a_proxy.protocol.dialect import dialect_of_version
@@ -54,10 +54,9 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     Raises:
         UserError: an address is invalid, or no agent answers there.
     """
-    with route_errors():
-        main_upstream = Upstream.parse(upstream)
-        other = Upstream.parse(grpc) if grpc else None
-        context = await Tls(trust).get_context((HTTP1,))
+    main_upstream = Upstream.parse(upstream)
+    other = Upstream.parse(grpc) if grpc else None
+    context = await Tls(trust).get_context((HTTP1,))
     for each in filter(None, (main_upstream, other)):
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])

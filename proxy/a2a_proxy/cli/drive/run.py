@@ -27,7 +27,7 @@ from a2a_proxy.cli.drive.agent import (
 from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions
 from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError, filter_error, print_error
+from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.call import CallTransport
 from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
@@ -40,14 +40,13 @@ from a2a_proxy.drive.request import header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 from a2a_proxy.present.output import print_document, print_line, print_note, terminal_width
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import RunDifference, compare_runs, take_run
-from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
@@ -397,13 +396,8 @@ def _delete_journals(file: Path) -> None:
 @contextlib.contextmanager
 def open_drive_recording(path: Path) -> Iterator[Recording]:
     """Yield the opened recording. Raises UserError if it cannot be read."""
-    try:
-        with open_recording_or_cassette(path) as recording, guard_corruption(recording):
-            yield recording
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
-    except QueryError as wrong:
-        raise filter_error(wrong) from wrong
+    with open_recording_or_cassette(path) as recording, guard_corruption(recording):
+        yield recording
 
 
 def refuse_overwriting(options: DriveCommandOptions) -> None:

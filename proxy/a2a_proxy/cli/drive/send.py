@@ -32,7 +32,7 @@ from a2a_proxy.cli.drive.run import (
     open_drive_recording,
     refuse_cassette,
 )
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.drive.call import ReceivedMessage
 from a2a_proxy.drive.edit import (
     EditError,
@@ -47,13 +47,13 @@ from a2a_proxy.drive.ids import SendIds
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.run import Drive
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.difference.values import format_path
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key
@@ -371,10 +371,7 @@ def _read_sent_call(file: Path, pid: int) -> ExchangeRow:
 
 def _note_origin(file: Path, sent: ExchangeRow, words: str) -> None:
     """Write the call that this one came from as a note. Raises UserError."""
-    try:
-        write_note(file, NotePlace(sent.session, sent.exchange.id), time.time_ns(), text=words)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    write_note(file, NotePlace(sent.session, sent.exchange.id), time.time_ns(), text=words)
 
 
 def _report_answer(

@@ -5,28 +5,24 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from a2a_proxy.model.errors import UserError
 
-class QueryError(Exception):
+
+class QueryError(UserError):
     """The expression cannot be used. `str()` is the message alone."""
 
     def __init__(
         self, message: str, text: str = "", at: int = 0, *, hint: str = "", incomplete: bool = False
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, hint or "the language is described by: a2a-inspect help filters")
         self.text = text
         self.at = at
         """Offset of the error in `text`, in characters."""
-        self.hint = hint
         self.incomplete = incomplete
         """Whether typing on at its end may make it valid."""
-
-    @property
-    def caret(self) -> tuple[str, str]:
-        """The expression, and below it a caret at the error. A long expression is cut around it."""
-        start = max(0, self.at - 60)
-        visible = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
-        return visible, f"{' ' * (self.at - start)}^"
+        start = max(0, at - 60)
+        visible = "".join(c if c.isprintable() else "?" for c in text[start : at + 40])
+        self.details = f"  {visible}", f"  {' ' * (at - start)}^"
 
 
 class SearchStopped(Exception):

@@ -14,7 +14,7 @@ import pytest
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.data.joined.start import joined_source
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import until
 from support_screen import LARGE, SMALL, Person

@@ -23,7 +23,7 @@ from a2a_inspect.formats.copying.forms import FORMS
 from a2a_inspect.formats.copying.literal import python_literal
 from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
 from a2a_inspect.formats.copying.shell import curl_command
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Connection
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette

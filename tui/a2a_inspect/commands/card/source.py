@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_inspect.data.recording_choice import STDOUT
 from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse, describe_text
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

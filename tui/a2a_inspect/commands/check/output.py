@@ -15,7 +15,7 @@ from a2a_inspect.commands.check.report import DECODER_FINDINGS, CheckReport, sel
 from a2a_inspect.commands.check.suppressions import Suppression, read_suppressions
 from a2a_inspect.data import recording_choice
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Severity
 from a2a_proxy.present.output import print_document, print_line, print_note
 from a2a_proxy.rules.define.catalogue import all_rules

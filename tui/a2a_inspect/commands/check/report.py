@@ -11,7 +11,7 @@ from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words, finding_section, unended_words
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import EventKind, Finding, Severity, Task
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame

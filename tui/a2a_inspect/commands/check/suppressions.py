@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Finding
 
 

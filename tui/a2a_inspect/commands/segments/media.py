@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.private_files import open_private
 from a2a_proxy.protocol.segments.content import Media

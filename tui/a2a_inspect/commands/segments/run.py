@@ -23,7 +23,7 @@ from a2a_inspect.data.references import (
     parse_reference,
     resolve_places,
 )
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible, shell_line

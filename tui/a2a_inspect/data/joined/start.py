@@ -14,8 +14,6 @@ from pathlib import Path
 
 from a2a_inspect.data.source import RecordingSource
 from a2a_proxy import __version__
-from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import missing_folder_error
 from a2a_proxy.recording.read.multi_reader import MultiReader, short_names
 from a2a_proxy.recording.read.rows import SessionFacts
@@ -34,33 +32,30 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
         UserError: a recording cannot be opened, or there is no room for the joined one.
     """
     names = short_names(paths)
-    try:
-        facts = _joined_session_facts(paths)
-        with tempfile.TemporaryDirectory(prefix="a2a-inspect-") as folder:
-            target = Path(folder) / " + ".join(names).replace(os.sep, "-")[:_MAX_NAME]
-            writer = Writer(target, facts)
-            writer.open()
-            writer.close()
-            words = [
-                sys.executable,
-                "-m",
-                "a2a_inspect.data.joined.fill",
-                str(os.getpid()),
-                str(target),
-                facts.uuid,
-            ]
-            # In a session of its own: when the terminal closes, the process cleans up before it
-            # ends.
-            process = subprocess.Popen(
-                [*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True
-            )
-            try:
-                yield RecordingSource(target, files=tuple(names))
-            finally:
-                process.terminate()
-                process.wait()
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    facts = _joined_session_facts(paths)
+    with tempfile.TemporaryDirectory(prefix="a2a-inspect-") as folder:
+        target = Path(folder) / " + ".join(names).replace(os.sep, "-")[:_MAX_NAME]
+        writer = Writer(target, facts)
+        writer.open()
+        writer.close()
+        words = [
+            sys.executable,
+            "-m",
+            "a2a_inspect.data.joined.fill",
+            str(os.getpid()),
+            str(target),
+            facts.uuid,
+        ]
+        # In a session of its own: when the terminal closes, the process cleans up before it
+        # ends.
+        process = subprocess.Popen(
+            [*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            yield RecordingSource(target, files=tuple(names))
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
