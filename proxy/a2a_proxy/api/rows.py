@@ -308,7 +308,7 @@ class Frame(OfSession[FrameRow]):
     @property
     def state(self) -> str:
         """Its task state, `input-required`; empty if it has none."""
-        return state_label(self.facts.state) if self.facts.state else ""
+        return state_label(self.facts.state)
 
     @property
     def generation(self) -> int:

@@ -49,7 +49,7 @@ class Task:
     @property
     def state(self) -> str:
         """Its state, `input-required`; empty if unknown."""
-        return state_label(self.facts.state) if self.facts.state else ""
+        return state_label(self.facts.state)
 
     @property
     def states(self) -> list[tuple[int, str]]:

@@ -54,8 +54,11 @@ class TaskState(IntEnum):
 
 
 def state_label(number: int) -> str:
-    """Return the label of a task state, or its number if A2A does not define it."""
-    return TaskState(number).label if number in TaskState.__members__.values() else str(number)
+    """Return the label of a task state, its number if A2A does not define it, or an empty text for
+    an unspecified state."""
+    if number in TaskState.__members__.values():
+        return TaskState(number).label if number else ""
+    return str(number)
 
 
 _TERMINAL = frozenset(

@@ -148,7 +148,7 @@ def _describe_status(frame: Frame, value: dict[str, Any]) -> str:
     )
     message = _object_member(status, "message")
     text = _quote_content(message) if message else _quote_text(progress.get("message"))
-    return _join_words(["status", state_label(frame.state) if frame.state else "", count, text])
+    return _join_words(["status", state_label(frame.state), count, text])
 
 
 def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
@@ -156,7 +156,7 @@ def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
     artifacts = task.get("artifacts")
     count = len(artifacts) if isinstance(artifacts, list) else 0
     some = _count_noun(count, "artifact") if count else ""
-    state = state_label(frame.state) if frame.state else ""
+    state = state_label(frame.state)
     return _join_words(
         [
             "task",

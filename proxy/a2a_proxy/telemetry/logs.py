@@ -39,7 +39,7 @@ def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
         else "",
         "a2a_proxy.frame.size": frame.size,
         "a2a.task.id": frame.task_id,
-        "a2a.task.state": state_label(frame.state) if frame.state else "",
+        "a2a.task.state": state_label(frame.state),
         "a2a.message.id": frame.message_id,
         "gen_ai.conversation.id": frame.context_id,
     }

@@ -86,7 +86,7 @@ class PartialCall:
         if frame.kind in AGENT_MESSAGE_KINDS:
             self._events += 1
             self._first_event = self._first_event or frame.at
-        state = state_label(frame.state) if frame.state else self.state
+        state = state_label(frame.state) or self.state
         if state != self.state and len(self._states) < _MAX_STATES:
             self._states.append(state)
 

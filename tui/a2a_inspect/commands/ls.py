@@ -12,7 +12,7 @@ from a2a_inspect.commands.table import TableLimits, table_lines
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.notes import note_counts
 from a2a_inspect.widgets.states import abbreviate_states
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import state_label
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line, terminal_width
@@ -253,10 +253,10 @@ def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str
         task, mark = row.task, f"#{row.session}:" if several else "#"
         yield (
             make_visible(task.task_id),
-            state_name(task.state),
+            state_label(task.state),
             make_visible(text.shorten_id(task.context_id)),
             make_visible(task.agent),
-            " > ".join(state_name(state) for _, state in task.states),
+            " > ".join(state_label(state) for _, state in task.states),
             ", ".join(
                 make_visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts
             ),
@@ -272,9 +272,9 @@ def task_object(row: TaskRow) -> dict[str, object]:
         "task_id": task.task_id,
         "context_id": task.context_id,
         "agent": task.agent,
-        "state": state_name(task.state),
+        "state": state_label(task.state),
         "states": [
-            {"at": text.format_utc(at), "state": state_name(state)} for at, state in task.states
+            {"at": text.format_utc(at), "state": state_label(state)} for at, state in task.states
         ],
         "generation": task.generation or None,
         "generations": generations.generations_object(task),
@@ -291,11 +291,3 @@ def task_object(row: TaskRow) -> dict[str, object]:
         ],
         "exchanges": list(task.exchanges),
     }
-
-
-def state_name(number: int) -> str:
-    """Return the name of a task state: `input-required`; an unknown number as is; empty for an
-    unspecified state."""
-    if not number:
-        return ""
-    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

@@ -15,12 +15,12 @@ from a2a_inspect.commands.ls import (
     TASK_SHRINK_ORDER,
     WIDE_TERMINAL,
     exchange_cells,
-    state_name,
     task_object,
 )
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import TableLimits, table_lines
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
+from a2a_proxy.model.event import state_label
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line, terminal_width
@@ -168,7 +168,7 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
     return (
         make_visible(last.task_id),
         make_visible(", ".join(dict.fromkeys(sighting.member.name for sighting in group))),
-        state_name(last.state),
+        state_label(last.state),
         make_visible(
             text.shorten_id(
                 next(
@@ -182,7 +182,7 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
             )
         ),
         make_visible(", ".join(dict.fromkeys(sighting.row.task.agent for sighting in group))),
-        " > ".join(state_name(state) for state in states),
+        " > ".join(state_label(state) for state in states),
         ", ".join(map(make_visible, names)),
         make_visible(" ".join(marks)),
     )

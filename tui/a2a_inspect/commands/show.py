@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
-from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.session import (
     RuleMeanings,
@@ -23,6 +22,7 @@ from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Connection, EventKind, Exchange, Finding, Frame, FrameKind, Task
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
@@ -156,7 +156,7 @@ def _group_by_context(
 def _task_line(task_id: str, task: Task | None) -> str:
     if task is None:
         return f"task {make_visible(task_id)}"
-    states = " > ".join(state_name(state) for _, state in task.states)
+    states = " > ".join(state_label(state) for _, state in task.states)
     artifacts = "".join(
         f"  artifact {make_visible(a.name or a.artifact_id)} "
         f"({text.format_count(max(a.chunks, 1), 'chunk')}, "
@@ -410,7 +410,7 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "context_id": frame.context_id,
         "message_id": frame.message_id,
         "artifact_id": frame.artifact_id,
-        "state": state_name(frame.state),
+        "state": state_label(frame.state),
         "generation": frame.generation or None,
         "append": frame.append or None,
         "last_chunk": frame.last_chunk or None,

@@ -330,7 +330,7 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
         facts, side, lambda frame: frame.context_id, facts.exchange.context_id
     ),
     "msg": _frame_values(lambda frame: text.shorten_id(frame.message_id)),
-    "state": _frame_values(lambda frame: state_label(frame.state) if frame.state else ""),
+    "state": _frame_values(lambda frame: state_label(frame.state)),
     "part": _part_values,
     "mime": _facet_values("mime"),
     "ext": _extension_values,

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from a2a_inspect.commands.filters import matching_tasks
-from a2a_inspect.commands.ls import state_name
 from a2a_inspect.plots.measures import (
     FINDING_MATCHES,
     KIND_COLUMNS,
@@ -23,6 +22,7 @@ from a2a_inspect.plots.measures import (
     query_rows,
     read_distributions,
 )
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.query.columns import ZERO
@@ -160,7 +160,7 @@ def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
     """
     states = several.task_states() if not where.strip() else _count_matching_tasks(several, where)
     return [
-        (state_name(state) or "unknown", n)
+        (state_label(state) or "unknown", n)
         for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.fields import fields_of
 from a2a_proxy.model.values import Connection, EventKind, Exchange, Frame
 from a2a_proxy.model.wire import Headers
@@ -132,7 +132,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "context", frame.context_id
     yield "message", frame.message_id
     yield "artifact", frame.artifact_id
-    yield "state", _state_name(frame.state)
+    yield "state", state_label(frame.state)
     yield "generation", frame.generation
     yield (
         "marks",
@@ -232,14 +232,6 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
 def format_moment(at: int, exchange: Exchange) -> str:
     """Return a time, and the duration from the exchange's first byte to it."""
     return f"{text.format_utc(at)}, +{text.format_duration(max(at - exchange.started, 0))}"
-
-
-def _state_name(number: int) -> str:
-    return (
-        TaskState(number).label
-        if number in TaskState._value2member_map_ and number
-        else str(number or "")
-    )
 
 
 def paint_fields(line: str) -> list[tuple[int, str]]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from a2a_inspect.commands.ls import state_name
 from a2a_inspect.data.finding_counts import ExchangeLine, count_by_frame, exchange_lines
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.replay.mask import ExchangeProgress, exchange_as_of, is_exchange_over
 from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split_key
@@ -168,7 +168,7 @@ class AsOf:
                 continue
             events, to_client = events + messages, to_client + data
             last = max(last, at + self._started[row.session]) if messages else last
-            if state and (name := state_name(int(state))):
+            if name := state_label(int(state)):
                 states.append(name)
         return ExchangeProgress(
             requests, events, tuple(dict.fromkeys(states)), last, to_agent, to_client, task, context

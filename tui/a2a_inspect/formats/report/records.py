@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import evidence_words
 from a2a_inspect.commands.show import frame_object
 from a2a_inspect.data.frame_summary import flatten_line_ends
@@ -20,7 +19,7 @@ from a2a_inspect.data.generation_gaps import missed_generation_words, operation_
 from a2a_inspect.data.references import format_place
 from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.values import ArtifactState, Exchange, Finding, Frame, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
@@ -197,7 +196,7 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
         "agent": task.agent,
         "context": task.context_id,
         "states": [
-            [(at - start) / _MS, state_name(state), format_elapsed(at - start)]
+            [(at - start) / _MS, state_label(state), format_elapsed(at - start)]
             for at, state in task.states
         ],
         "end": (max(task.last, *(at for at, _ in task.states), task.first) - start) / _MS,
@@ -225,7 +224,7 @@ def task_summary(row: TaskRow, first_row: int) -> dict[str, object]:
         "id": task.task_id,
         "agent": task.agent,
         "states": state_names(task),
-        "outcome": state_name(task.states[-1][1]) if task.states else "no state seen",
+        "outcome": state_label(task.states[-1][1]) if task.states else "no state seen",
         "took": text.format_duration(end - task.first) if end > task.first else "",
         "artifacts": artifacts,
         "messages": task.messages,
@@ -248,4 +247,4 @@ def _artifact_words(each: ArtifactState) -> str:
 
 def state_names(task: Task) -> str:
     """Return the passed states: `submitted > working > completed`."""
-    return " > ".join(state_name(state) for _, state in task.states)
+    return " > ".join(state_label(state) for _, state in task.states)
