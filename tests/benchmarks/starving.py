@@ -28,7 +28,7 @@ from conversations import json_text, post
 from processes import end, free_port, start, wait_listening, wait_said
 from proxies import proxy_command
 
-from a2a_inspect.commands.session import lag_words
+from a2a_inspect.data.session_lines import lag_words
 from a2a_proxy.recording.read.reader import Recording
 
 BUSY = 4

@@ -46,7 +46,7 @@ meaning."""
 LONG_DECLARATIONS = {("proxy/a2a_proxy/rules/define/rule.py", "rule")}
 ONE_MODULE_EACH = {
     "a2a_inspect.cli": "command with options of its own, or group of commands",
-    "a2a_inspect.commands.check": "format of the report",
+    "a2a_inspect.check": "format of the report",
     "a2a_inspect.commands.segments": "part of the output: lines, JSON objects, media, marks",
     "a2a_inspect.dialogs": "dialog",
     "a2a_inspect.screens": "screen or controller",

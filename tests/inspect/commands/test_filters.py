@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.check import run as check
+from a2a_inspect.check import run as check
 from a2a_inspect.commands.diff import DiffOptions, print_diff
 from support_cli import Ran, run_here
 from support_query import rich

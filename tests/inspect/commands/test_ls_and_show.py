@@ -305,7 +305,7 @@ def test_show_numbers_the_frames(small: Path) -> None:
 def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first line is there before the last frame has been read."""
     from a2a_inspect.commands import show
-    from a2a_inspect.commands.session import RuleMeanings
+    from a2a_inspect.data.finding_words import RuleMeanings
 
     read: list[int] = []
     frames = Recording.read_frames

@@ -597,7 +597,7 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """
     import datetime
 
-    from a2a_inspect.commands.check.run import CheckOptions, run_check
+    from a2a_inspect.check.run import CheckOptions, run_check
 
     return run_check(
         recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date()

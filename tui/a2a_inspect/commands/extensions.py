@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from a2a_inspect.commands.table import table_lines
+from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.hooks.extensions import ExtensionPlugin, load_extensions, usable_extensions
 from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.extensions import Extension

@@ -12,7 +12,6 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import TaskRow, make_key
 
 _FAILED_CALLS = re.compile(r"(?<![\w:.\"/-])err(?![\w:.\"/-])")
 """The word `err` of an expression."""
@@ -46,16 +45,6 @@ def matching_frames(recording: Recording, session: int, where: str) -> dict[int,
         if row.frame.exchange:
             frame_numbers.setdefault(row.exchange_key, set()).add(row.frame.seq)
     return frame_numbers
-
-
-def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
-    """Return the tasks that a matching exchange touched."""
-    keys = set(recording.get_queryable().select_ids(where, Rows.EXCHANGES))
-    return [
-        row
-        for row in rows
-        if any(make_key(row.session, number) in keys for number in row.task.exchanges)
-    ]
 
 
 def print_no_match(where: str, recordings: Iterable[Recording] = ()) -> None:

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from a2a_inspect.commands.table import table_lines
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
+from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport

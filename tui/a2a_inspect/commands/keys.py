@@ -6,10 +6,10 @@ import json
 
 import msgspec
 
-from a2a_inspect.commands.table import table_lines
 from a2a_inspect.keys.actions import Action, display_key, list_actions
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
+from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.present.output import print_json, print_line, print_note
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
-from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.mermaid import diagram_lines
@@ -50,11 +48,11 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
         print_json(_lanes_object(conversation.session, conversation.title, conversation.lanes))
-        for row in iterate_rows(conversation):
+        for row in conversation.iterate_rows():
             print_json(_row_object(row, conversation.lanes))
         return
     for line in (
-        diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
+        diagram_lines(conversation.lanes, conversation.iterate_rows(), len(conversation.order))
         if options.mermaid
         else _swimlane_lines(conversation, options)
     ):
@@ -71,7 +69,7 @@ def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Ite
     )
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield lane_head(places).rstrip()
-    for row in iterate_rows(conversation):
+    for row in conversation.iterate_rows():
         yield "".join(words for words, _ in paint_row(row, places)).rstrip()
 
 
@@ -111,14 +109,6 @@ def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
     if row.severity is not None:
         facts["severity"] = row.severity.name.lower()
     return {**facts, "text": row.text}
-
-
-def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:
-    """Yield all rows of the conversation, read page by page."""
-    pages = (
-        conversation.read_rows(first, PAGE) for first in range(0, len(conversation.order), PAGE)
-    )
-    return chain.from_iterable(pages)
 
 
 def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:

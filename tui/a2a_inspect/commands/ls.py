@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from a2a_inspect.commands.filters import matching_tasks, print_no_match
-from a2a_inspect.commands.session import connection_counts, lag_words, session_line
-from a2a_inspect.commands.table import TableLimits, table_lines
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
+from a2a_inspect.data.matching_tasks import matching_tasks
 from a2a_inspect.data.notes import note_counts
+from a2a_inspect.data.session_lines import connection_counts, lag_words, session_line
 from a2a_inspect.widgets.states import abbreviate_states
+from a2a_inspect.widgets.table import TableLimits, table_lines
 from a2a_proxy.model.event import state_label
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object

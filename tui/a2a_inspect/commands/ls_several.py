@@ -17,9 +17,9 @@ from a2a_inspect.commands.ls import (
     exchange_cells,
     task_object,
 )
-from a2a_inspect.commands.session import member_lines
-from a2a_inspect.commands.table import TableLimits, table_lines
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
+from a2a_inspect.data.session_lines import member_lines
+from a2a_inspect.widgets.table import TableLimits, table_lines
 from a2a_proxy.model.event import state_label
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.recording_choice import open_recording
+from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.installation import install_hint

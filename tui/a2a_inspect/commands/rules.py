@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import expand_rule_id
+from a2a_inspect.check.report import expand_rule_id
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line

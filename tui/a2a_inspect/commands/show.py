@@ -9,26 +9,19 @@ import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.segments.marks import SegmentMarks
-from a2a_inspect.commands.session import (
-    RuleMeanings,
-    connection_findings,
-    connection_lines,
-    finding_facts,
-    finding_words,
-    session_line,
-)
 from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
+from a2a_inspect.data.finding_words import RuleMeanings, finding_facts, finding_words
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
+from a2a_inspect.data.session_lines import connection_findings, connection_lines, session_line
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.values import Connection, EventKind, Exchange, Finding, Frame, FrameKind, Task
+from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, FrameKind, Task
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.objects import exchange_object, frame_object
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.present.tls import describe_other_host, describe_tls
-from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
@@ -392,41 +385,6 @@ def _exchange_object(
 
 def _decode_headers(headers: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
     return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
-
-
-_KIND_NAMES = {kind: kind.name.lower() for kind in FrameKind}
-_EVENT_NAMES = {event: event.name.lower() if event else None for event in EventKind}
-
-
-def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
-    """Return a frame as JSON with stable names, without unknown members."""
-    facts: dict[str, object] = {
-        "seq": frame.seq,
-        "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",
-        "kind": _KIND_NAMES[frame.kind],
-        "at": text.format_utc(frame.at),
-        "event": _EVENT_NAMES[frame.event],
-        "task_id": frame.task_id,
-        "context_id": frame.context_id,
-        "message_id": frame.message_id,
-        "artifact_id": frame.artifact_id,
-        "state": state_label(frame.state),
-        "generation": frame.generation or None,
-        "append": frame.append or None,
-        "last_chunk": frame.last_chunk or None,
-        "final": frame.final or None,
-        "error_code": frame.error_code or None,
-        "rpc_id": frame.rpc_id,
-        "note": frame.note,
-        "size": frame.size,
-        "truncated": frame.truncated or None,
-        "ours": frame.ours or None,
-        "redacted": list(frame.redacted) or None,
-        "extensions": [msgspec.to_builtins(use) for use in find_frame_extensions(frame, exchange)]
-        or None,
-        "payload": readable_payload(frame, exchange),
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
-from a2a_inspect.commands.session import member_lines
-from a2a_inspect.commands.table import table_lines
+from a2a_inspect.data.session_lines import member_lines
 from a2a_inspect.plots.measures import read_histogram
 from a2a_inspect.plots.sums import (
     RecordingTotals,
@@ -25,6 +24,7 @@ from a2a_inspect.plots.written import (
     histogram_lines,
     histogram_object,
 )
+from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from a2a_inspect.commands.check import junit, sarif
-from a2a_inspect.commands.check.report import CheckReport, check_recording, select_rules
+from a2a_inspect.check import junit, sarif
+from a2a_inspect.check.report import CheckReport, check_recording, select_rules
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.define.catalogue import all_rules

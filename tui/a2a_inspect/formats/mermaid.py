@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from a2a_inspect.commands.lanes import iterate_rows
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.lanes.links import SessionLinks
 from a2a_inspect.lanes.mermaid import diagram_lines
@@ -50,6 +49,6 @@ def _write_conversation(conversation: LaneConversation, stream: BinaryIO) -> Non
         else "nothing was recorded"
     )
     title = escape_heading(f"Session {conversation.session}, {conversation.title}, {began}")
-    lines = diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
+    lines = diagram_lines(conversation.lanes, conversation.iterate_rows(), len(conversation.order))
     for line in (f"## {title}", "", "```mermaid", *lines, "```", ""):
         stream.write(f"{line}\n".encode("utf-8", "replace"))

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
-from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
-from a2a_inspect.commands.session import finding_words
+from a2a_inspect.data.finding_words import finding_words
 from a2a_inspect.data.frame_summary import summarize_frame
 from a2a_inspect.data.generation_gaps import missed_generation_words
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.data.segment_words import handoff_words, interruption_words
 from a2a_inspect.lanes.links import TaskLinks
 from a2a_inspect.lanes.model import LaneMark, LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
@@ -126,6 +127,11 @@ class LaneConversation:
         """Return some of the rows."""
         last = min(first + count, len(self.order))
         return [self._read_row(index) for index in range(first, last)]
+
+    def iterate_rows(self, page: int = PAGE) -> Iterator[LaneRow]:
+        """Yield all rows, read page by page."""
+        for first in range(0, len(self.order), page):
+            yield from self.read_rows(first, page)
 
     def row_index(self, frame: int) -> int:
         """Return the row of the frame with this id; without a frame, the first row of the exchange

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from a2a_inspect.commands.filters import matching_tasks
+from a2a_inspect.data.matching_tasks import matching_tasks
 from a2a_inspect.plots.measures import (
     FINDING_MATCHES,
     KIND_COLUMNS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from a2a_inspect.commands.table import table_lines
 from a2a_inspect.plots.draw import draw_bar
 from a2a_inspect.plots.measures import Bucket, Histogram
 from a2a_inspect.plots.scale import BIN_LIMITS
+from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.present import text
 
 MAX_STEPS = 40

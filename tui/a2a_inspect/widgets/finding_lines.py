@@ -46,7 +46,7 @@ def finding_lines(
 def _lines_of_finding(
     finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
-    from a2a_inspect.commands.session import evidence_words, finding_section
+    from a2a_inspect.data.finding_words import evidence_words, finding_section
     from a2a_proxy.recording.query.columns import GAP
     from a2a_proxy.rules.define.catalogue import all_rules
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from a2a_inspect.check.output import ReportOptions, ReportOutput, read_card_keys
+from a2a_inspect.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
 from a2a_inspect.commands.card.judge import card_rules, judge_card
 from a2a_inspect.commands.card.migration import migration_findings
 from a2a_inspect.commands.card.source import CardSource, read_source
-from a2a_inspect.commands.check.output import ReportOptions, ReportOutput, read_card_keys
-from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
 from a2a_proxy.model.values import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.operations import CARD_OPERATION

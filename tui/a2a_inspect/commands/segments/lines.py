@@ -11,9 +11,14 @@ from a2a_inspect.commands.segments.conversation_tree import (
     ToolCall,
 )
 from a2a_inspect.commands.segments.summary import MeasureValues
-from a2a_inspect.commands.table import table_lines
-from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.values import AGENT, Handoff, Interruption, Segment
+from a2a_inspect.data.segment_words import (
+    handoff_words,
+    interruption_words,
+    measure_words,
+    signed_duration,
+)
+from a2a_inspect.widgets.table import table_lines
+from a2a_proxy.model.values import AGENT, Handoff, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
@@ -63,27 +68,18 @@ def conversation_lines(
 def _turn_line(turn: Turn) -> str:
     first = turn.segments[0]
     measures = [
-        _measure_words("first event", turn.first_event),
-        _measure_words("first output", turn.first_output),
-        _measure_words("response", turn.response) if turn.response != turn.first_output else "",
-        _measure_words("took", turn.duration),
+        measure_words("first event", turn.first_event),
+        measure_words("first output", turn.first_output),
+        measure_words("response", turn.response) if turn.response != turn.first_output else "",
+        measure_words("took", turn.duration),
         f"idle {turn.idle_share:.0%}" if turn.idle_share else "",
-        _measure_words("closed after", turn.close),
-        _measure_words("person answered after", turn.human_wait),
+        measure_words("closed after", turn.close),
+        measure_words("person answered after", turn.human_wait),
     ]
     name = f"turn {turn.number}" if turn.number else "before any turn"
     return (
         f"{name}  {text.format_time(first.began)}  {', '.join(each for each in measures if each)}"
     ).rstrip(" ")
-
-
-def _measure_words(name: str, value: int | None) -> str:
-    return f"{name} {signed_duration(value)}" if value is not None else ""
-
-
-def signed_duration(value: int) -> str:
-    """Return a duration that may be negative: the agent spoke before the client had finished."""
-    return f"-{text.format_duration(-value)}" if value < 0 else text.format_duration(value)
 
 
 def _format_offset(at: int, zero: int) -> str:
@@ -149,46 +145,6 @@ def _tool_event_words(tool: ToolEvent) -> str:
     )
 
 
-def interruption_words(interruption: Interruption) -> str:
-    """Return one line about an interruption."""
-    parts = [
-        (
-            f"interrupted by {_INTERRUPTION_WORDS[interruption.kind]} "
-            f"#{interruption.exchange}.{interruption.seq}"
-        ),
-        interruption.outcome or "(open)",
-        _measure_words("latency", interruption.latency),
-        _measure_words("reaction", interruption.reaction_time),
-    ]
-    if interruption.residual_frames:
-        residue = (
-            f"{text.format_count(interruption.residual_frames, 'frame')} after it, "
-            f"{text.format_size(interruption.residual_bytes)}"
-        )
-        parts.append(f"{residue}, {text.format_size(interruption.wasted)} of content wasted")
-    return "  ".join(each for each in parts if each)
-
-
-_INTERRUPTION_WORDS = {
-    "message": "a message",
-    "cancel": "a cancel",
-    "event": "a media event",
-    "context": "a new task in the context (weak)",
-}
-
-
-def handoff_words(handoff: Handoff, names: AgentNames) -> str:
-    """Return one line about a hand-off, without the share of carried-over content."""
-    to = names.find(handoff.to_agent) + (f" task {handoff.to_task}" if handoff.to_task else "")
-    evidence = f"{handoff.kind} by {handoff.evidence}"
-    parts = [
-        f"hand-off to {make_visible(to)}  {evidence}  #{handoff.exchange}.{handoff.seq}",
-        _measure_words("latency", handoff.latency) or ("no output" if handoff.ended else "(open)"),
-        f"briefing {text.format_size(handoff.briefing)}" if handoff.briefing else "",
-    ]
-    return "  ".join(each for each in parts if each)
-
-
 def _handoff_line(handoff: Handoff, gathered: SessionConversations) -> str:
     carried = gathered.carried_shares.get(handoff.id)
     return handoff_words(handoff, gathered.names) + (
@@ -199,9 +155,9 @@ def _handoff_line(handoff: Handoff, gathered: SessionConversations) -> str:
 def _tool_line(tool: ToolCall) -> str:
     parts = [
         f"tool {make_visible(to_one_line(tool.name, _MAX_EXCERPT))}",
-        _measure_words("latency", tool.latency),
+        measure_words("latency", tool.latency),
         text.format_count(len(tool.answers), "answer"),
-        _measure_words("one every", tool.period),
+        measure_words("one every", tool.period),
         "" if tool.completed else "abandoned",
     ]
     return "  ".join(each for each in parts if each)

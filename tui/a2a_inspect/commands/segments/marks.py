@@ -3,9 +3,9 @@ frames."""
 
 from __future__ import annotations
 
-from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.segments.objects import handoff_object, interruption_object
 from a2a_inspect.data.agent_names import AgentNames
+from a2a_inspect.data.segment_words import handoff_words, interruption_words
 from a2a_proxy.model.values import CLIENT
 from a2a_proxy.recording.read.reader import Recording
 

@@ -15,7 +15,6 @@ from a2a_inspect.commands.segments.lines import conversation_lines, summary_line
 from a2a_inspect.commands.segments.media import collect_media, write_media
 from a2a_inspect.commands.segments.objects import conversation_objects, summary_object
 from a2a_inspect.commands.segments.summary import MeasureValues
-from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.agent_names import AgentNames
 from a2a_inspect.data.references import (
     is_task_prefix,
@@ -23,6 +22,7 @@ from a2a_inspect.data.references import (
     parse_reference,
     resolve_places,
 )
+from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line

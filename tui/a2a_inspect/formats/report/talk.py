@@ -69,7 +69,8 @@ class ReportConversation:
         for number, found in enumerate(self._read_findings(), findings):
             self._unshown_findings.setdefault((found.exchange, found.seq), deque()).append(number)
         first = self._tables.count_records("row")
-        for row in self._iterate_rows():
+        # One by one, so that a block is decompressed once for a row's summary and its payload.
+        for row in self._conversation.iterate_rows(1):
             self._write_row(row)
         for number, found in enumerate(self._read_findings(), findings):
             self._severity_counts[found.severity.name.lower()] += 1
@@ -133,12 +134,6 @@ class ReportConversation:
                     exchange=make_key(self._conversation.session, number)
                 )
             )
-
-    def _iterate_rows(self) -> Iterator[LaneRow]:
-        """Yield rows one by one, so that a row's block is decompressed once for its summary and its
-        payload."""
-        for index in range(len(self._conversation.order)):
-            yield from self._conversation.read_rows(index, 1)
 
     def _write_row(self, row: LaneRow) -> None:
         number = self._tables.count_records("row")

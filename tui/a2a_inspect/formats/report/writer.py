@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from a2a_inspect.commands.session import connection_findings
 from a2a_inspect.data.notes import SessionNotes
+from a2a_inspect.data.session_lines import connection_findings
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.report import records
 from a2a_inspect.formats.report.page import split_page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.table import TableLimits, table_lines
+from a2a_inspect.widgets.table import TableLimits, table_lines
 from support_cli import SECONDS, environment, program
 from support_inspect import changes, exchange, writer
 from support_recording import STARTED

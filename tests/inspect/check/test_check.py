@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 from junitparser import JUnitXml, TestCase
 
-from a2a_inspect.commands.check import junit as junit_format
-from a2a_inspect.commands.check import sarif, text_format
-from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
-from a2a_inspect.commands.check.sarif import make_fingerprint
+from a2a_inspect.check import junit as junit_format
+from a2a_inspect.check import sarif, text_format
+from a2a_inspect.check.report import CheckedSession, CheckFinding, CheckReport
+from a2a_inspect.check.sarif import make_fingerprint
 from a2a_proxy.model.values import Dialect, Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -361,7 +361,7 @@ def test_sarif_meets_the_requirements_of_code_scanning() -> None:
 
 def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, with the number of omitted ones; suppressed findings are omitted first."""
-    monkeypatch.setattr("a2a_inspect.commands.check.sarif.MAX_RESULTS", 3)
+    monkeypatch.setattr("a2a_inspect.check.sarif.MAX_RESULTS", 3)
     grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
     found = [CheckFinding(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
     found[3].suppressed = "known"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import (
+from a2a_inspect.check.report import (
     CARD_FINDINGS,
     CheckedSession,
     CheckFinding,

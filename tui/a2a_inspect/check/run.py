@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from a2a_inspect.commands.check.output import ReportOptions, ReportOutput, read_card_keys
-from a2a_inspect.commands.check.report import check_recording
+from a2a_inspect.check.output import ReportOptions, ReportOutput, read_card_keys
+from a2a_inspect.check.report import check_recording
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.data import recording_choice
 from a2a_proxy.recording.query.sql import Rows

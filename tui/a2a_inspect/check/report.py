@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words, finding_section, unended_words
+from a2a_inspect.check.suppressions import Suppression
+from a2a_inspect.data.finding_words import evidence_words, finding_section
 from a2a_inspect.data.generation_gaps import operation_of
+from a2a_inspect.data.session_lines import unended_words
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import EventKind, Finding, Severity, Task

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
-from a2a_inspect.commands.session import finding_facts
+from a2a_inspect.check.report import CheckedSession, CheckFinding, CheckReport
+from a2a_inspect.data.finding_words import finding_facts
 from a2a_proxy.model.values import Severity
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from a2a_inspect.commands.check.report import (
+from a2a_inspect.check.report import (
     CheckedSession,
     CheckFinding,
     CheckReport,

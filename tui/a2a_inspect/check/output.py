@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.check import json_format, junit, sarif, text_format
-from a2a_inspect.commands.check.report import DECODER_FINDINGS, CheckReport, select_rules
-from a2a_inspect.commands.check.suppressions import Suppression, read_suppressions
+from a2a_inspect.check import json_format, junit, sarif, text_format
+from a2a_inspect.check.report import DECODER_FINDINGS, CheckReport, select_rules
+from a2a_inspect.check.suppressions import Suppression, read_suppressions
 from a2a_inspect.data import recording_choice
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.errors import UserError
