@@ -16,6 +16,7 @@ The screen:
 - `keys`: actions, and the keys bound to them (package)
 
 Content:
+- `check`: the reports of `check` and `card` (package)
 - `formats`: export formats (package)
 - `imports`: import of HAR files (package)
 - `diff`: arguments of a comparison (package)

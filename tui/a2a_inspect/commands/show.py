@@ -11,6 +11,7 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
 from a2a_inspect.data.finding_words import RuleMeanings, finding_facts, finding_words
+from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
@@ -19,7 +20,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, FrameKind, Task
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object, frame_object
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.describe import describe_frame

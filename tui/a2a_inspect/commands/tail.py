@@ -14,13 +14,14 @@ import msgspec
 
 from a2a_inspect.commands.show import ARROWS
 from a2a_inspect.data.finding_words import finding_words
+from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.recording_choice import open_recordings
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.streams import is_reader_gone
 from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.present import text
-from a2a_proxy.present.objects import finding_object, frame_object
+from a2a_proxy.present.objects import finding_object
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible

@@ -20,9 +20,14 @@ class QueryError(UserError):
         """Offset of the error in `text`, in characters."""
         self.incomplete = incomplete
         """Whether typing on at its end may make it valid."""
-        start = max(0, at - 60)
-        visible = "".join(c if c.isprintable() else "?" for c in text[start : at + 40])
-        self.details = f"  {visible}", f"  {' ' * (at - start)}^"
+        self.details = [f"  {line}" for line in self.caret]
+
+    @property
+    def caret(self) -> tuple[str, str]:
+        """The expression, and below it a caret at the error. A long expression is cut around it."""
+        start = max(0, self.at - 60)
+        visible = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
+        return visible, f"{' ' * (self.at - start)}^"
 
 
 class SearchStopped(Exception):

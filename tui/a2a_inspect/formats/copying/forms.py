@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.payload_lines import json_text
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load_call
 from a2a_inspect.formats.copying.pytest_case import pytest_module
 from a2a_inspect.formats.copying.python_sdk import python_program
 from a2a_inspect.formats.copying.shell import curl_command, grpcurl_command
 from a2a_proxy.model.values import Frame
-from a2a_proxy.present.objects import exchange_object, frame_object
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

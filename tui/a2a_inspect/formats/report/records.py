@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from a2a_inspect.data.finding_words import evidence_words
+from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.data.generation_gaps import missed_generation_words, operation_of
 from a2a_inspect.data.references import format_place
@@ -22,7 +23,7 @@ from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.values import ArtifactState, Exchange, Finding, Frame, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object, frame_object
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.completeness import COMPLETE
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
