@@ -27,10 +27,10 @@ from support_numbered import FIRST, SECOND, done, over, stream
 from support_rules import record
 
 SARIF = (
-    Path(__file__).parents[4]
+    Path(__file__).parents[3]
     / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
 )
-LOSSY = Path(__file__).parents[4] / "recordings/lossy.a2a.jsonl"
+LOSSY = Path(__file__).parents[3] / "recordings/lossy.a2a.jsonl"
 RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
 SECTION = RULE.section_for(Dialect.V1_0)
 

@@ -16,7 +16,7 @@ import yaml
 
 from support_cli import run_here
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 ACTION = ROOT / ".github/actions/a2a-check/action.yml"
 MANUAL = ROOT / "proxy/a2a_proxy/manual/ci.md"
 LOSSY, DEMO = ROOT / "recordings/lossy.a2a.jsonl", ROOT / "recordings/demo.a2a.jsonl"
