@@ -14,7 +14,7 @@ from a2a_proxy.capture import journal_files, journal_writer
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import segment_numbers, segment_path
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from support_journal import Disk, Turns, lost, payload, read_all
 
 OPEN, DATA, OURS, LOST, EOF, CLOSED, END = (
@@ -307,7 +307,7 @@ import resource
 from pathlib import Path
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 journal = Journal(Path({str(tmp_path)!r}), lambda *_: None, JournalLimits(keep_free=0))
 for number in range(40):

@@ -11,15 +11,15 @@ import msgspec
 
 from a2a_proxy.drive.matched_parts import is_selected
 from a2a_proxy.model.values import Exchange
-from a2a_proxy.recording.difference.paths import is_at_path
-from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import (
+from a2a_proxy.recording.difference.fields import (
     DifferenceRow,
     ExchangePart,
     Ignored,
     Path,
     ValueChange,
 )
+from a2a_proxy.recording.difference.paths import is_at_path
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.replay.core.match_rules import Matcher, MatchName
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.difference.fields import header_members
+from a2a_proxy.recording.difference.fields import DifferenceRow, ExchangePart, Path, header_members
 from a2a_proxy.recording.difference.runs import CallPair
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path
 from a2a_proxy.recording.difference.view import read_exchange
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

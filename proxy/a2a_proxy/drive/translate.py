@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_proto import RenderError
-from a2a_proxy.drive.call import CallError
-from a2a_proxy.drive.request import DriveRequest
-from a2a_proxy.drive.target import CallTarget
+from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest
 from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME

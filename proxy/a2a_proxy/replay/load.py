@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.text import shell_line

@@ -20,7 +20,6 @@ From recording to spans:
 - `segments`: long calls as several spans
 - `logs`: log records
 - `metrics`: metrics of live traffic
-- `payload_texts`: texts and steps in payloads
 - `services`: the resources of spans, with the names of the services
 - `attributes`: the attributes of a span
 - `cards`: agent cards of a session
@@ -34,9 +33,7 @@ From recording to spans:
 Sending:
 - `retry_sender`: requests with retries
 - `sdk`: conversion to OpenTelemetry types, and its exporters
-- `partial_success`: spans rejected by a backend
 - `request_outcome`: the outcome of a request, with advice on errors of libraries
-- `session`: the HTTP session of an exporter
 - `otlp_json`: OTLP as JSON
 
 Values and settings:

@@ -8,14 +8,12 @@ it.
 The plug-in:
 - `plugin`: options, the marker, the fixtures, the hooks
 - `fixtures`: implementation of the fixtures
-- `report`: information about agents in the report of a failed test
 - `cassette_usage`: used and unused cassettes
 - `plugin_state`: state in pytest's stashes
 
 One test:
 - `agent_session`: one agent of one test
 - `teardown`: findings, comparison and cassette after a test
-- `note_migration`: migration of notes into a new recording
 - `plan`: table of the record modes
 - `settings`: settings of a test
 

@@ -22,8 +22,8 @@ from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Connection, EventKind, Exchange, Finding, Frame, FrameKind, Task
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line

@@ -14,9 +14,8 @@ from urllib.parse import parse_qsl, quote
 
 from a2a_inspect.commands.session import finding_facts
 from a2a_inspect.commands.show import frame_object
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Connection, Exchange, Finding, Frame, FrameKind
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.schema import is_protobuf

@@ -8,14 +8,14 @@ import msgspec
 
 from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
-from a2a_proxy.recording.difference.ids import LEFT, PairedIds
-from a2a_proxy.recording.difference.values import (
+from a2a_proxy.recording.difference.fields import (
     DifferenceRow,
     ExchangePart,
     Ignored,
     Path,
     ValueChange,
 )
+from a2a_proxy.recording.difference.ids import LEFT, PairedIds
 from a2a_proxy.recording.difference.view import ComparedExchange
 
 

@@ -10,17 +10,18 @@ import msgspec
 from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.recording.difference.artifacts import ArtifactTexts, compare_artifacts
-from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
-from a2a_proxy.recording.difference.ids import PairedIds
-from a2a_proxy.recording.difference.structure import compare_values
-from a2a_proxy.recording.difference.values import (
+from a2a_proxy.recording.difference.fields import (
+    CanonicalFields,
     CompareResult,
     DifferenceRow,
     ExchangePart,
     Ignored,
     Path,
     ValueChange,
+    header_members,
 )
+from a2a_proxy.recording.difference.ids import PairedIds
+from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.view import ComparedMessage, read_exchange, read_message
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

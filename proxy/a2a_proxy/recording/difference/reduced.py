@@ -9,11 +9,11 @@ from a2a_proxy.recording.difference.fields import (
     MAX_DEPTH,
     OPAQUE,
     CanonicalFields,
+    Ignored,
     is_default,
     without_authority,
 )
 from a2a_proxy.recording.difference.ids import PairedIds, neutralize_labels
-from a2a_proxy.recording.difference.values import Ignored
 
 _MAX_LEAVES = 64
 _TOO_DEEP = "nested too deeply"

@@ -13,6 +13,11 @@ from a2a_proxy.recording.difference.fields import (
     MAX_DEPTH,
     OPAQUE,
     CanonicalFields,
+    CompareResult,
+    DifferenceRow,
+    Ignored,
+    Path,
+    ValueChange,
     is_default,
     without_authority,
 )
@@ -25,13 +30,6 @@ from a2a_proxy.recording.difference.ids import (
 )
 from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import align_sequences
-from a2a_proxy.recording.difference.values import (
-    CompareResult,
-    DifferenceRow,
-    Ignored,
-    Path,
-    ValueChange,
-)
 
 
 class CompareLimits(msgspec.Struct, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Actor, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint
