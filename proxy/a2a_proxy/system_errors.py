@@ -1,10 +1,20 @@
-"""Errors of the operating system: the next step if a limit or a full disk is the cause, whatever
-was being done."""
+"""Errors with the next step for the user, and the next step for errors of the operating system if a
+limit or a full disk is the cause, whatever was being done."""
 
 from __future__ import annotations
 
 import errno
 import os
+
+
+class HintedError(Exception):
+    """An error for the user: one line with the problem, one with the next step (may be empty)."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
 
 LIMIT_HINTS = {
     errno.EMFILE: "raise the limit of open files: ulimit -n 65536",

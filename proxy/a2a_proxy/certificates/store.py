@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.system_errors import HintedError
 
 AUTHORITY_FILE = "authority.pem"
 """Key and certificate, readable by the owner only."""
@@ -24,13 +25,8 @@ REPLACED_FILE = "replaced.pem"
 _RENEW = "create a new authority: a2a-proxy ca renew"
 
 
-class AuthorityError(Exception):
+class AuthorityError(HintedError):
     """The authority cannot be used: one line with the problem, one with the action to take."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 def open_authority(folder: Path, now: datetime.datetime) -> Authority:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.hooks.hook import ENTRY_POINT_GROUP
+from a2a_proxy.system_errors import HintedError
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NAMES_SHOWN = 5
@@ -22,13 +23,8 @@ LIST_COMMAND = "a2a-inspect hooks"
 """The command that lists the installed hooks."""
 
 
-class HookError(Exception):
+class HookError(HintedError):
     """A hook cannot be used. `hint` names the next step."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class InstalledHook(msgspec.Struct, frozen=True, order=True):

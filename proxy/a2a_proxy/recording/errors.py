@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from a2a_proxy.system_errors import HintedError
 
-class RecordingError(Exception):
+
+class RecordingError(HintedError):
     """The recording cannot be used. `str()` is the message; `hint` names the next step."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class CassetteChanged(RecordingError):

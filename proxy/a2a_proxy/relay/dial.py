@@ -22,7 +22,7 @@ from a2a_proxy.relay.tls import (
     explain_handshake_error,
 )
 from a2a_proxy.relay.tls_transport import TlsTransport
-from a2a_proxy.system_errors import hint_for
+from a2a_proxy.system_errors import HintedError, hint_for
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -40,13 +40,9 @@ IsRefused = Callable[[Iterable[str], int], bool]
 """Whether an upstream with one of these addresses and this port must not be dialled."""
 
 
-class DialError(Exception):
+class DialError(HintedError):
     """No address of the upstream answered. The text is the reason; `hint` is the action to take
     (may be empty)."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 async def dial_upstream(

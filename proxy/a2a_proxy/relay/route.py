@@ -8,6 +8,8 @@ import re
 
 import msgspec
 
+from a2a_proxy.system_errors import HintedError
+
 HTTP_PORT, HTTPS_PORT = 80, 443
 _MAX_PORT = 65535
 LOOPBACK = ("127.0.0.1", "::1")
@@ -15,14 +17,9 @@ LOOPBACK = ("127.0.0.1", "::1")
 _UNIX_SOCKET = re.compile(r"unix:|\.{0,2}/|~/", re.IGNORECASE)
 
 
-class RouteError(Exception):
+class RouteError(HintedError):
     """An invalid address or a port that cannot be bound: one line with the problem, one with the
     action to take."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class Listen(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ import msgspec
 
 from a2a_proxy.model.wire import CertificateFacts, TlsFacts
 from a2a_proxy.relay.route import RouteError, Upstream
+from a2a_proxy.system_errors import HintedError
 
 HTTP2, HTTP1 = "h2", "http/1.1"
 MAX_CONTEXTS = 32
@@ -61,14 +62,9 @@ class Trust(msgspec.Struct, frozen=True):
     ones are left out."""
 
 
-class TlsError(Exception):
+class TlsError(HintedError):
     """A failed TLS connection: one line with the reason, one with the action to take (may be
     empty)."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class Tls:

@@ -18,18 +18,15 @@ from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES, Http1ScanError, par
 from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.host_patterns import HostPattern
 from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
+from a2a_proxy.system_errors import HintedError
 
 _URL = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?(?:([^/@]*)@)?([^/@]+)/?", re.IGNORECASE)
 _HINT = "write --upstream-proxy http://HOST:PORT"
 
 
-class ProxyAnswerError(Exception):
+class ProxyAnswerError(HintedError):
     """The other proxy does not lead to the upstream. The text is a predicate (`answers 503`);
     `hint` is the action to take (may be empty)."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class UpstreamProxy(msgspec.Struct, frozen=True):

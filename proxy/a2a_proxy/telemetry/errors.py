@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from a2a_proxy.system_errors import HintedError
 
-class TelemetryError(Exception):
+
+class TelemetryError(HintedError):
     """One line that describes the error, and one with the next action."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
