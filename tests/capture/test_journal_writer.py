@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import journal, journal_files
+from a2a_proxy.capture import journal as journal_module
+from a2a_proxy.capture import journal_files
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import segment_numbers, segment_path
@@ -217,7 +218,7 @@ def test_written_and_lost_records_add_up(
 ) -> None:
     """However the disk fails and comes back: appended = read + lost, and no byte follows a hole."""
     monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(journal, "MIN_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(journal_module, "MIN_RETRY_SECONDS", 0.01)
     draw = random.Random(seed)
     disk = Disk()
     limits = JournalLimits(

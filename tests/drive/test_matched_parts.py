@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.matched_parts import apply_matchers, is_selected
+from a2a_proxy.drive.compare_policy import apply_matchers, is_selected
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.exchanges import compare_exchanges
 from a2a_proxy.recording.difference.fields import DifferenceRow, ExchangePart, Path, ValueChange

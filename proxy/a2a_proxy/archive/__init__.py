@@ -8,7 +8,6 @@ it.
 
 Processes and operations:
 - `__main__`: the process that archives a live session
-- `live_upload`: upload of a session while it is recorded
 - `upload`: upload of finished sessions
 - `restore`: restoring a task, a context, a trace or a time range as a recording
 

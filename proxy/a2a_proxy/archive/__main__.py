@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from a2a_proxy.archive.destination import decode_job
-from a2a_proxy.archive.live_upload import LiveUpload
+from a2a_proxy.archive.upload import LiveUpload
 from a2a_proxy.follower.entry import FollowerJob, run_follower
 
 

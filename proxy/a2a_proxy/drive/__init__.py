@@ -14,7 +14,6 @@ The drive:
 
 Calls and messages:
 - `edit`: the decoded request of a call, for an edit, and the call with the edited one
-- `translate`: a recorded message in another binding or dialect
 - `route`: addresses of the calls
 - `request`: the request to send for a recorded message, and further messages of a live call
 
@@ -23,5 +22,4 @@ The plan:
 - `plan`: messages, and the events that each message waits for
 - `ids`: map from recorded identifiers to the drive's
 - `compare_policy`: the choice of the differences that count
-- `matched_parts`: the parts and functions of `--match-on`
 """

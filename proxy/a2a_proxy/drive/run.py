@@ -33,8 +33,8 @@ from a2a_proxy.drive.request import (
     RequestedTarget,
     make_request,
     make_text_turn,
+    translate_request,
 )
-from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.canonical_form import canonical_payload

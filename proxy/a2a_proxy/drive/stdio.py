@@ -16,8 +16,14 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from a2a_proxy.drive.plan import PlannedCall
-from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, OpenCall, ReceivedMessage
-from a2a_proxy.drive.translate import STDIO_FRAMING
+from a2a_proxy.drive.request import (
+    STDIO_FRAMING,
+    CallError,
+    CallTarget,
+    DriveRequest,
+    OpenCall,
+    ReceivedMessage,
+)
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, FrameKind
 from a2a_proxy.model.wire import Direction, Framed, WireEvent

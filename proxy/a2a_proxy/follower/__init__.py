@@ -20,7 +20,6 @@ State:
 - `checkpoint`: the position, which survives the process
 - `status`: messages to the program that started the follower
 - `hook_log`: the log file of a hook
-- `file_identity`: the identity of a recording's file
 - `lag`: count of the frames not yet handled
 - `task_counts`: count of the tasks by state
 - `histogram_buckets`: bucket limits of time histograms

@@ -10,13 +10,11 @@ Exports:
 - `consumer`: live export of a session
 - `unsent`: sends the rest of an incomplete live export
 - `offline`: export of a finished recording
-- `cross_recording`: links between several recordings
 - `keeper`: starts the live export process
 
 From recording to spans:
 - `span_reader`: builds spans from the rows of a recording
 - `span`: the span of a call, also with attribute names of other tools
-- `client_span`: the second span of a forwarded call
 - `segments`: long calls as several spans
 - `logs`: log records
 - `metrics`: metrics of live traffic

@@ -34,12 +34,6 @@ from a2a_proxy.telemetry.call_facts import (
     parse_request,
 )
 from a2a_proxy.telemetry.cards import CardHistory
-from a2a_proxy.telemetry.client_span import (
-    caller_context,
-    client_span,
-    forwarded_context,
-    message_link,
-)
 from a2a_proxy.telemetry.earlier_calls import EarlierCalls
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import span_id, trace_id
@@ -59,7 +53,13 @@ from a2a_proxy.telemetry.segments import (
     segment_span,
 )
 from a2a_proxy.telemetry.services import ServiceNames
-from a2a_proxy.telemetry.span import call_span
+from a2a_proxy.telemetry.span import (
+    call_span,
+    caller_context,
+    client_span,
+    forwarded_context,
+    message_link,
+)
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports, step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, SpanValue

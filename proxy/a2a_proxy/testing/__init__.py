@@ -8,6 +8,7 @@ it.
 The plug-in:
 - `plugin`: options, the marker, the fixtures, the hooks
 - `fixtures`: implementation of the fixtures
+- `report`: information about agents in the report of a failed test
 - `cassette_usage`: used and unused cassettes
 - `plugin_state`: state in pytest's stashes
 

@@ -2,9 +2,6 @@
 only pytest and `plugin_state`.
 
 The implementation of the fixtures is in modules that are imported when the first test uses one.
-
-Information about its agents in the report of a failed test: their replay, and the path of the
-recording, also in JUnit.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_proxy.testing.child_process import CommandRefused
 from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
@@ -38,30 +34,6 @@ RECORD_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 _AGENT_FIXTURES = ("a2a_agent", "a2a_live")
 
 _RUN_SUMMARY_KEY: pytest.StashKey[RunSummary] = pytest.StashKey()
-
-
-SECTION_TITLE = "a2a"
-JUNIT_PROPERTY = "a2a_recording"
-
-
-def complete_report(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add the information to the report."""
-    if report.when == "teardown":
-        setattr(report, SUMMARY_ATTRIBUTE, item.stash.get(SUMMARY_KEY, []))
-    if not report.failed or report.when == "setup":
-        return
-    told = {value for name, value in item.user_properties if name == JUNIT_PROPERTY}
-    for session in item.stash[SESSIONS_KEY]:
-        path = str(session.recording)
-        if path in told:
-            continue
-        try:
-            report.sections.append((SECTION_TITLE, session.report_text()))
-        except CommandRefused as wrong:
-            report.sections.append((SECTION_TITLE, str(wrong)))
-        item.user_properties.append((JUNIT_PROPERTY, path))
-        if (JUNIT_PROPERTY, path) not in report.user_properties:
-            report.user_properties.append((JUNIT_PROPERTY, path))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -208,6 +180,8 @@ def pytest_runtest_makereport(
     if report.when == "call":
         item.stash[PHASE_KEY] = report.outcome
     if SESSIONS_KEY in item.stash:
+        from a2a_proxy.testing.report import complete_report
+
         complete_report(item, report)
     return report
 

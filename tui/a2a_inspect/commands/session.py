@@ -12,7 +12,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.values import Connection, Finding
 from a2a_proxy.present import text
-from a2a_proxy.present.objects import finding_object
+from a2a_proxy.present.text import finding_object
 from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader

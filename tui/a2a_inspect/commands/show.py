@@ -25,8 +25,8 @@ from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.model.values import Connection, EventKind, Exchange, Finding, Frame, FrameKind, Task
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 from a2a_proxy.protocol.describe import describe_frame

@@ -16,8 +16,7 @@ import msgspec
 from a2a_proxy.model.values import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, to_one_line
-from a2a_proxy.recording.difference.artifacts import ArtifactText, ArtifactTexts
-from a2a_proxy.recording.difference.exchanges import Difference
+from a2a_proxy.recording.difference.exchanges import ArtifactText, ArtifactTexts, Difference
 from a2a_proxy.recording.difference.fields import (
     DifferenceRow,
     ExchangePart,

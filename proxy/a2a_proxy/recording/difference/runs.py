@@ -21,8 +21,8 @@ from a2a_proxy.recording.difference.fields import (
     ValueChange,
 )
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
-from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import Aligned, Pair, align_sequences
+from a2a_proxy.recording.difference.structure import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.view import read_request
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

@@ -244,7 +244,7 @@ class Joiner:
             for exchange in member.open_exchanges():
                 self._put_exchange(member, exchange)
             self._batch.findings += [
-                self.numbers.renumber_finding(of, finding)
+                self.numbers.renumber_place(of, finding)
                 for of, finding in member.new_findings(numbers)
             ]
             for session in numbers:
@@ -288,7 +288,7 @@ class Joiner:
                 member.watch_if_open(exchange)
                 self._put_exchange(member, exchange)
         self._tasks.add(frame.task_id)
-        renumbered = self.numbers.renumber_frame(of, frame)
+        renumbered = self.numbers.renumber_place(of, frame)
         self._segment_builder.add_frame(renumbered)
         self._batch.add_frame(renumbered)
         if self._batch.is_full:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_proxy.model.values import Finding
 from a2a_proxy.protocol.finding_totals import is_total
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
@@ -486,3 +487,11 @@ class Recording:
             "SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)
         )
         return self._decode.decode_task(row, artifacts)
+
+
+def reopen_recording(path: str) -> Recording | None:
+    """Open the file that the path leads to now; return None while it is being created."""
+    try:
+        return Recording(path)
+    except RecordingError:
+        return None

@@ -5,6 +5,9 @@ each (manual/protocol.md "JSON objects before 1.0").
 
 The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid write it over JSON-RPC
 (manual/protocol.md "JSON objects before 1.0").
+
+The 1.0 JSON form as ProtoJSON of the package `a2a.v1`, which REST and gRPC carry in 0.3
+(manual/protocol.md "Fields of 0.3").
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES, SCHEME_WRAPPERS
 from a2a_proxy.replay.convert.form import DialectForm, OldForm, split_push_config
-from a2a_proxy.replay.convert.old_proto import OldProto
 
 OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
 """Dialects whose JSON differs from 1.0."""
@@ -28,6 +30,38 @@ _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 
 
 _KINDS = {shape: kind for kind, (_, shape) in EVENT_SHAPES.items()}
+
+
+class OldProto(OldForm):
+    """Uses `content` for `parts`, files and data one level deeper, CANCELLED with two L, and
+    resource names."""
+
+    def convert_push_config(self, value: Json) -> Json:
+        """Convert a push configuration, under its resource name."""
+        task_id, inner = split_push_config(value)
+        return {
+            "name": config_name(task_id, str(inner.get("id", ""))),
+            "pushNotificationConfig": inner,
+        }
+
+    def _rename(self, shape: str, value: Json) -> Json:
+        if shape == "TaskStatus" and value.get("state") == "TASK_STATE_CANCELED":
+            return {**value, "state": "TASK_STATE_CANCELLED"}
+        if shape == "Message" and "parts" in value:
+            return {**without_members(value, "parts"), "content": value["parts"]}
+        if shape == "Part" and ("raw" in value or "url" in value):
+            file = {old: value[name] for name, (_, old) in FILE_MEMBERS.items() if name in value}
+            return {"file": file, **without_members(value, *FILE_MEMBERS)}
+        return (
+            {**value, "data": {"data": value["data"]}}
+            if shape == "Part" and "data" in value
+            else value
+        )
+
+
+def config_name(task_id: str, config_id: str) -> str:
+    """Return the resource name of a push configuration."""
+    return f"tasks/{task_id}/pushNotificationConfigs/{config_id}"
 
 
 class OldJson(OldForm):

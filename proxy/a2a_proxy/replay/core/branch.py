@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
-from a2a_proxy.recording.difference.reduced import bound_depth
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.gates import Gates, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masks import RunTimes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from a2a_proxy.recording.difference.fields import CanonicalFields, DifferenceRow
-from a2a_proxy.recording.difference.reduced import bound_depth
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masks import RunTimes

@@ -19,10 +19,8 @@ from a2a_proxy.recording.difference.fields import (
     header_members,
 )
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds
-from a2a_proxy.recording.difference.reduced import ValueReducer, bound_depth
-from a2a_proxy.recording.difference.structure import compare_values
+from a2a_proxy.recording.difference.structure import ValueReducer, bound_depth, compare_values
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.likeness import WordLikeness, row_distance
 from a2a_proxy.replay.core.masks import (
     RunTimes,
@@ -34,7 +32,7 @@ from a2a_proxy.replay.core.masks import (
     member_kind,
 )
 from a2a_proxy.replay.core.match_rules import MatchedRequest, MatchRules
-from a2a_proxy.replay.core.script import PlayerRequest, RecordedCall
+from a2a_proxy.replay.core.script import LABEL, PlayerRequest, RecordedCall
 
 _MAX_NEAREST = 64
 """Maximum number of calls compared to find the nearest one."""

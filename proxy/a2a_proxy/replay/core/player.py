@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, DifferenceRow
-from a2a_proxy.recording.difference.reduced import bound_depth
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.branch import ConversationMatcher, find_branch
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.choice import CallChooser
