@@ -167,11 +167,7 @@ class Timeline:
             **fields,
         )
         view = self.views[exchange]
-        self.steps.append(
-            lambda tracker: _ignore(
-                tracker.apply_frame(frame, view, view.client, view.client_ports)
-            )
-        )
+        self.steps.append(lambda tracker: _ignore(tracker.apply_frame(frame, view, view)))
         return self
 
 

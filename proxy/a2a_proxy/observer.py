@@ -131,12 +131,6 @@ class _ObservedConnection(State):
     marks: list[tuple[int, str]] = []
     """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
 
-    @property
-    def client_ports(self) -> tuple[int, ...]:
-        """TCP ports on which the client's process listens."""
-        process = self.facts.client_process
-        return process.ports if process is not None else ()
-
     def add_unread_reason(self, reason: str) -> None:
         """Keep the first reason why bytes of the connection are not decoded."""
         self.unread_reason = self.unread_reason or reason
@@ -589,7 +583,9 @@ class Observer:
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        sieved = redact.sieve_frames([each for _, each in items], [view[3] for view in views])
+        sieved = redact.sieve_frames(
+            [each for _, each in items], [view[3] for view in views], [view[4] for view in views]
+        )
         source = None
         for (connection, each), (exchange, checks, checked, strings, chunk) in zip(
             items, views, strict=True
@@ -615,7 +611,7 @@ class Observer:
                         )  # clients send all their HTTP to a forward proxy
                     if frame.task_id:
                         apply_to_task(frame, exchange, chunk if frame is raw else None)
-                    apply_to_segments(frame, exchange, facts.client, connection.client_ports)
+                    apply_to_segments(frame, exchange, facts)
                 out.append(frame)
                 if source is None or source.connection is not connection:
                     source = _RedactedSource(connection, redact)

@@ -115,16 +115,6 @@ def a_stream_is_to_be_resumed(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SSE-010", call)
 
 
-@mutation(*JSON, "sdk-1.x-rest", "js-three-bindings")
-def indented_data(talk: Talk) -> Iterator[Want]:
-    """A line for each member."""
-    call = _stream(talk)
-    event = call.answers[MIDDLE]
-    lines = json.dumps(event.value, indent=1).split("\n")
-    event.wire = b"".join(b"data: " + line.encode() + b"\n" for line in lines) + b"\n"
-    yield Want("A2A-SSE-012", call, event)
-
-
 # --- bytes
 
 

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -50,6 +51,13 @@ def lines_end_in_cr(talk: Talk) -> None:
 @harmless(*HTTP)
 def a_comment_in_every_event(talk: Talk) -> None:
     _framed(talk, lambda text: ": still here\n" + text)
+
+
+@harmless(*HTTP)
+def the_data_of_an_event_is_indented(talk: Talk) -> None:
+    event = stream(talk).answers[3]
+    lines = json.dumps(event.value, indent=1).split("\n")
+    event.wire = b"".join(b"data: " + line.encode() + b"\n" for line in lines) + b"\n"
 
 
 @harmless(*HTTP)

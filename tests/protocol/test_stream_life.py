@@ -61,30 +61,19 @@ def walk_of(events: list[PipeEvent]) -> tuple[str, int]:
 @given(
     st.lists(st.sampled_from([*_SAMPLES, (PipeEvent.ERROR, {})]), max_size=5),
     st.sampled_from([None, PipeEvent.ID_USED_AGAIN, PipeEvent.PIPE_ENDED, PipeEvent.PIPE_LOST]),
-    st.booleans(),
 )
 def test_a_real_stream_follows_the_table(
-    steps: list[tuple[PipeEvent, dict[str, Any]]], end: PipeEvent | None, notified: bool
+    steps: list[tuple[PipeEvent, dict[str, Any]]], end: PipeEvent | None
 ) -> None:
-    """Responses with one id, and notifications; in pieces, and across restarts."""
+    """Responses with one id; in pieces, and across restarts."""
     pipe = Stdio().call("SendStreamingMessage", SEND)
     events = []
     for event, value in steps:
-        if event is PipeEvent.ERROR and notified:
-            pipe.answer(
-                {
-                    "jsonrpc": "2.0",
-                    "method": "event/streamError",
-                    "params": {"error": {"code": -32603}},
-                }
-            )
-        elif event is PipeEvent.ERROR:
+        if event is PipeEvent.ERROR:
             pipe.error(-32603, "no")
-        elif notified:
-            pipe.answer({"jsonrpc": "2.0", "method": "event/streamResponse", "params": value})
         else:
             pipe.result(value)
-        events.append(_of_notification(event, value) if notified else event)
+        events.append(event)
     if end is PipeEvent.ID_USED_AGAIN:
         pipe.call("SendStreamingMessage", SEND)
     elif end is PipeEvent.PIPE_ENDED:
@@ -99,16 +88,6 @@ def test_a_real_stream_follows_the_table(
     ):
         row = seen.exchanges[1]
         assert ("broken off" if row.how in ("agent exited", "proxy stopped") else row.how) == how
-
-
-def _of_notification(event: PipeEvent, value: dict[str, Any]) -> PipeEvent:
-    """Only the response ends a stream of notifications, so a terminal state is one more state
-    there."""
-    if event is PipeEvent.TERMINAL:
-        return PipeEvent.ACTIVE
-    if event is PipeEvent.MESSAGE:
-        return PipeEvent.STATELESS
-    return PipeEvent.INTERRUPTED if value is _FINAL else event
 
 
 def test_the_response_of_a_unary_call_ends_it() -> None:

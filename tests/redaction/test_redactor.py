@@ -644,6 +644,15 @@ def test_connection_finding_task() -> None:
     assert_gone(redactor.redact_task(task), PLAIN)
 
 
+def test_a_sentence_after_the_name_of_a_cookie_is_not_remembered() -> None:
+    """Documentation of cookies: what follows the name is replaced there, and nowhere else."""
+    redactor, sentence = Redactor(KEY), "header. This is the default behavior"
+    assert sentence not in redactor.redact_text(f"the Set-Cookie: {sentence}")
+    assert redactor.redact_text(f"a {sentence}") == f"a {sentence}"
+    assert "k7f3Qx9Zk2" not in redactor.redact_text("the Set-Cookie: sid=k7f3Qx9Zk2; Path=/")
+    assert "k7f3Qx9Zk2" not in redactor.redact_text("a k7f3Qx9Zk2")
+
+
 def test_a_text_known_as_clean_is_redacted_once_its_secret_is_known() -> None:
     redactor = Redactor(KEY)
     connection = Connection(

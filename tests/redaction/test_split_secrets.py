@@ -13,7 +13,7 @@ import pytest
 import support_planted
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Chunk, Direction
-from a2a_proxy.protocol.artifact_chunks import texts_of_frame
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame, texts_of_frame
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.policy import DEFAULT
 from a2a_proxy.redaction.scanner import ScanningRedactor, Sight
@@ -245,34 +245,57 @@ def test_a_known_secret_in_chunks_is_replaced() -> None:
 def test_a_secret_beside_ordinary_chunks_is_replaced() -> None:
     """The events are alike but for their text, until one has a secret outside of it."""
     redactor, secret = Redactor(KEY), "cAnary7f3Qx9Zk"
+
+    def redact(frame: Frame) -> Frame:
+        chunks = chunks_of_frame(frame)
+        sieved = redactor.sieve_frames([frame], chunks=chunks)
+        return redactor.redact_frame(frame, None, sieved, chunk=chunks[0])
+
     for seq in range(4):
         frame = _frame(chunk("some words ", metadata={"session": ""}), seq)
-        assert redactor.redact_frame(frame, None, redactor.sieve_frames([frame])) is frame
-    frame = _frame(chunk("some words ", metadata={"password": secret}), 4)
-    clean = redactor.redact_frame(frame, None, redactor.sieve_frames([frame]))
+        assert redact(frame) is frame
+    clean = redact(_frame(chunk("some words ", metadata={"password": secret}), 4))
     assert clean.redacted == ("$.artifactUpdate.metadata.password",)
     frame = _frame(chunk(f"some words {secret} "), 5)
     assert secret.encode() not in redactor.redact_frame(frame, None).payload
 
 
-def test_the_short_test_of_chunks_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With it and without it, keys, ordinary text and escaped characters give the same frames."""
+@pytest.mark.parametrize("together", [1, 8])
+def test_the_short_test_of_chunks_changes_no_result(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """With it and without it, keys, ordinary text and escaped characters give the same frames, also
+    where several chunks, of several texts, are tested together."""
     random = Random(31)
     texts = [plant.line for plant in PLANTS[::3]] + [
         page.read_text("utf-8")[:3_000] for page in PAGES[:8]
     ]
     texts += ["\n".join(PEM), 'a "quoted"\n\u00e9\u4e16 text with Bearer aB3dEf6hIj9kLm2nOp5q']
     frames = []
-    for number, text in enumerate(texts, 1):
-        pieces = cut(text, random.randrange(3, 30))
-        frames += [
-            _frame(chunk(piece, number, lastChunk=seq == len(pieces) - 1), seq, number)
-            for seq, piece in enumerate(pieces)
-        ]
+    for numbers in (range(0, len(texts), 2), range(1, len(texts), 2)):
+        streams = []
+        for number in numbers:
+            pieces = cut(texts[number], random.randrange(3, 30))
+            streams.append(
+                [
+                    _frame(chunk(piece, number, lastChunk=seq == len(pieces) - 1), seq, number + 1)
+                    for seq, piece in enumerate(pieces)
+                ]
+            )
+        while streams:
+            stream = random.choice(streams[:2])
+            frames.append(stream.pop(0))
+            streams = [each for each in streams if each]
 
     def redact() -> list[Frame]:
-        redactor = Redactor(KEY)
-        return [redactor.redact_frame(each, None, redactor.sieve_frames([each])) for each in frames]
+        redactor, clean = Redactor(KEY), list[Frame]()
+        for at in range(0, len(frames), together):
+            group = frames[at : at + together]
+            chunks = [chunks_of_frame(each)[0] for each in group]
+            sieved = redactor.sieve_frames(group, chunks=chunks)
+            for each, read in zip(group, chunks, strict=True):
+                clean.append(redactor.redact_frame(each, None, sieved, chunk=read))
+        return clean
 
     short = redact()
     assert sum(new is old for new, old in zip(short, frames, strict=True)) > len(frames) / 2

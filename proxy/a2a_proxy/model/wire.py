@@ -154,6 +154,11 @@ class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The upstream of the agent that delivers a push notification, as the user wrote it, if the
     client is this agent and the upstream its client's webhook."""
 
+    @property
+    def client_ports(self) -> tuple[int, ...]:
+        """TCP ports on which the client's process listens."""
+        return self.client_process.ports if self.client_process is not None else ()
+
 
 class DialFacts(msgspec.Struct, frozen=True):
     """The outcome of one dial."""

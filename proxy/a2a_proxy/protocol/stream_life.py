@@ -27,11 +27,10 @@ class PipeEvent(StrEnum):
     """Event of a call on a pipe: a message of the agent, or an end of the call or the pipe."""
 
     RESPONSE = "only response"
-    """The response of a call that is not a stream, or of a stream of notifications."""
+    """The response of a call that is not a stream."""
     STATELESS = "event without a state"
     MESSAGE = "Message"
     ACTIVE = "active state"
-    """Also a terminal state in a stream of notifications, which only its response ends."""
     INTERRUPTED = "interrupted state"
     TERMINAL = "terminal state"
     FINAL = "`final: true`"
@@ -91,21 +90,19 @@ _INTERRUPTED_STATES = frozenset(int(state) for state in TaskState if state.inter
 _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 
 
-def pipe_event_of(frame: object, *, notified: bool) -> PipeEvent:
-    """Return the event of an agent's frame in a stream, which is a stream of notifications if
-    `notified`."""
+def pipe_event_of(frame: object) -> PipeEvent:
+    """Return the event of an agent's frame in a stream."""
     if not isinstance(frame, Frame):
         return PipeEvent.STATELESS
     state = frame.state
-    if not notified:
-        if frame.kind is FrameKind.ERROR:
-            return PipeEvent.ERROR
-        if frame.final:
-            return PipeEvent.FINAL
-        if state in _TERMINAL_STATES:
-            return PipeEvent.TERMINAL
-        if frame.event is EventKind.MESSAGE and not state:
-            return PipeEvent.MESSAGE
+    if frame.kind is FrameKind.ERROR:
+        return PipeEvent.ERROR
+    if frame.final:
+        return PipeEvent.FINAL
+    if state in _TERMINAL_STATES:
+        return PipeEvent.TERMINAL
+    if frame.event is EventKind.MESSAGE and not state:
+        return PipeEvent.MESSAGE
     if not state:
         return PipeEvent.STATELESS
     return PipeEvent.INTERRUPTED if state in _INTERRUPTED_STATES else PipeEvent.ACTIVE

@@ -453,7 +453,10 @@ def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
 def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit]) -> None:
     start = match.start(group)
     for begin, end in value_spans(folded, match[group]):
-        found.append(Edit(start + begin, start + end, match[group][begin:end], is_learned(folded)))
+        secret = match[group][begin:end]
+        is_prose = b" " in secret and folded.endswith("cookie")  # no cookie has a space
+        known = is_learned(folded) and not is_prose
+        found.append(Edit(start + begin, start + end, secret, known))
 
 
 def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:

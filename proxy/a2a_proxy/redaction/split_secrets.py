@@ -110,8 +110,8 @@ class SplitSecrets:
         """Add the next piece of a text, if one test finds that neither the text nor the payload
         of the chunk can hold a secret; return False if the piece must be redacted.
 
-        A payload that differs in its text alone from one without secrets has no other secret
-        either.
+        An empty payload means that both have been tested. A payload that differs in its text alone
+        from one without secrets has no other secret either.
         """
         text = self.texts.get(place)
         if text is None or frame <= text.frame:
@@ -119,15 +119,24 @@ class SplitSecrets:
         data = text.tail + chunk.text
         if text.key_left or (_ends_generated(data) and self._may_end_in_secret(data)):
             return False
-        change_count = self._scrub.seen.change_count
-        around = chunk.place
-        is_clean = around is not None and around.clean_at == change_count
-        if self._scrub.may_hold_secret(data if is_clean else b"\n".join((payload, data))):
+        if payload and self._scrub.may_hold_secret(
+            data if self.is_clean_around(chunk) else b"\n".join((payload, data))
+        ):
             return False
         text.frame, text.tail = frame, _tail_of(data)
-        if around is not None:
-            around.clean_at = change_count
+        if chunk.place is not None:
+            chunk.place.clean_at = self._scrub.seen.change_count
         return True
+
+    def is_clean_around(self, chunk: ArtifactChunk) -> bool:
+        """Whether the payload of a chunk is known to have no secret around its text."""
+        place = chunk.place
+        return place is not None and place.clean_at == self._scrub.seen.change_count
+
+    def tail_before(self, place: Place, frame: tuple[int, int]) -> bytes:
+        """Return the end of the text that this frame continues."""
+        text = self.texts.get(place)
+        return text.tail if text is not None and frame > text.frame else b""
 
     def _begin_text(self, place: Place) -> OpenText:
         for oldest in (place, *keys_to_evict(self.texts, MAX_TEXTS)):

@@ -12,7 +12,6 @@ import msgspec
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
-from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import CanonicalForm
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
@@ -154,12 +153,8 @@ class RuleContext:
 
     @property
     def _body_member(self) -> str:
-        """Envelope member that holds the body: requests and notifications have parameters."""
-        return (
-            "params"
-            if self.frame.direction is Direction.TO_AGENT or self.is_notification
-            else "result"
-        )
+        """Envelope member that holds the body."""
+        return "params" if self.frame.direction is Direction.TO_AGENT else "result"
 
     @property
     def event(self) -> dict[str, Any]:
@@ -231,12 +226,6 @@ class RuleContext:
     def is_enveloped(self) -> bool:
         """Whether the messages are JSON-RPC."""
         return self.exchange.binding in ENVELOPE
-
-    @property
-    def is_notification(self) -> bool:
-        """Whether the frame is a notification instead of a response (manual/protocol.md "Stdio
-        streams")."""
-        return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
 
     @property
     def is_bare_event(self) -> bool:

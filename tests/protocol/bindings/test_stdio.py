@@ -369,31 +369,18 @@ def test_frames_outside_calls_are_kept() -> None:
     assert not seen.exchanges
 
 
-def test_notifications_of_a_stream() -> None:
-    """The handshake variant: events without an id, and one last response with it."""
-    session = Stdio().call("SendStreamingMessage", SEND, 1).call("SendStreamingMessage", SEND, "b")
-
-    def notice(params: dict[str, Any], method: str = "event/streamResponse") -> None:
-        session.answer({"jsonrpc": "2.0", "method": method, "params": params})
-
+def test_notifications_of_the_agent() -> None:
+    """They belong to no call: a stream has responses with its id alone."""
+    session = Stdio().call("SendStreamingMessage", SEND, 1)
     session.result({"task": task("WORKING")}, 1)
-    notice(state("WORKING"))
-    notice({"requestId": "b", **state("WORKING", "t-2")})
-    notice(state("COMPLETED"))
-    notice({"requestId": "b", "error": {"code": -32603, "message": "broken"}}, "event/streamError")
+    session.answer(
+        {"jsonrpc": "2.0", "method": "event/streamResponse", "params": state("COMPLETED")}
+    )
     session.result({"task": task("COMPLETED")}, 1)
-    notice(state("WORKING", "t-9"))
     seen = look(session.closed())
-    assert kinds(seen, 1) == [FrameKind.REQUEST, *[FrameKind.EVENT] * 3, FrameKind.RESPONSE]
-    assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.ERROR]
-    assert [each.event for each in frames(seen, 1)[1:4]] == [
-        EventKind.TASK,
-        EventKind.STATUS,
-        EventKind.STATUS,
-    ]
+    assert kinds(seen, 1) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.EVENT]
     assert seen.exchanges[1].states == ("working", "completed")
-    assert seen.exchanges[2].error == "-32603: broken"
-    assert hows(seen) == ["complete", "complete"]
+    assert hows(seen) == ["complete"]
     assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_FROM_AGENT)]
 
 

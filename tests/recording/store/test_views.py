@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 START = facts().started
 FINDINGS = (
     Finding("A2A-GEN-001", Severity.ERROR, START + 5, "generation 4 is missing", 1, 2, 3, "t1"),
-    Finding("A2A-SSE-012", Severity.WARNING, START + 6, "no blank line", 1, 2),
+    Finding("A2A-SSE-010", Severity.WARNING, START + 6, "no blank line", 1, 2),
     Finding("UNDECODABLE", Severity.INFO, START + 7, "not HTTP", 9, confidence="low"),
 )
 TASK = Task(
@@ -76,8 +76,8 @@ def test_findings_name_rule_title_severity_and_place(path: Path):
             "generation 4 is missing",
         ),
         (
-            "A2A-SSE-012",
-            all_rules()["A2A-SSE-012"].title,
+            "A2A-SSE-010",
+            all_rules()["A2A-SSE-010"].title,
             "warning",
             "high",
             START + 6,

@@ -7,8 +7,6 @@ A streaming call has several responses with the same id, and no message marks it
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from a2a_proxy.model.saved_state import State
@@ -25,7 +23,7 @@ from a2a_proxy.protocol.call import (
     exchange_end_of_cut,
     make_detail,
 )
-from a2a_proxy.protocol.errors import error_line, header_value
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
@@ -43,11 +41,6 @@ MAX_OPEN_CALLS = 10_000
 """Maximum number of open calls; beyond that, the oldest is closed."""
 MAX_FINISHED_CALLS = 10_000
 """Number of ids of finished calls that are remembered."""
-STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
-NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
-"""Notifications of the handshake variant (manual/protocol.md "Stdio streams"): an event of a
-stream, and its error."""
-
 _MAX_EXACT_INTEGER = 2**53
 """Below this, a number with a decimal point is the same in every JSON reader."""
 
@@ -79,15 +72,7 @@ class _MessageKind(msgspec.Struct):
     type: msgspec.Raw = msgspec.Raw()
 
 
-class _Notification(msgspec.Struct):
-    """A notification of the agent."""
-
-    method: str = ""
-    params: dict[str, Any] = {}
-
-
 _decode_message_kind = msgspec.json.Decoder(_MessageKind).decode
-_decode_notification = msgspec.json.Decoder(_Notification).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 _HANDSHAKES = {b'"handshake"': "handshake", b'"handshakeAck"': "handshakeAck"}
 _PROXY_ENDS = ("connection lost", "proxy stopped", "proxy killed")
@@ -97,8 +82,6 @@ class StdioCall(ExchangeDecoder):
     """One call on a pipe."""
 
     life: PipeLife = PipeLife.QUIET
-    notified: bool = False
-    """Whether its events arrive as notifications; its only response ends it."""
     unclear: bool = False
     """Whether its id was also the id of another call that was still open."""
 
@@ -108,56 +91,16 @@ class StdioCall(ExchangeDecoder):
 
     def read_response(self, message: Framed, out: Out) -> bool:
         """Emit a response of the agent; return whether it is the last one."""
-        streams = self.exchange.streaming and not self.notified
-        self._count_response(message)
-        kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
-        jsonrpc.read_one_response(self, message, kind, out, framing=message.framing)
-        event = pipe_event_of(out[-1], notified=False) if streams else PipeEvent.RESPONSE
-        return self.apply_event(event) is not PipeMeaning.CONTINUES
-
-    def read_notification(
-        self, method: str, params: dict[str, Any], message: Framed, out: Out
-    ) -> bool:
-        """Emit a notification, which is an event or an error of the stream; return whether it ends
-        the call."""
-        self.notified = True
-        self._count_response(message)
-        if method == STREAM_ERROR:
-            error = params.get("error", params)
-            code, text = (
-                (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
-            )
-            code = code if isinstance(code, int) else 0
-            self.record_error(code, error_line("", code, text if isinstance(text, str) else ""))
-            self.emit_frame(
-                out,
-                TO_CLIENT,
-                FrameKind.ERROR,
-                message,
-                JSON,
-                NO_SUMMARY,
-                ("", code, method, message.framing),
-            )
-            return True
-        summary = summarise_leniently(params, True)
-        self.emit_frame(
-            out,
-            TO_CLIENT,
-            FrameKind.EVENT,
-            message,
-            JSON,
-            summary,
-            ("", 0, method, message.framing),
-        )
-        self.apply_event(pipe_event_of(out[-1], notified=True))
-        return False
-
-    def _count_response(self, message: Framed) -> None:
         exchange = self.exchange
         exchange.bytes_to_client += message.end - message.start
         if not exchange.response_started:
             exchange.response_started = message.began
             exchange.response_headers = message.headers
+        streams = exchange.streaming
+        kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
+        jsonrpc.read_one_response(self, message, kind, out, framing=message.framing)
+        event = pipe_event_of(out[-1]) if streams else PipeEvent.RESPONSE
+        return self.apply_event(event) is not PipeMeaning.CONTINUES
 
     def apply_event(self, event: PipeEvent) -> PipeMeaning:
         """Apply an event to the life of the call; return what it means."""
@@ -239,7 +182,9 @@ class Pipe(State):
 
     def _read_from_agent(self, message: Framed, shape: _MessageKind, rpc_id: str, out: Out) -> None:
         if shape.method:
-            self._read_from_agent_with_method(message, rpc_id, out)
+            self.link.report_unassigned(
+                message, FrameKind.OTHER, JSON, rpc_id, NOTE_FROM_AGENT, out
+            )
             return
         if not (shape.result or shape.error):
             self.link.report_unassigned(
@@ -259,40 +204,6 @@ class Pipe(State):
             self.link.report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, note, out)
         elif call.read_response(message, out):
             self._finish_call(key, call, message.at, "complete")
-
-    def _read_from_agent_with_method(self, message: Framed, rpc_id: str, out: Out) -> None:
-        """Handle a message of the agent with a method: an event of a stream, or the agent's own
-        request."""
-        try:
-            notice = _decode_notification(message.data)
-        except UNREADABLE_ERRORS:
-            notice = _Notification()
-        found = None if rpc_id else self._find_stream(notice)
-        if found is None:
-            self.link.report_unassigned(
-                message, FrameKind.OTHER, JSON, rpc_id, NOTE_FROM_AGENT, out
-            )
-        elif self.calls[found].read_notification(notice.method, notice.params, message, out):
-            self._finish_call(found, self.calls[found], message.at, "complete")
-
-    def _find_stream(self, notice: _Notification) -> str | None:
-        """Return the key of a notification's stream: the one it names by call or task, or the only
-        open stream."""
-        if notice.method not in NOTIFICATIONS:
-            return None
-        streams = {rpc_id: call for rpc_id, call in self.calls.items() if call.exchange.streaming}
-        for name in ("requestId", "id"):
-            named = _normalise_id(msgspec.json.encode(notice.params.get(name)).decode())
-            if named in streams:
-                return named
-        task_id = summarise_leniently(notice.params, True)[1]
-        of_task = [
-            rpc_id
-            for rpc_id, call in streams.items()
-            if task_id and call.exchange.task_id == task_id
-        ]
-        found = of_task or list(streams)
-        return found[0] if len(found) == 1 else None
 
     def _open_exchange(self, message: Framed) -> ExchangeState:
         link, headers = self.link, message.headers

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -24,6 +25,18 @@ _MAX_UNNAMED = 1000
 """Conversations without a task id whose hand-offs are remembered; the oldest is dropped first."""
 _MAX_UNNAMED_HANDOFFS = 32
 """Hand-offs of one such conversation that get the task id later."""
+
+
+class ClientView(Protocol):
+    """The facts about a connection that tell who its client is."""
+
+    @property
+    def client(self) -> str:
+        """The client's address, `host:port`."""
+
+    @property
+    def client_ports(self) -> tuple[int, ...]:
+        """TCP ports on which the client's process listens."""
 
 
 class Handoffs(State, dict=True):
@@ -60,19 +73,17 @@ class Handoffs(State, dict=True):
         conversation: ConversationState,
         frame: Frame,
         traceparent: str,
-        client: str,
-        client_ports: tuple[int, ...] = (),
+        facts: ClientView,
     ) -> None:
-        """Apply a request of a client (at `client`, `host:port`, whose process listens on
-        `client_ports`): it may be an agent that delegates, or a client that continues the context
-        at another agent."""
+        """Apply a request of a client: it may be an agent that delegates, or a client that
+        continues the context at another agent."""
         if conversation.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[conversation.agent] = None
         delegator = None
         if len(self._agents) > 1:
-            senders = frozenset(self._agents_at(client_ports)) if client_ports else frozenset()
+            senders = frozenset(self._agents_at(facts.client_ports))
             request = PendingRequest(
-                conversation.agent, client, frame.connection, span_of(traceparent), senders
+                conversation.agent, facts.client, frame.connection, span_of(traceparent), senders
             )
             delegator = self._find_handoff(conversation, frame, traceparent, request)
         conversation.connection = frame.connection

@@ -37,7 +37,7 @@ from a2a_proxy.protocol.segments.evidence import (
     is_message,
     media_mark,
 )
-from a2a_proxy.protocol.segments.handoffs import Handoffs
+from a2a_proxy.protocol.segments.handoffs import ClientView, Handoffs
 from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.interruptions import Interruptions, is_output_open
 from a2a_proxy.protocol.segments.segment_builder import (
@@ -131,10 +131,9 @@ class SegmentTracker:
         """Conversations that may have nothing open, until their changes have been reported."""
 
     def apply_frame(
-        self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...] = ()
+        self, frame: Frame, exchange: ExchangeView, facts: ClientView
     ) -> ConversationState | None:
-        """Apply one frame of a client at `client` (`host:port`) whose process listens on
-        `client_ports`, or of its agent.
+        """Apply one frame of a client with these facts, or of its agent.
 
         Return the conversation if the frame has become part of its segment `said`, else None.
         """
@@ -154,7 +153,7 @@ class SegmentTracker:
         if kind is _RESPONSE:
             return self._apply_response(frame, exchange)
         if kind is _REQUEST:
-            return self._apply_request(frame, exchange, client, client_ports)
+            return self._apply_request(frame, exchange, facts)
         if kind is _END or kind is _CUT or kind is _ERROR:
             self._apply_end(frame)
         return None
@@ -226,7 +225,7 @@ class SegmentTracker:
     # --- the client
 
     def _apply_request(
-        self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...]
+        self, frame: Frame, exchange: ExchangeView, facts: ClientView
     ) -> ConversationState | None:
         role = _ROLE_OF_OPERATION.get(exchange.operation)
         if role is None:
@@ -235,9 +234,7 @@ class SegmentTracker:
         if role == "send" or role == "live":
             said_in = self._apply_client_message(frame, exchange, call, role)
             if said_in is not None:
-                self._handoffs.apply_request(
-                    said_in, frame, exchange.traceparent, client, client_ports
-                )
+                self._handoffs.apply_request(said_in, frame, exchange.traceparent, facts)
                 self.learn_sent_trace(exchange)
             return said_in
         agent = self._name_agent(exchange.agent)

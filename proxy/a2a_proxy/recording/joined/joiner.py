@@ -361,7 +361,7 @@ class _SegmentBuilder:
         """Add the next frame."""
         found = self._exchanges.get(frame.exchange)
         if found is not None:
-            self._tracker.apply_frame(frame, *found)
+            self._tracker.apply_frame(frame, found.exchange, found)
 
     def end_segments(self, at: int) -> None:
         """End all segments: no frames follow after `at` (ns)."""

@@ -186,7 +186,7 @@ def _replay_frames(
         found = exchanges.find(frame.exchange) if frame.exchange else None
         if found is None:
             continue
-        talk = tracker.apply_frame(frame, *found)
+        talk = tracker.apply_frame(frame, found.exchange, found)
         yield frame, found.exchange, talk.said if talk is not None else None
     if session.how:
         tracker.end_session(max(session.ended, last))

@@ -15,7 +15,14 @@ import msgspec
 
 from a2a_proxy.model.values import Actor, Binding, Dialect, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    RPC,
+    STDIO,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.state.records import ExchangeRecord
 
@@ -90,8 +97,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """
     operations: frozenset[str] = frozenset()
     """Operations the rule applies to; empty for all."""
-    draft: bool = False
-    """The feature is in no released version; judged only if the traffic uses it."""
     judge: Judge
     due: DueJudge | None = None
     """Called at the time that `judge` requested with `RuleContext.schedule_due`."""
@@ -104,6 +109,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def family(self) -> str:
         """The family: `GEN` for `A2A-GEN-001`."""
         return self.id.split("-")[1]
+
+    @property
+    def draft(self) -> bool:
+        """Whether the feature is in no released version; judged only if the traffic uses it."""
+        return self.bindings == STDIO or "draft" in self.section or "proposal" in self.section
 
     def actor_of(self, sender: Actor | None) -> Actor:
         """Return who must act on a finding about a frame of `sender`; None: the finding is about no
@@ -155,7 +165,6 @@ def rule(
     required_flags: FrameFlag | None = None,
     operations: Iterable[str] = (),
     also_broken: tuple[str, ...] = (),
-    draft: bool = False,
     due: DueJudge | None = None,
     settled_at_end: bool = False,
 ) -> Callable[[Judge], Judge]:
@@ -189,7 +198,6 @@ def rule(
             trigger_flags=trigger_flags,
             required_flags=required_flags,
             operations=frozenset(operations),
-            draft=draft,
             judge=judge,
             due=due,
             settled_at_end=settled_at_end,

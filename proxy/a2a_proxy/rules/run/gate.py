@@ -11,7 +11,7 @@ from typing import Protocol
 
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, make_text_chunk
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, make_text_chunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace, find_text_place
@@ -107,7 +107,8 @@ class ChunkGate:
                 ), make_text_chunk(last.artifact_id, last.name, (text,), place)
         found = check_payload(frame, exchange, checks)
         if type(found) is not ArtifactSummary:
-            return found, None
+            chunks = chunks_of_frame(frame)
+            return found, chunks[0] if len(chunks) == 1 else None
         texts = [piece for piece in found.pieces if isinstance(piece, bytes)]
         new_place = find_text_place(payload, texts[0]) if len(texts) == 1 else None
         if new_place is not None:

@@ -196,7 +196,6 @@ def _task_with_range(start: str, end: str) -> dict[str, Any]:
     section="1.1 draft, PR #2129",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
-    draft=True,
     trigger_flags=FrameFlag.NUMBERED,
     flagged=rpc("GetTask", _TASK_PARAMS, _task_with_range("9", "4"), version="1.1"),
     clean=rpc("GetTask", _TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),

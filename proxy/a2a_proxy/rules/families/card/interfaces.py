@@ -376,7 +376,6 @@ _LIVE_CARD = {"streaming": True, "bidiStreaming": True}
     section="1.1 draft, bidirectional streaming",
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
-    draft=True,
     flagged=fetch_card(_card_with_interfaces(_JSONRPC) | {"capabilities": _LIVE_CARD}),
     clean=fetch_card(card(capabilities=_LIVE_CARD)),
 )

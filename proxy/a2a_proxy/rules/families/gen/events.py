@@ -46,7 +46,6 @@ _COMPLETE_STREAM = rpc_stream(
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED | FrameFlag.ERROR,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),
@@ -197,7 +196,6 @@ def _describe_loss(context: RuleContext, each: Verdict) -> str:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),
@@ -251,7 +249,6 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         "SubscribeToTask",
         {"id": "t1"},
@@ -298,7 +295,6 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),

@@ -31,7 +31,6 @@ _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, 
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
-    draft=True,
     flagged=rest(
         "POST",
         "/message:send",

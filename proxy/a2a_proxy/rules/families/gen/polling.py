@@ -48,7 +48,6 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.TASK,
     operations=_GET_OPERATIONS,
-    draft=True,
     flagged=_FIRST_READ + _poll_call("5", "7", 3),
     clean=_FIRST_READ + _poll_call("5", "7", 0),
 )
@@ -92,7 +91,6 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.TASK,
     operations=_GET_OPERATIONS,
-    draft=True,
     flagged=_FIRST_READ + _poll_call("7", "6", 0),
     clean=_FIRST_READ + _poll_call("7", "8", 0),
 )

@@ -72,7 +72,6 @@ _NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.FIRST,
     operations=SEND_OPERATIONS,
-    draft=True,
     required_flags=FrameFlag.NAMES,
     flagged=_FIRST_READ + _conditional_send("3", snapshot("COMPLETED", second=1, generation="7")),
     clean=_FIRST_READ + _conditional_send("3", None, _mismatch_error("5")),
@@ -110,7 +109,6 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
-    draft=True,
     due=lambda see: _check_mismatch_later(see),
     settled_at_end=True,
     flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(
@@ -164,7 +162,6 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
-    draft=True,
     flagged=_conditional_send("1", None, _mismatch_error("0"), task_id=""),
     clean=_conditional_send("1", _NEW_TASK_RESULT, task_id=""),
 )
@@ -195,7 +192,6 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
-    draft=True,
     flagged=_conditional_send(None, None, _mismatch_error("5")),
     clean=_conditional_send("3", None, _mismatch_error("5")),
 )
@@ -227,7 +223,6 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.FIRST,
     operations=SEND_OPERATIONS,
-    draft=True,
     also_broken=("A2A-GEN-005", "A2A-GEN-017"),
     required_flags=FrameFlag.NAMES,
     flagged=_read_task(None) + _conditional_send("3", snapshot("COMPLETED", second=1)),

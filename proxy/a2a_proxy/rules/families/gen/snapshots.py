@@ -42,7 +42,6 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
     dialects=Dialects.DRAFT_1_1,
     bindings=RPC,
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK,
-    draft=True,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
     flagged=rpc(
         "GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"
@@ -89,7 +88,6 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=RPC,
     trigger_flags=FrameFlag.NEW_TASK,
     operations=SEND_OPERATIONS,
-    draft=True,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
     flagged=rpc_stream(
         _SEND_METHOD,
@@ -149,7 +147,6 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc_stream(
         _SEND_METHOD,
         send(),
@@ -191,7 +188,6 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=rpc(
         "GetTask",
         _TASK_PARAMS,
@@ -248,7 +244,6 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
-    draft=True,
     flagged=run_together(
         rpc_stream(
             _SEND_METHOD,

@@ -26,7 +26,6 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     bindings=HTTP | STDIO | WEBHOOK,
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN,
-    draft=True,
     flagged=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3.5"), version="1.1"),
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
 )

@@ -66,7 +66,6 @@ def _is_card_complete(context: RuleContext) -> bool:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=fetch_card() + _REFUSED_CALL,
     clean=_DECLARING_CARD + _LIVE_STREAM,
 )
@@ -102,7 +101,6 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST | FrameFlag.END,
     operations=LIVE_OPERATIONS,
-    draft=True,
     also_broken=("A2A-LIVE-001",),
     flagged=fetch_card() + _LIVE_STREAM,
     clean=_DECLARING_CARD + _LIVE_STREAM,
@@ -153,7 +151,6 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=HTTP | STDIO,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=rpc(
         "SendLiveMessage",
         send(),

@@ -79,7 +79,6 @@ def _is_ended_ok(context: RuleContext) -> bool:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), half_close=False),
     clean=_COMPLETE_STREAM,
 )
@@ -111,7 +110,6 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.TERMINAL,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: check_still_open(see),
     flagged=grpc(
         "SendLiveMessage",
@@ -144,7 +142,6 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
-    draft=True,
     also_broken=("A2A-STATE-013",),
     flagged=grpc(
         "SendLiveMessage",
@@ -179,7 +176,6 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: _check_message_open(see),
     flagged=grpc(
         "SendLiveMessage", send(), agent_reply(), agent_reply("and this", id="r2"), half_close=False
@@ -235,7 +231,6 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),
@@ -286,7 +281,6 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, half_close=False),
     clean=_COMPLETE_STREAM,
 )
@@ -315,7 +309,6 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: _check_unanswered(see),
     flagged=grpc(
         "SendLiveMessage",

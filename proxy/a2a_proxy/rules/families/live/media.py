@@ -56,7 +56,6 @@ def _media_script(*numbers: int) -> Script:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=("SendLiveMessage",),
-    draft=True,
     flagged=_media_script(4, 6),
     clean=_media_script(4, 5),
 )

@@ -43,7 +43,6 @@ _HISTORY_CONFIGURATION = {"historyLength": 5}
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),
@@ -84,7 +83,6 @@ def switched(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(configuration=_HISTORY_CONFIGURATION),
@@ -136,7 +134,6 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),

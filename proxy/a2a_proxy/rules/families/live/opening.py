@@ -67,7 +67,6 @@ def _second_stream(status: int) -> Script:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc("SendLiveMessage", send(), status("WORKING"), _COMPLETED_EVENT, half_close=False),
     clean=_FINISHED_STREAM,
 )
@@ -100,7 +99,6 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST | FrameFlag.END,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_FINISHED_STREAM
     + grpc(
         "SendLiveMessage",
@@ -168,7 +166,6 @@ def _is_terminal_task(frame: Frame) -> bool:
     bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         RECONNECT_MESSAGE,
@@ -221,7 +218,6 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_FIRST_EVENTS
     + grpc(
         "SendLiveMessage", RECONNECT_MESSAGE, status("WORKING"), _COMPLETED_EVENT, half_close=False
@@ -261,7 +257,6 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=_second_stream(_ALREADY_EXISTS),
     clean=_second_stream(FAILED_PRECONDITION),
 )
@@ -316,7 +311,6 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=("SendLiveMessage",),
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),

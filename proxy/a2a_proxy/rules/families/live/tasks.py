@@ -55,7 +55,6 @@ def _two_streams(second: tuple[Any, ...]) -> Script:
     bindings=GRPC,
     trigger_flags=FrameFlag.FOREIGN,
     operations=LIVE_OPERATIONS,
-    draft=True,
     flagged=grpc(
         "SendLiveMessage",
         send(),
@@ -97,7 +96,6 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     trigger_flags=FrameFlag.SHARED,
     operations=LIVE_OPERATIONS,
-    draft=True,
     due=lambda see: check_delivered(see),
     settled_at_end=True,
     flagged=_two_streams((_EVENT_A, _EVENT_C)),
@@ -146,7 +144,6 @@ def _uplink_script(*answers: Any) -> Script:
     bindings=RPC,
     trigger_flags=FrameFlag.LATER,
     operations=("SendLiveMessage",),
-    draft=True,
     flagged=_uplink_script(snapshot("WORKING"), status("WORKING", second=1)),
     clean=_uplink_script(snapshot("WORKING")),
 )

@@ -39,11 +39,7 @@ def _decode_envelope(context: RuleContext) -> Json:
     is_foreign_event = (
         context.frame.kind is FrameKind.UNDECODABLE and context.binding is Binding.JSONRPC
     )
-    if (
-        context.is_notification
-        or context.is_bare_event
-        or (is_foreign_event and context.frame.framing)
-    ):
+    if context.is_bare_event or (is_foreign_event and context.frame.framing):
         return {}  # not a response: another rule reports it
     refused = (
         context.exchange.status // 100 != 2

@@ -3,7 +3,6 @@ standard, section 9.2.6)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, FrameKind, Severity
@@ -14,7 +13,6 @@ from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stre
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import (
-    DATA_MARK,
     NUL_MARK,
     block_fields,
     field_values,
@@ -29,10 +27,6 @@ _MAX_NOTED_VALUES = 64
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _COMPLETED = json_text(status("COMPLETED"))
-_INDENTED_BLOCK = (
-    "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n"))
-    + "\n"
-)
 
 
 def _raw_block(text: str) -> RawBytes:
@@ -286,32 +280,4 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(
             summary=f"the event id {_quote_value(each)} occurred on this stream before",
             value=_quote_value(each),
-        )
-
-
-@rule(
-    "A2A-SSE-012",
-    "Data of an event spread over several lines",
-    Severity.INFO,
-    actor=Actor.EITHER,
-    section="HTML 9.2.6",
-    bindings=HTTP,
-    trigger_flags=FrameFlag.FRAMED,
-    flagged=rest_stream(
-        "POST", _STREAM_PATH, send(), _raw_block(_INDENTED_BLOCK), status("COMPLETED")
-    ),
-    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
-)
-def several_lines(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is spread over several `data` lines, for example indented JSON.
-    Reported once per stream.
-
-    The standard allows it, and clients join the lines; a client that treats each line as an event
-    of its own fails. Check here first if a client reports broken JSON: the client must join the
-    lines, or the agent can write JSON on one line.
-    """
-    count = context.frame.framing.count(DATA_MARK)
-    if count > 1 and _new_values(context, "sse_lines", ["several"]):
-        yield RuleFinding(
-            summary=f"the data of one event is spread over {count} lines", value=str(count)
         )

@@ -60,7 +60,6 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), id=9), pipe_response(task())
     ),
@@ -94,7 +93,6 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     trigger_flags=FrameFlag.ASKS,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_call("GetTask", _TASK_PARAMS),
@@ -132,7 +130,6 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(*_STREAM_STEPS, pipe_response(status("WORKING", second=3))),
     clean=pipe_script(*_STREAM_STEPS),
 )
@@ -170,7 +167,6 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), pipe_response(task())
     ),
@@ -207,7 +203,6 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=(HookPoint.CLOSED, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(*_BROKEN_STEPS, close_output(), exit_agent(1)),
     clean=pipe_script(*_STREAM_STEPS, close_output(), exit_agent(0)),
 )
@@ -252,7 +247,6 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     trigger_flags=FrameFlag.UNCLEAN,
-    draft=True,
     flagged=pipe_script(
         *_BROKEN_STEPS,
         pipe_message(
@@ -268,22 +262,13 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS),
 )
 def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message from the agent has a `method`: it is a request or a notification of its own. Only
-    the first one of a stream is reported.
+    """A message from the agent has a `method`: it is a request or a notification of its own.
 
-    In A2A over JSON-RPC, agents send responses only. A variant of the stdio proposal sends stream
-    events as notifications without an id, which other clients ignore. The agent should send each
-    event as a response with the id of the call.
+    In A2A over JSON-RPC, agents send responses only, and clients ignore anything else. The agent
+    should send each event of a stream as a response with the id of the call.
     """
     frame = context.frame
-    if not _is_loose_message(frame, NOTE_FROM_AGENT) and not (
-        frame.exchange and context.is_notification
-    ):
-        return
-    if (
-        frame.exchange
-        and context.record.writable_notes().setdefault("stdio notified", frame.seq) != frame.seq
-    ):
+    if not _is_loose_message(frame, NOTE_FROM_AGENT):
         return
     method = context.value.get("method") if isinstance(context.value, dict) else None
     kind = f"request (id {frame.rpc_id[:40]})" if frame.rpc_id else "notification"

@@ -44,7 +44,6 @@ _MAX_SHOWN_LENGTH = 60
     section="stdio proposal; Language Server Protocol, base protocol",
     hook_points=HookPoint.CONNECTION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(
         pipe_bytes(DOWN, "Starting agent...\n"),
         pipe_call("GetTask", _TASK_PARAMS),
@@ -80,7 +79,6 @@ def stray(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.UNCLEAN,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS), pipe_message(DOWN, [task()]), pipe_response(task())
     ),
@@ -142,7 +140,6 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_bytes(DOWN, json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n"),

@@ -52,7 +52,6 @@ _COMPLETED_STEP = pipe_response(snapshot("COMPLETED"))
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head="Content-Type: application/json\r\n\r\n"),
@@ -79,7 +78,6 @@ def no_length(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head="Content-Length: {size}\r\n\r\n"),
@@ -111,7 +109,6 @@ def no_type(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head=PLAIN_HEADER_BLOCK.replace("\r\n", "\n")),
@@ -143,7 +140,6 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT)) + _REQUEST_TEXT),
         _COMPLETED_STEP,
@@ -201,7 +197,6 @@ def _is_same_length(value: str, size: int) -> bool:
     hook_points=EVERYWHERE,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head="Content-Length: {size}\r\nContent-Type: text/plain\r\n\r\n"),
@@ -250,7 +245,6 @@ def _charset_of(value: str) -> str:
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head=f"{HEADER_BLOCK}Foo: 1\r\n\r\n"),
@@ -296,7 +290,6 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.ASKS,
     also_broken=("A2A-VER-001",),
-    draft=True,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS, head=PLAIN_HEADER_BLOCK), pipe_response(task())
     ),

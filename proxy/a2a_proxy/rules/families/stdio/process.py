@@ -42,7 +42,6 @@ _SHELL_CHARACTERS = ("$(", "`", "|", ";")
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), fetches=False),
     clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
 )
@@ -80,7 +79,6 @@ def _stdio_card(url: str) -> Json:
     section="stdio proposal, url",
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
-    draft=True,
     flagged=fetch_card(_stdio_card("https://agent.example.com/")),
     clean=fetch_card(_stdio_card(COMMAND)),
 )
@@ -138,7 +136,6 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    draft=True,
     due=_check_exited,
     flagged=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),

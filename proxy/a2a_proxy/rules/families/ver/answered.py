@@ -221,7 +221,6 @@ def other_enum(context: RuleContext) -> Iterable[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.DRAFT_1_1,
     bindings=NETWORK,
-    draft=True,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
