@@ -37,7 +37,7 @@ from a2a_proxy.protocol.schema import schema_set_of
 from a2a_proxy.protocol.stream_life import PIPE_LIFE, PipeEvent, PipeLife
 from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
-from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
+from a2a_proxy.rules.families.gen.values import MISMATCH_CODES
 from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseEvent
 from a2a_proxy.rules.state.transitions import NEW, UNKNOWN, change_of
 

@@ -186,6 +186,7 @@ class Dialects(Enum):
     """Features of the 1.1 draft: judged if the traffic uses them, whatever version it declares."""
 
 
+MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 JSONRPC = frozenset({Binding.JSONRPC})
 REST = frozenset({Binding.REST})
 GRPC = frozenset({Binding.GRPC})

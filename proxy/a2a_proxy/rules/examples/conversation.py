@@ -14,7 +14,16 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.wire import ChunkKind, Direction
-from a2a_proxy.rules.examples.objects import Json, card, error_info
+from a2a_proxy.rules.examples.objects import (
+    Json,
+    agent_reply,
+    artifact,
+    card,
+    error_info,
+    input_required,
+    send,
+    snapshot,
+)
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -712,3 +721,12 @@ def _grpc_trailers(options: GrpcOptions) -> dict[str, str]:
 
 def _headers_text(fields: dict[str, str]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in fields.items())
+
+
+CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
+"""A message and the agent's answer, without a fault."""
+STARTED_CALL = rpc(
+    "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
+)
+QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
+COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))

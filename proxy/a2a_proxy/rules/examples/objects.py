@@ -11,6 +11,8 @@ from typing import Any
 Json = dict[str, Any]
 
 TASK, CONTEXT = "t1", "c1"
+TASK_PARAMS = {"id": TASK}
+"""Parameters of a call about the task."""
 
 
 def message(text: str = "hello", *, id: str = "m1", **members: Any) -> Json:

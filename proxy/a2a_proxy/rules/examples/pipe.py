@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.wire import ChunkKind, Direction, ExitFacts
-from a2a_proxy.rules.examples.objects import Json, card
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, card, task
 from a2a_proxy.rules.examples.script import MS, STEP, PeerStep, Script, ScriptConnection
 
 COMMAND = "npx run my-agent@0.3.0"
@@ -129,3 +129,7 @@ def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
         return ScriptConnection(tuple(steps), at, COMMAND, transport="stdio")
 
     return Script.of(make)
+
+
+CLEAN_PIPE = pipe_script(pipe_call("GetTask", TASK_PARAMS), pipe_response(task()))
+"""A call and its response, without a fault."""

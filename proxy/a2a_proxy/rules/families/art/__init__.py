@@ -1,5 +1,3 @@
 """Artifacts."""
 
 from __future__ import annotations
-
-LEFT_OUT: dict[str, str] = {}

@@ -11,7 +11,15 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
+    artifact,
+    chunk,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 from a2a_proxy.rules.state.records import TaskRecord
@@ -19,7 +27,6 @@ from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
 
 _TWO_CHUNKS = 3
 """Occurrences of `"artifact` in a payload with the member `artifacts` and two `artifactId`."""
-_TASK_PARAMS = {"id": "t1"}
 _STREAMED_CALL = rpc_stream(
     "SendStreamingMessage",
     send(),
@@ -38,8 +45,8 @@ _STREAMED_CALL = rpc_stream(
     dialects=Dialects.SINCE_0_2,
     bindings=ALL_BINDINGS,
     trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y")])),
-    clean=rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
+    flagged=rpc("GetTask", TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y")])),
+    clean=rpc("GetTask", TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
 )
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
     """`artifacts` of a Task contains the same `artifactId` more than once.
@@ -90,11 +97,11 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TASK,
     required_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
-    flagged=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a")])),
+    flagged=_STREAMED_CALL + rpc("GetTask", TASK_PARAMS, task(artifacts=[artifact("a")])),
     clean=_STREAMED_CALL
     + rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])]),
     ),
 )
@@ -197,8 +204,8 @@ def _task_with_range(start: str, end: str) -> dict[str, Any]:
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.NUMBERED,
-    flagged=rpc("GetTask", _TASK_PARAMS, _task_with_range("9", "4"), version="1.1"),
-    clean=rpc("GetTask", _TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),
+    flagged=rpc("GetTask", TASK_PARAMS, _task_with_range("9", "4"), version="1.1"),
+    clean=rpc("GetTask", TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),
 )
 def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact has a `startGeneration` greater than its `endGeneration`, or a range that does

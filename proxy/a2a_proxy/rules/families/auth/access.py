@@ -18,7 +18,7 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
-from a2a_proxy.rules.examples.objects import card, send, snapshot, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, card, send, snapshot, task
 from a2a_proxy.rules.facts.credentials import find_credentials, principal_digest
 from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
@@ -34,7 +34,6 @@ _SECURED_CARD = fetch_card(
         securityRequirements=[{"schemes": {"bearer": {"list": []}}}],
     )
 )
-_TASK_PARAMS = {"id": "t1"}
 
 
 @rule(
@@ -46,8 +45,8 @@ _TASK_PARAMS = {"id": "t1"}
     bindings=NETWORK,
     trigger_flags=FrameFlag.FIRST,
     required_flags=FrameFlag.CARD_KNOWN,
-    flagged=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task()),
-    clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
+    flagged=_SECURED_CARD + rpc("GetTask", TASK_PARAMS, task()),
+    clean=_SECURED_CARD + rpc("GetTask", TASK_PARAMS, task(), headers=_BEARER),
 )
 def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent card has security requirements, the request carries no credentials of any kind, and
@@ -212,8 +211,8 @@ def _is_permission_denied(context: RuleContext) -> bool:
     bindings=NETWORK,
     required_flags=FrameFlag.CARD_KNOWN,
     flagged=_SECURED_CARD
-    + rpc("GetTask", _TASK_PARAMS, task(), headers={"x-api-key": "k-1234567890"}),
-    clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
+    + rpc("GetTask", TASK_PARAMS, task(), headers={"x-api-key": "k-1234567890"}),
+    clean=_SECURED_CARD + rpc("GetTask", TASK_PARAMS, task(), headers=_BEARER),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """The card declares security schemes, and the request carries credentials, but none of them

@@ -1,3 +1,1 @@
 """Capability mismatches."""
-
-LEFT_OUT: dict[str, str] = {}

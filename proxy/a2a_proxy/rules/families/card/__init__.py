@@ -1,3 +1,1 @@
 """Agent card."""
-
-LEFT_OUT: dict[str, str] = {}

@@ -1,3 +1,1 @@
 """Error mapping."""
-
-LEFT_OUT: dict[str, str] = {}

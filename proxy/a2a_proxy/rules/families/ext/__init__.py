@@ -1,3 +1,1 @@
 """Extensions."""
-
-LEFT_OUT: dict[str, str] = {}

@@ -1,22 +1,41 @@
-"""Rules about the extensions header itself (A2A 1.0 section 3.2.6)."""
+"""Rules about the names of extensions in headers, messages and artifacts (A2A 1.0 sections 3.2.6,
+4.6.2)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from a2a_proxy.model.values import Binding, Severity
+from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    NETWORK,
+    RPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc
+from a2a_proxy.rules.examples.conversation import Fields, rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, extension_fields, split_uris
+from a2a_proxy.rules.families.ext.reading import (
+    HEADER_NAMES,
+    activated_uris,
+    extension_fields,
+    listed_extensions,
+    may_have_extensions,
+    requested_uris,
+    split_uris,
+    used_extensions,
+)
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_URI_A = "https://example.com/ext/a/v1"
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _REDACTION_PREFIX = "redacted-"
 _TASK_RESULT = {"task": task()}
+_URI_A, _URI_B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
+_ACTIVE_HEADERS: Fields = {"A2A-Extensions": _URI_A}
 
 
 def _extension_headers(context: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
@@ -96,3 +115,65 @@ def other_name(context: RuleContext) -> Iterator[RuleFinding]:
         if (side, other) in there and (side, mine) not in there:
             told = f"the {side} lists its extensions only in {other}, but {dialect} uses {mine}"
             yield RuleFinding(summary=told, value=other, actor=SENDERS[side])
+
+
+@rule(
+    "A2A-EXT-006",
+    "A message or an artifact uses an inactive extension",
+    Severity.WARNING,
+    section="1.0 4.6.2",
+    scope=EvidenceScope.EXCHANGE,
+    dialects=Dialects.SINCE_0_2,
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
+    bindings=RPC,
+    trigger_flags=FrameFlag.UNCLEAN,
+    operations=SENDING_OPERATIONS,
+    flagged=rpc(
+        "SendMessage",
+        send(extensions=[_URI_B]),
+        _TASK_RESULT,
+        headers=_ACTIVE_HEADERS,
+        reply_headers=_ACTIVE_HEADERS,
+    ),
+    clean=rpc(
+        "SendMessage",
+        send(extensions=[_URI_A]),
+        _TASK_RESULT,
+        headers=_ACTIVE_HEADERS,
+        reply_headers=_ACTIVE_HEADERS,
+    ),
+)
+def inactive(context: RuleContext) -> Iterator[RuleFinding]:
+    """The `extensions` of the client's message name an extension that its request does not
+    activate, or the agent's message or artifact names an inactive extension: one not listed in the
+    head of the response or, if that has no list, not requested. Objects older than the exchange are
+    not checked.
+
+    The receiver ignores an inactive extension and interprets the content without it. The client
+    must name the extension in `A2A-Extensions`. The agent must use only active extensions.
+    """
+    if context.frame_or_none is None:
+        yield from _check_request(context)
+    elif may_have_extensions(context.frame):
+        active = activated_uris(context) or requested_uris(context)
+        for path, uri in used_extensions(context):
+            if uri not in active:
+                yield RuleFinding(
+                    summary=f"the agent uses {uri[:100]}, which is not active here",
+                    path=path,
+                    value=uri,
+                )
+
+
+def _check_request(context: RuleContext) -> Iterator[RuleFinding]:
+    request = context.request
+    if request is None or not may_have_extensions(request):
+        return
+    wanted = requested_uris(context)
+    root = "params.message" if context.is_enveloped else "message"
+    for path, uri in listed_extensions(root, context.params.get("message")):
+        if uri not in wanted:
+            told = f"the message uses {uri[:100]}, which its request does not activate"
+            yield RuleFinding(
+                summary=told, path=path, value=uri, seq=request.seq, actor=Actor.CLIENT
+            )

@@ -15,7 +15,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
-from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.families.gen.words import (
     MISMATCH_REASON,
@@ -27,14 +27,13 @@ from a2a_proxy.rules.families.gen.words import (
 RACE_TIME = 2
 """Seconds within which a higher generation, which the agent already had when it refused, may still
 be relayed."""
-_TASK_PARAMS = {"id": "t1"}
 
 
 def _read_task(generation: str | None, id: int = 1) -> Script:
     """Return a script in which the client reads a task that waits for input."""
     read = task("INPUT_REQUIRED") | {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
     numbered = {"generation": generation} if generation is not None else {}
-    return rpc("GetTask", _TASK_PARAMS, read | numbered, id=id, version="1.1")
+    return rpc("GetTask", TASK_PARAMS, read | numbered, id=id, version="1.1")
 
 
 _FIRST_READ = _read_task("5")

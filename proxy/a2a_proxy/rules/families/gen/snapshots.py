@@ -13,7 +13,15 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
+    artifact,
+    chunk,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import run_together
 from a2a_proxy.rules.families.gen.tracker import generation_verdicts
 from a2a_proxy.rules.families.gen.words import (
@@ -26,7 +34,6 @@ from a2a_proxy.rules.families.gen.words import (
 )
 
 _SEND_METHOD = "SendStreamingMessage"
-_TASK_PARAMS = {"id": "t1"}
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
 _COMPLETED_EVENT = status("COMPLETED", second=1, generation="3")
 _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_EVENT, version="1.1")
@@ -44,11 +51,11 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
     flagged=rpc(
-        "GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"
+        "GetTask", TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"
     ),
     clean=rpc(
         "GetTask",
-        _TASK_PARAMS | {"currentGeneration": "3"},
+        TASK_PARAMS | {"currentGeneration": "3"},
         task("WORKING", generation="4"),
         version="1.1",
     ),
@@ -190,26 +197,26 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=TRACKED,
     flagged=rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task("WORKING", generation="3", artifacts=[artifact("x")]),
         version="1.1",
     )
     + rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task("WORKING", generation="3", artifacts=[artifact("y")]),
         id=2,
         version="1.1",
     ),
     clean=rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task("WORKING", generation="3", artifacts=[artifact("x")]),
         version="1.1",
     )
     + rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task("WORKING", generation="4", artifacts=[artifact("y")]),
         id=2,
         version="1.1",
@@ -255,7 +262,7 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
         ),
         rpc_stream(
             "SubscribeToTask",
-            _TASK_PARAMS,
+            TASK_PARAMS,
             snapshot("WORKING", generation="2"),
             chunk("b", generation="3"),
             finish="open",
@@ -274,7 +281,7 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
         ),
         rpc_stream(
             "SubscribeToTask",
-            _TASK_PARAMS,
+            TASK_PARAMS,
             snapshot("WORKING", generation="2"),
             chunk("a", generation="3"),
             finish="open",

@@ -1,4 +1,5 @@
-"""Rule about the text form of generations (ProtoJSON; manual/protocol.md "JSON encoding")."""
+"""Rules about the text form of generations, and the code of TaskGenerationMismatchError on each
+binding (A2A 1.1 draft section 5.4; ProtoJSON; manual/protocol.md "JSON encoding")."""
 
 from __future__ import annotations
 
@@ -7,14 +8,29 @@ from typing import Any
 
 from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    HTTP,
+    NETWORK,
+    STDIO,
+    WEBHOOK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc
-from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.conversation import rest, rest_error, rpc
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, task
+from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, if_match
 
 _MAX_GENERATION = 2**63 - 1
-_TASK_PARAMS = {"id": "t1"}
 _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
+MISMATCH_CODES = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
+"""Code of the mismatch error on each binding: JSON-RPC code, HTTP status, gRPC status."""
+SUPERSEDED_STATUS = 412
+"""HTTP status that earlier texts of the draft required."""
+_NUMBER_MEMBERS = {"taskId": "t1", "expectedGeneration": "3", "currentGeneration": "5"}
+_SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskId="t1")
 
 
 @rule(
@@ -26,8 +42,8 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     bindings=HTTP | STDIO | WEBHOOK,
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3.5"), version="1.1"),
-    clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
+    flagged=rpc("GetTask", TASK_PARAMS, task("WORKING", generation="3.5"), version="1.1"),
+    clean=rpc("GetTask", TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     """A generation (`generation`, `currentGeneration` or `ifGenerationMatch`) is not a string that
@@ -88,3 +104,73 @@ def _present_members(holder: Any, root: str, *names: str) -> Iterator[tuple[str,
         value = holder.get(name)
         if value is not None:
             yield f"{root}{name}", value
+
+
+@rule(
+    "A2A-GEN-016",
+    "Generation mismatch error with the wrong code",
+    Severity.ERROR,
+    section="1.1 draft 5.4",
+    bindings=NETWORK,
+    scope=EvidenceScope.EXCHANGE,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.ERROR,
+    operations=SEND_OPERATIONS,
+    flagged=rest(
+        "POST",
+        "/message:send",
+        _SEND_PARAMS,
+        rest_error(400, "INVALID_ARGUMENT", MISMATCH_REASON, **_NUMBER_MEMBERS),
+        status=400,
+        version="1.1",
+    ),
+    clean=rest(
+        "POST",
+        "/message:send",
+        _SEND_PARAMS,
+        rest_error(409, "ABORTED", MISMATCH_REASON, **_NUMBER_MEMBERS),
+        status=409,
+        version="1.1",
+    ),
+)
+def mapped(context: RuleContext) -> Iterator[RuleFinding]:
+    """An error with the reason TASK_GENERATION_MISMATCH has a code other than -32010 on JSON-RPC,
+    ABORTED on gRPC or 409 on REST. Reported as a warning for HTTP 412, which an earlier text of the
+    draft required, and for the right status in answer to `ifGenerationMatch` without an ErrorInfo,
+    which may be another conflict (low confidence).
+
+    Clients recognise the error by its code, read the task again and repeat the message; with
+    another code they give up. The agent must send the code of the binding, and the reason in an
+    ErrorInfo.
+    """
+    failure, right = context.failure, MISMATCH_CODES[context.binding]
+    if failure.reason != MISMATCH_REASON:
+        if not context.is_enveloped and failure.code == right and not failure.reason:
+            yield from _check_unnamed_error(context)
+        return
+    if failure.code == right:
+        return
+    severity = None
+    if context.binding is Binding.REST and failure.code == SUPERSEDED_STATUS:
+        severity = Severity.WARNING
+    shown = failure.status_name if context.binding is Binding.GRPC else str(failure.code)
+    wanted = "ABORTED" if context.binding is Binding.GRPC else str(right)
+    yield RuleFinding(
+        summary=f"the agent sends {MISMATCH_REASON} as {shown}, it must be {wanted}",
+        value=shown,
+        severity=severity,
+    )
+
+
+def _check_unnamed_error(context: RuleContext) -> Iterator[RuleFinding]:
+    if (
+        context.record.request_snapshot is not None
+        and context.record.request_snapshot.task_id
+        and if_match(context) is not None
+    ):
+        shown = "ABORTED" if context.binding is Binding.GRPC else "409"
+        told = (
+            f"{shown} without an ErrorInfo answers `ifGenerationMatch`, a mismatch needs reason "
+            f"{MISMATCH_REASON}"
+        )
+        yield RuleFinding(summary=told, value=shown, severity=Severity.WARNING, is_sure=False)

@@ -12,14 +12,13 @@ from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters
 from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
-from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, status, task
 from a2a_proxy.rules.facts.stream_end import (
     describe_intermediary,
     describe_last_state,
     is_unfinished,
 )
 
-_TASK_PARAMS = {"id": "t1"}
 _CONTENT_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
 _CLIENT_STATUSES = {
     400: "INTERNAL",
@@ -39,10 +38,10 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc(
-        "GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}
+        "GetTask", TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}
     ),
     clean=grpc(
-        "GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+proto"}
+        "GetTask", TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+proto"}
     ),
 )
 def content_type(context: RuleContext) -> Iterator[RuleFinding]:
@@ -89,12 +88,12 @@ def _content_type(headers: Headers) -> str:
     required_flags=FrameFlag.ODD_HEAD,
     flagged=grpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         http_status=502,
         status=None,
         reply_headers={"content-type": "text/html"},
     ),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def http_status(context: RuleContext) -> Iterator[RuleFinding]:
     """A gRPC call is answered with an HTTP status other than 200, usually by a gateway with an
@@ -144,8 +143,8 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
     required_flags=FrameFlag.ODD_END,
-    flagged=grpc("GetTask", _TASK_PARAMS, task(), status=None),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    flagged=grpc("GetTask", TASK_PARAMS, task(), status=None),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends the stream (END_STREAM or RST_STREAM) without a `grpc-status` in the trailers
@@ -180,7 +179,7 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     required_flags=FrameFlag.ODD_HEAD,
     flagged=grpc("TaskSubscription", b"", status=12, text="unknown method"),
-    clean=grpc("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED")),
+    clean=grpc("SubscribeToTask", TASK_PARAMS, snapshot("WORKING"), status("COMPLETED")),
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     """A client calls a method of the A2A service that this service does not have: a 0.3 method in
@@ -206,13 +205,13 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     flagged=grpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task(),
         headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"},
     ),
     clean=grpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task(),
         headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"},
     ),

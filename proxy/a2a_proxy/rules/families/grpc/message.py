@@ -1,4 +1,5 @@
-"""Rules about the length-prefixed messages of a gRPC call (manual/protocol.md "gRPC framing")."""
+"""Rules about the length-prefixed messages of a gRPC call, and about fields that protobuf parsers
+ignore silently (manual/protocol.md "gRPC framing", "Shared field numbers")."""
 
 from __future__ import annotations
 
@@ -7,18 +8,27 @@ from collections.abc import Iterator
 from a2a_proxy.model.values import Actor, Dialect, FrameKind, Severity
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import (
+    GRPC,
+    MESSAGE_HOOKS,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import RawBytes, grpc
-from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.conversation import MergedMessage, RawBytes, grpc
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot, status, task
+from a2a_proxy.rules.families.grpc.fields import fields_of_other_dialects, message_oddities
 
-_TASK_PARAMS = {"id": "t1"}
-_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _ALL_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CLOSED)
 _BIDIRECTIONAL = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _NO_FLAG = "expected compressed flag"
 _INCOMPLETE = "expected message "
 _MESSAGE_CODING = "expected message in "
+_WIRE_NAMES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
+_MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
+_ELICITATION = b"\x4a\x00"
+"""An empty field 9 of a Task."""
 
 
 def _sender_name(context: RuleContext) -> str:
@@ -34,8 +44,8 @@ def _sender_name(context: RuleContext) -> str:
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
     also_broken=("UNDECODABLE",),
-    flagged=grpc("GetTask", _TASK_PARAMS, RawBytes(b"\0\0\0\0\xff\x0a\x02t1\x12\x02c1")),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    flagged=grpc("GetTask", TASK_PARAMS, RawBytes(b"\0\0\0\0\xff\x0a\x02t1\x12\x02c1")),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def prefix(context: RuleContext) -> Iterator[RuleFinding]:
     """The first byte of a gRPC message (the compressed flag) is neither 0 nor 1, or the sender ends
@@ -87,14 +97,14 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
     "Compressed message that cannot be decompressed",
     Severity.ERROR,
     section="gRPC over HTTP/2, compression",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
     also_broken=("UNDECODABLE",),
     flagged=grpc(
-        "GetTask", _TASK_PARAMS, RawBytes(b"\1\0\0\0\x0c\x0a\x02t1\x12\x02c1\x1a\x02\x08\x03")
+        "GetTask", TASK_PARAMS, RawBytes(b"\1\0\0\0\x0c\x0a\x02t1\x12\x02c1\x1a\x02\x08\x03")
     ),
-    clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"grpc-encoding": "identity"}),
+    clean=grpc("GetTask", TASK_PARAMS, task(), reply_headers={"grpc-encoding": "identity"}),
 )
 def compression(context: RuleContext) -> Iterator[RuleFinding]:
     """A gRPC message has the compressed flag set, but `grpc-encoding` is absent or `identity`, or
@@ -119,12 +129,12 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     "Message cannot be decoded",
     Severity.ERROR,
     section="1.0 10.1; 0.3 3.2.2",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
     also_broken=("UNDECODABLE",),
-    flagged=grpc("GetTask", _TASK_PARAMS, b"\x0a\x02\xc3\x28"),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    flagged=grpc("GetTask", TASK_PARAMS, b"\x0a\x02\xc3\x28"),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     """The bytes of a gRPC message are not a protobuf message of the request or response type of the
@@ -153,8 +163,8 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
-    flagged=grpc("GetTask", _TASK_PARAMS, status=0),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    flagged=grpc("GetTask", TASK_PARAMS, status=0),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def count(context: RuleContext) -> Iterator[RuleFinding]:
     """A method that takes one request message got none or several before the client ended its side,
@@ -196,3 +206,72 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
             f"which clients drop"
         )
         yield RuleFinding(summary=told, severity=Severity.WARNING, actor=Actor.AGENT)
+
+
+def _short_name(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+@rule(
+    "A2A-GRPC-010",
+    "Unknown fields in a message",
+    Severity.INFO,
+    section="1.0 5.7",
+    hook_points=MESSAGE_HOOKS,
+    bindings=GRPC,
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=grpc("GetTask", TASK_PARAMS, MergedMessage((task(), _ELICITATION))),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
+)
+def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
+    """A protobuf message has fields that its type does not have in the A2A version of the call, or
+    a known field with another wire type. If another version or a proposal has such a field, the
+    finding names it. A `message_update` is A2A-VER-012.
+
+    Receivers ignore unknown fields, so their content has no effect. Usually client and agent were
+    built from different versions of the protocol: use the same `.proto` files on both sides.
+    """
+    for each in message_oddities(context).unknown:
+        if (each.message, each.number, each.wire) == _MESSAGE_UPDATE:
+            continue
+        hint = fields_of_other_dialects(each)
+        told = f"{_short_name(each.message)} has no {_WIRE_NAMES[each.wire]} field {each.number}"
+        yield RuleFinding(
+            summary=f"{told}; it is {hint}" if hint else told,
+            path=each.path,
+            value=f"{each.number}:{_WIRE_NAMES[each.wire]}",
+            is_sure=context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1),
+        )
+
+
+@rule(
+    "A2A-GRPC-011",
+    "Several members of one oneof",
+    Severity.WARNING,
+    section="Protocol Buffers encoding, oneof",
+    hook_points=MESSAGE_HOOKS,
+    bindings=GRPC,
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=grpc(
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        MergedMessage((chunk("x"), status("COMPLETED"))),
+    ),
+    clean=grpc(
+        "SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")
+    ),
+)
+def several(context: RuleContext) -> Iterator[RuleFinding]:
+    """A protobuf message has more than one member of a oneof: for example, a StreamResponse with an
+    artifact update and a status update, or a part with text and a URL.
+
+    Parsers silently keep only the last member, so the others never reach the receiver. The sender
+    (client or agent) must send each of them in a message of its own.
+    """
+    for each in message_oddities(context).several:
+        *lost, kept = each.members
+        told = f"{_short_name(each.message)} has {', '.join(lost)} and {kept}, only one is allowed"
+        yield RuleFinding(
+            summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members)
+        )

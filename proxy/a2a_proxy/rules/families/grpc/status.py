@@ -13,10 +13,9 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
-from a2a_proxy.rules.examples.objects import error_info, send, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, error_info, send, task
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_TASK_PARAMS = {"id": "t1"}
 _UNKNOWN_CODE, _DEADLINE_CODE, _NOT_FOUND_CODE, _PRECONDITION_CODE, _ABORTED_CODE = 2, 4, 5, 9, 10
 _DOMAIN = "a2a-protocol.org"
 _DETAILS_TRAILER = "trailer:grpc-status-details-bin"
@@ -45,8 +44,8 @@ _TIMEOUT_UNITS = {
     section="gRPC over HTTP/2; gRPC status codes",
     bindings=GRPC,
     trigger_flags=FrameFlag.END,
-    flagged=grpc("GetTask", _TASK_PARAMS, task(), trailers={"grpc-status": "OK"}),
-    clean=grpc("GetTask", _TASK_PARAMS, task()),
+    flagged=grpc("GetTask", TASK_PARAMS, task(), trailers={"grpc-status": "OK"}),
+    clean=grpc("GetTask", TASK_PARAMS, task()),
 )
 def illegal_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The value of `grpc-status` is not a whole number from 0 to 16.

@@ -1,3 +1,1 @@
 """HTTP requests and responses."""
-
-LEFT_OUT: dict[str, str] = {}

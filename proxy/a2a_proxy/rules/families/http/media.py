@@ -23,10 +23,9 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
-from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
 from a2a_proxy.rules.facts.json_text import find_bad_member
 
-_TASK_PARAMS = {"id": "t1"}
 _A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = (
     "application/a2a+json",
     "application/json",
@@ -95,9 +94,9 @@ def _is_foreign(frame: Frame) -> bool:
     section="1.0 9.1; 0.3 3.2.1",
     hook_points=HookPoint.HEADS,
     bindings=JSONRPC,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
+    flagged=rpc("GetTask", TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
     clean=rpc(
-        "GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}
+        "GetTask", TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}
     ),
 )
 def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
@@ -126,8 +125,8 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
     trigger_flags=FrameFlag.FIRST,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(), reply_headers={"Content-Type": "text/html"}),
-    clean=rpc("GetTask", _TASK_PARAMS, task()),
+    flagged=rpc("GetTask", TASK_PARAMS, task(), reply_headers={"Content-Type": "text/html"}),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC response that is not a stream has a content type other than `application/json`, or
@@ -281,12 +280,12 @@ def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task(),
         headers={"Content-Type": "application/json; charset=latin1"},
     ),
     clean=rpc(
-        "GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}
+        "GetTask", TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}
     ),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:

@@ -1,5 +1,3 @@
 """Ids of tasks, contexts, messages and tenants."""
 
 from __future__ import annotations
-
-LEFT_OUT: dict[str, str] = {}

@@ -11,13 +11,20 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import input_required, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
+    input_required,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
 from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
-_TASK_PARAMS = {"id": "t1"}
 _UNKNOWN_TASK = rpc(
     "SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")
 )
@@ -270,8 +277,8 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TASK,
     operations=("GetTask", "CancelTask"),
-    flagged=rpc("GetTask", _TASK_PARAMS, task(id="t2")),
-    clean=rpc("GetTask", _TASK_PARAMS, task()),
+    flagged=rpc("GetTask", TASK_PARAMS, task(id="t2")),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     """GetTask or CancelTask is answered with a task whose id is not the id in the request.

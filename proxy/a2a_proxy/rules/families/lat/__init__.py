@@ -6,5 +6,5 @@ LEFT_OUT: dict[str, str] = {
         "benchmark measures"
         " the delay of the proxy"
     ),
-    "A2A-LAT-010": ("a Task after a stream that broke off may show more than its events"),
+    "A2A-LAT-010": "a Task after a stream that broke off may show more than its events",
 }

@@ -5,5 +5,5 @@ LEFT_OUT: dict[str, str] = {
         "it is legal; if a subscription carries other events than the live stream, that is "
         "A2A-STREAM-014"
     ),
-    "A2A-LIVE-018": ("live streams allow messages while the agent is working"),
+    "A2A-LIVE-018": "live streams allow messages while the agent is working",
 }

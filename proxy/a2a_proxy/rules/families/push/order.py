@@ -1,4 +1,4 @@
-"""Rules about the order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3,
+"""Rules about the body, order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3,
 13.2)."""
 
 from __future__ import annotations
@@ -12,25 +12,29 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     ANY_EVENT,
     WEBHOOK,
+    Dialects,
     EvidenceScope,
     FrameFlag,
     HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import deliver
-from a2a_proxy.rules.examples.objects import status
+from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
+from a2a_proxy.rules.examples.objects import status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, is_address
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.push_deliveries import (
     NewestEvent,
     NotedDelivery,
     is_acknowledged,
     is_older,
+    matched_deliveries,
     note_delivery,
     note_outcome,
     owner_task,
 )
+from a2a_proxy.rules.state.push_receivers import receiver_rule
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 MAX_AGE = 600_000 * MS
@@ -44,6 +48,10 @@ _MAX_SOURCES = 64
 _SOURCES_NOTE = "push sources"
 _ATTEMPT_HOOKS = (HookPoint.ANSWER, HookPoint.CLOSED)
 _EVENT_FLAGS = ANY_EVENT | FrameFlag.OTHER
+_A2A_TYPE, _JSON_TYPE = "application/a2a+json", "application/json"
+_CONFIG = {"taskId": "t1", "url": WEBHOOK_URL, "token": "t0ken-of-hook"}
+_CREATED_CONFIG = rpc(CREATE_CONFIG, _CONFIG, {"id": "p1", "taskId": "t1", "url": WEBHOOK_URL})
+_TOKEN: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
 
 
 @rule(
@@ -189,4 +197,81 @@ def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
         delivery.source
         if is_address(host) and host.strip("[]") != delivery.source.strip("[]")
         else ""
+    )
+
+
+@receiver_rule(
+    "A2A-PUSH-007",
+    "Delivery body is not a StreamResponse",
+    Severity.ERROR,
+    section="1.0 4.3.3",
+    flagged=_CREATED_CONFIG + deliver(task("WORKING"), headers=_TOKEN),
+    clean=_CREATED_CONFIG + deliver(status("WORKING"), headers=_TOKEN),
+)
+def other_body(context: RuleContext) -> Iterator[RuleFinding]:
+    """The body of a delivery does not have exactly one of the members `task`, `message`,
+    `statusUpdate` and `artifactUpdate`, although its push configuration was set in 1.0. In 0.2 and
+    0.3 the body is not defined.
+
+    Receivers read the body like an event of a stream and find nothing in it. The agent must send a
+    StreamResponse; a bare Task is the form of older SDKs.
+    """
+    for match in matched_deliveries(context):
+        delivery = match.delivery
+        if (
+            len(delivery.members) == 1
+            or not delivery.is_whole
+            or not all(each["is_v1"] for each in match.receivers)
+        ):
+            continue
+        if delivery.members:
+            told = (
+                f"the body has {' and '.join(f'`{each}`' for each in delivery.members)}, it must "
+                f"have one of them"
+            )
+        elif delivery.bare:
+            told = (
+                f"the body is {delivery.bare} without a wrapper, as in 0.3; the push configuration "
+                f"was set in 1.0"
+            )
+        else:
+            told = "the body has no `task`, `message`, `statusUpdate` or `artifactUpdate`"
+        yield RuleFinding(
+            summary=told,
+            seq=None if match.is_current else delivery.seq,
+            track=None if match.is_current else delivery.record,
+        )
+
+
+@rule(
+    "A2A-PUSH-008",
+    "Delivery has another content type",
+    Severity.WARNING,
+    actor=Actor.AGENT,
+    section="1.0 4.3.3",
+    dialects=Dialects.V1,
+    bindings=WEBHOOK,
+    flagged=deliver(status("WORKING"), media="text/plain"),
+    clean=deliver(status("WORKING")),
+)
+def other_content_type(context: RuleContext) -> Iterator[RuleFinding]:
+    """The content type of a delivery in the 1.0 form is not `application/a2a+json`. Reported as
+    information for `application/json`, which several SDKs send.
+
+    Web frameworks choose the parser by the content type: the receiver gets no JSON, or answers 415.
+    The agent must send `application/a2a+json`; the receiver should accept `application/json` too.
+    """
+    found = context.request_header("content-type").partition(";")[0].strip().lower()
+    if found == _A2A_TYPE:
+        return
+    told = (
+        f"the content type of the delivery is {found[:60]}"
+        if found
+        else "the delivery has no content type"
+    )
+    yield RuleFinding(
+        summary=f"{told}, it should be {_A2A_TYPE}",
+        value=found,
+        expected=_A2A_TYPE,
+        severity=Severity.INFO if found == _JSON_TYPE else None,
     )

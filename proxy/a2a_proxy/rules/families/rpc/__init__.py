@@ -1,3 +1,1 @@
 """JSON-RPC envelope."""
-
-LEFT_OUT: dict[str, str] = {}

@@ -1,27 +1,48 @@
-"""Rules about the members of the JSON-RPC envelope (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
+"""Rules about the JSON text of requests and responses, and the members of the JSON-RPC envelope
+(A2A 1.0 section 9.3; JSON-RPC 2.0; RFC 8259)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from a2a_proxy.model.values import FrameKind, Severity
+from a2a_proxy.model.values import Binding, FrameKind, Severity
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint
+from a2a_proxy.rules.context import RuleContext, strip_parameters
+from a2a_proxy.rules.define.conditions import (
+    ENVELOPE,
+    HTTP,
+    JSON_TEXT,
+    MESSAGE_HOOKS,
+    STDIO,
+    FrameFlag,
+)
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc
-from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
+from a2a_proxy.rules.facts.json_text import find_bad_member, is_utf8
 from a2a_proxy.rules.families.rpc.reading import (
+    find_json_error,
     is_from_client,
+    is_whole_text,
     json_kind,
     read_envelope,
     short_json,
 )
 
-_TASK_PARAMS = {"id": "t1"}
-_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
+_PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
+_CALL_TEXT = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": TASK_PARAMS}
+_BATCH_TEXT = {
+    "jsonrpc": "2.0",
+    "id": None,
+    "error": rpc_error(-32600, text="batches are not supported"),
+}
+_MAX_DUPLICATES = 1 << 20
+"""Size in bytes up to which a payload is searched for duplicate names; larger payloads would delay
+the recorder."""
 
 
 @rule(
@@ -29,11 +50,11 @@ _RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
     '`jsonrpc` is missing or is not "2.0"',
     Severity.ERROR,
     section="1.0 9.3; 0.3 6.11.1; JSON-RPC 2.0",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _TASK_PARAMS, task(), envelope={"jsonrpc": None}),
-    clean=rpc("GetTask", _TASK_PARAMS, task()),
+    flagged=rpc("GetTask", TASK_PARAMS, task(), envelope={"jsonrpc": None}),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def version(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its
@@ -65,8 +86,8 @@ def version(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1}),
-    clean=rpc("GetTask", _TASK_PARAMS, task()),
+    flagged=rpc("GetTask", TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1}),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def one_outcome(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC response, or the data of an event, has both `result` and `error`, or neither. A
@@ -133,13 +154,13 @@ def _is_scalar_answer(context: RuleContext) -> bool:
     "Unknown member in the JSON-RPC envelope",
     Severity.INFO,
     section="JSON-RPC 2.0",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc(
-        "GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}
+        "GetTask", TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}
     ),
-    clean=rpc("GetTask", _TASK_PARAMS, task()),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
     """A request has a top-level member other than `jsonrpc`, `id`, `method` and `params`, or a
@@ -164,3 +185,180 @@ def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
             "" if context.frame.redacted else unknown[0]
         )  # the name is unknown, whatever the value
         yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))
+
+
+@rule(
+    "A2A-RPC-001",
+    "The body is not valid JSON",
+    Severity.ERROR,
+    section="1.0 9.1; 0.3 3.2.1; JSON-RPC 2.0; RFC 8259",
+    hook_points=MESSAGE_HOOKS,
+    bindings=HTTP | STDIO,
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=http("POST", "/", '{"jsonrpc":"2.0",', answer=json_text(_PARSE_ERROR_BODY)),
+    clean=rpc("GetTask", TASK_PARAMS, task()),
+)
+def not_json(context: RuleContext) -> Iterator[RuleFinding]:
+    """A request or a response is not exactly one JSON value: it is empty, ends early, has text
+    after its end, or is not UTF-8. On REST only bodies declared as JSON are judged. The data of
+    events is judged by A2A-SSE-002, and by A2A-SSE-009 if it is not UTF-8.
+
+    The receiver can read nothing of it, not even the id that an error response must name. The
+    sender (client or agent) must send valid JSON; if it did, look for a proxy in between that cuts
+    or changes bodies.
+    """
+    frame = context.frame
+    if frame.framing or (context.binding is Binding.REST and not _is_json_body(context)):
+        return
+    if context.is_enveloped and not frame.size and _is_body_missing(context):
+        side = "request" if is_from_client(context) else "response"
+        yield RuleFinding(
+            summary=f"the body of the {side} is empty; it must be one JSON-RPC {side}"
+        )
+    elif frame.payload and _is_unreadable_json(context) and is_whole_text(frame):
+        place = find_json_error(frame.payload)
+        if place >= 0:
+            what = "request" if is_from_client(context) else "response"
+            text = frame.payload.decode("utf-8", "backslashreplace")
+            told = f"the {what} is not valid JSON from character {place} on"
+            if not is_utf8(frame.payload):
+                member = find_bad_member(frame.payload)
+                told = (
+                    f"the {what} is not valid UTF-8 at byte "
+                    f"{place}{f', in `{member}`' if member else ''}"
+                )
+            yield RuleFinding(summary=told, value=text[:120])
+
+
+def _is_body_missing(context: RuleContext) -> bool:
+    """Whether a body is required. A notification has no answer."""
+    if is_from_client(context):
+        return context.exchange.method == "POST"
+    asked = context.request
+    if (
+        context.frame.kind is not FrameKind.RESPONSE
+        or context.exchange.status != 200
+        or context.response_header("content-length") != "0"
+    ):
+        return False
+    return asked is not None and asked.rpc_id not in ("", "null") and bool(context.operation)
+
+
+def _is_json_body(context: RuleContext) -> bool:
+    kind = (
+        strip_parameters(context.request_header("content-type"))
+        if is_from_client(context)
+        else context.media_type
+    )
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _is_unreadable_json(context: RuleContext) -> bool:
+    """Whether the payload should be JSON and was not decoded as JSON."""
+    frame = context.frame
+    if frame.schema == JSON and context.value is not None:
+        return False
+    if not is_from_client(context):
+        return context.exchange.status // 100 == 2 and _is_json_body(context)
+    return frame.schema == JSON or frame.kind in (FrameKind.OTHER, FrameKind.UNDECODABLE)
+
+
+@rule(
+    "A2A-RPC-003",
+    "Batch of JSON-RPC calls",
+    Severity.WARNING,
+    section="1.0 9.3; 0.3 6.11.1; JSON-RPC 2.0 6",
+    hook_points=MESSAGE_HOOKS,
+    bindings=ENVELOPE,
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=http(
+        "POST", "/", json_text([_CALL_TEXT, _CALL_TEXT | {"id": 2}]), answer=json_text(_BATCH_TEXT)
+    ),
+    clean=rpc("GetTask", TASK_PARAMS, task()) + rpc("GetTask", TASK_PARAMS, task(), id=2),
+)
+def batch(context: RuleContext) -> Iterator[RuleFinding]:
+    """The body of a request or response is a JSON array. JSON-RPC allows batches of calls, but A2A
+    defines one call per POST.
+
+    Agents reject batches with -32600 or answer only a part of them, and no document says which HTTP
+    answer a streaming call in a batch gets. The client must send one call per request, the agent
+    one response.
+    """
+    frame = context.frame
+    if frame.note != "batch" and (
+        frame.kind is not FrameKind.OTHER or frame.payload.lstrip()[:1] != b"["
+    ):
+        return
+    notes = context.record.writable_notes()
+    if "batch" not in notes and (frame.note == "batch" or find_json_error(frame.payload) < 0):
+        notes["batch"] = True
+        side = "request" if is_from_client(context) else "response"
+        yield RuleFinding(
+            summary=f"the {side} is a JSON array (a batch); A2A allows one call per {side}"
+        )
+
+
+class _ObjectWithDuplicates(dict[str, Any]):
+    """A JSON object with duplicate member names."""
+
+    __slots__ = ("duplicate_names",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        seen: set[str] = set()
+        self.duplicate_names = sorted({name for name, _ in pairs if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
+
+
+def _collect_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else _ObjectWithDuplicates(pairs)
+
+
+def _duplicate_paths(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of duplicate members."""
+    if isinstance(value, dict):
+        if isinstance(value, _ObjectWithDuplicates):
+            yield from (f"{path}.{name}" for name in value.duplicate_names)
+        for name, item in value.items():
+            yield from _duplicate_paths(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _duplicate_paths(item, f"{path}[{index}]")
+
+
+@rule(
+    "A2A-RPC-018",
+    "Duplicate member name in a JSON object",
+    Severity.WARNING,
+    section="RFC 8259 4",
+    hook_points=MESSAGE_HOOKS,
+    bindings=JSON_TEXT,
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc(
+        "SendMessage",
+        send(),
+        answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}',
+    ),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
+)
+def name_twice(context: RuleContext) -> Iterator[RuleFinding]:
+    """An object in a JSON payload has several members of the same name.
+
+    Some parsers take the first value, some the last, and some reject the text, so client and agent
+    may see different messages, and a proxy or filter between them may check a value that is not the
+    one used. The sender must write each name once.
+    """
+    frame = context.frame
+    if context.value is None or len(frame.payload) > _MAX_DUPLICATES:
+        return
+    try:
+        marked = json.loads(frame.payload, object_pairs_hook=_collect_pairs)
+        found = [path[1:] for path in _duplicate_paths(marked, "")]
+    except (ValueError, RecursionError):
+        return
+    for path in found[:3]:
+        name = path.rpartition(".")[2]
+        yield RuleFinding(
+            summary=f"`{name}` occurs twice in one object; parsers take the first or the last",
+            path=path,
+        )

@@ -17,11 +17,10 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
-from a2a_proxy.rules.examples.objects import send, snapshot
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot
 from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json
 from a2a_proxy.rules.state.records import ExchangeRecord
 
-_TASK_PARAMS = {"id": "t1"}
 _METHOD_NOT_FOUND = -32601
 _A2A_STATES = frozenset(int(state) for state in TaskState if state)
 _MAX_PATHS = _MAX_METHODS = 32
@@ -81,7 +80,7 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
         send(),
         error=rpc_error(-32602, text="no such role") | {"data": {"field": "role"}},
     ),
-    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+    clean=rpc("GetTask", TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
 def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     """The `data` of a JSON-RPC error is not an array, or one of its elements is not an object with
@@ -121,11 +120,11 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.FIRST,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
-    + rpc("tasks/foo", _TASK_PARAMS, {}, id=2),
+    + rpc("tasks/foo", TASK_PARAMS, {}, id=2),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc(
         "tasks/foo",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         error=rpc_error(_METHOD_NOT_FOUND, text="no method tasks/foo"),
         id=2,
     ),
@@ -257,8 +256,8 @@ def _has_extensions(context: RuleContext) -> bool:
     section="1.0 9.5; 0.3 8",
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.ERROR,
-    flagged=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32042, text="out of paper")),
-    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+    flagged=rpc("GetTask", TASK_PARAMS, error=rpc_error(-32042, text="out of paper")),
+    clean=rpc("GetTask", TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
 def undefined_code(context: RuleContext) -> Iterator[RuleFinding]:
     """The code of a JSON-RPC error is defined neither by JSON-RPC nor by A2A. -32000 and the other

@@ -1,3 +1,1 @@
 """Schema."""
-
-LEFT_OUT: dict[str, str] = {}

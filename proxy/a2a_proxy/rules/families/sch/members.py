@@ -12,19 +12,17 @@ from a2a_proxy.rules.define.conditions import (
     HTTP,
     JSON_TEXT,
     JSONRPC,
+    MESSAGE_HOOKS,
     WEBHOOK,
     Dialects,
     FrameFlag,
-    HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rest, rpc
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rest, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, message, send, task
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
-_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
-_CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
 _MESSAGE_0_3 = {"role": "user", "kind": "message", "messageId": "m1"}
 
 
@@ -46,7 +44,7 @@ def _old_send(**members: object) -> dict[str, object]:
     "A required member is missing or empty",
     Severity.ERROR,
     section="1.0 5.7; 0.3 6",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.SINCE_0_2,
     bindings=ALL_BINDINGS,
@@ -55,7 +53,7 @@ def _old_send(**members: object) -> dict[str, object]:
         {"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}},
         agent_reply(),
     ),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def missing(context: RuleContext) -> Iterable[RuleFinding]:
     """A member that the schema requires is absent or null; in 1.0 also if it is an empty string or
@@ -74,12 +72,12 @@ def missing(context: RuleContext) -> Iterable[RuleFinding]:
     "A list that needs at least one element is empty",
     Severity.ERROR,
     section="1.0 5.7",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V1,
     bindings=ALL_BINDINGS,
     flagged=rpc("SendMessage", {"message": message(parts=[])}, agent_reply()),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
     """A required list has no element: the parts of a message or artifact, the interfaces or default
@@ -97,7 +95,7 @@ def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
     "Not exactly one of several alternative members",
     Severity.ERROR,
     section="1.0 4.1.6, 3.2.3",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V1,
     bindings=ALL_BINDINGS,
@@ -106,7 +104,7 @@ def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
         send(parts=[{"text": "see", "url": "https://example.com/a.png"}]),
         agent_reply(),
     ),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def alternatives(context: RuleContext) -> Iterable[RuleFinding]:
     """An object that must have exactly one of several members has none or more than one: a part
@@ -124,7 +122,7 @@ def alternatives(context: RuleContext) -> Iterable[RuleFinding]:
     "JSON member in snake_case",
     Severity.ERROR,
     section="1.0 5.5",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V1,
     bindings=JSON_TEXT,
@@ -133,7 +131,7 @@ def alternatives(context: RuleContext) -> Iterable[RuleFinding]:
         {"message": {"message_id": "m1", "role": "ROLE_USER", "parts": [{"text": "x"}]}},
         agent_reply(),
     ),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def snake_case(context: RuleContext) -> Iterable[RuleFinding]:
     """A JSON member is spelled like the field in the `.proto` file, with underscores
@@ -150,7 +148,7 @@ def snake_case(context: RuleContext) -> Iterable[RuleFinding]:
     "Unknown member",
     Severity.INFO,
     section="1.0 5.7; 0.3 6",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,
     flagged=rpc(
@@ -175,7 +173,7 @@ def unknown_member(context: RuleContext) -> Iterable[RuleFinding]:
     "File with both `bytes` and `uri`, or neither",
     Severity.ERROR,
     section="0.3 6.6",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V0_2_0_3,
     bindings=HTTP,
@@ -208,7 +206,7 @@ def file_content(context: RuleContext) -> Iterable[RuleFinding]:
     "`kind` is missing or wrong",
     Severity.ERROR,
     section="0.3 6, types",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V0_2_0_3,
     bindings=JSONRPC | WEBHOOK,
@@ -236,7 +234,7 @@ def unmarked(context: RuleContext) -> Iterable[RuleFinding]:
     "Member is null instead of absent",
     Severity.INFO,
     section="1.0 5.5; ProtoJSON",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,
     flagged=rest(

@@ -10,22 +10,27 @@ from a2a_proxy.rules.define.conditions import (
     ALL_BINDINGS,
     JSON_TEXT,
     JSONRPC,
+    MESSAGE_HOOKS,
     REST,
     WEBHOOK,
     Dialects,
     FrameFlag,
-    HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, grpc, rpc, rpc_stream
+from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
+    agent_reply,
+    chunk,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.schema.leaf import LARGE
-
-_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
-_CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
-_TASK_PARAMS = {"id": "t1"}
 
 
 @rule(
@@ -33,11 +38,11 @@ _TASK_PARAMS = {"id": "t1"}
     "Unknown or unspecified enum value",
     Severity.ERROR,
     section="1.0 4.1.3, 4.1.5; 0.3 6.3, 6.4",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
-    flagged=rpc("GetTask", _TASK_PARAMS, task("RUNNING")),
-    clean=rpc("GetTask", _TASK_PARAMS, task("WORKING")),
+    flagged=rpc("GetTask", TASK_PARAMS, task("RUNNING")),
+    clean=rpc("GetTask", TASK_PARAMS, task("WORKING")),
 )
 def enum(context: RuleContext) -> Iterable[RuleFinding]:
     """A state, a role or another enum has a name or number that the enum does not define, or its
@@ -55,17 +60,17 @@ def enum(context: RuleContext) -> Iterable[RuleFinding]:
     "Timestamp is not ISO 8601 in UTC",
     Severity.ERROR,
     section="1.0 5.6.1; 0.3 6.2",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.SINCE_0_2,
     bindings=JSONRPC | REST | WEBHOOK,
     flagged=rpc(
         "GetTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         task(status=state("WORKING", timestamp="2026-01-01T00:00:00+02:00")),
     ),
     clean=rpc(
-        "GetTask", _TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))
+        "GetTask", TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))
     ),
 )
 def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
@@ -84,7 +89,7 @@ def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
     "Inline file content is not base64",
     Severity.ERROR,
     section="1.0 5.5; ProtoJSON",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=JSONRPC | REST | WEBHOOK,
     flagged=rpc("SendMessage", send(parts=[{"raw": "***"}]), agent_reply()),
@@ -105,7 +110,7 @@ def base64(context: RuleContext) -> Iterable[RuleFinding]:
     "Value out of range or of the wrong type",
     Severity.ERROR,
     section="1.0 3.2.4, 3.1.4; 0.3 7.3.1",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.SINCE_0_2,
     bindings=ALL_BINDINGS,
@@ -129,11 +134,11 @@ def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
     "Message role does not match its sender",
     Severity.ERROR,
     section="1.0 4.1.4; 0.3 6.4",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
     flagged=rpc("SendMessage", send(role="ROLE_AGENT"), agent_reply()),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def role(context: RuleContext) -> Iterable[RuleFinding]:
     """A message sent by a client does not have the role of the user, or a message that an agent
@@ -151,7 +156,7 @@ def role(context: RuleContext) -> Iterable[RuleFinding]:
     "Metadata or other free content is not an object",
     Severity.ERROR,
     section="1.0 3.2.5",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,
     flagged=rpc("SendMessage", send(metadata=[]), agent_reply()),
@@ -171,7 +176,7 @@ def not_object(context: RuleContext) -> Iterable[RuleFinding]:
     "Malformed URL or media type of a part",
     Severity.WARNING,
     section="1.0 4.1.6; 0.3 6.6",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
     flagged=grpc(
@@ -197,7 +202,7 @@ def media(context: RuleContext) -> Iterable[RuleFinding]:
     "Inline content is very large",
     Severity.INFO,
     section="1.0 4.1.7; 0.3 6.7",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
     flagged=rpc_stream(

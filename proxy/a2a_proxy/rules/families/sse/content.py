@@ -1,4 +1,5 @@
-"""Rules about the content of the events of a stream (A2A 1.0 sections 9.4.2, 11.7)."""
+"""Rules about the events of a stream, and the stream as a whole (A2A 1.0 sections 9.4.2, 11.7;
+manual/protocol.md "A2A in event streams")."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.values import EVENT_WRAPPERS, EventKind, Frame, FrameKind, Severity
+from a2a_proxy.model.values import EVENT_WRAPPERS, Actor, EventKind, Frame, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     HTTP,
@@ -16,6 +17,7 @@ from a2a_proxy.rules.define.conditions import (
     Dialects,
     EvidenceScope,
     FrameFlag,
+    HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import (
@@ -27,6 +29,11 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
+from a2a_proxy.rules.facts.stream_end import (
+    describe_intermediary,
+    describe_last_state,
+    is_cut_event_stream,
+)
 from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
@@ -39,6 +46,11 @@ _DRAFT_MEMBERS = ("messageUpdate",)
 _UNREADABLE_KINDS: Any = object()
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED_EVENTS = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
+_END_WORDS = {
+    "eof": "closes the connection",
+    "reset": "resets the connection",
+    "goaway": "closes the connection (GOAWAY)",
+}
 
 
 def _error_event(value: Json) -> RawBytes:
@@ -256,4 +268,65 @@ def after_error(context: RuleContext) -> Iterator[RuleFinding]:
         what = "another error" if frame.kind is FrameKind.ERROR else "an event"
         yield RuleFinding(
             summary=f"{what} follows an error on the same stream; clients stop at the error"
+        )
+
+
+@rule(
+    "A2A-SSE-011",
+    "Stream cut off on the agent's side",
+    Severity.WARNING,
+    actor=Actor.AGENT,
+    section="RFC 9112 8; RFC 9113 8.1",
+    hook_points=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
+    bindings=HTTP,
+    required_flags=FrameFlag.ODD_END,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), finish="cut"),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
+)
+def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
+    """The agent's side breaks off an event stream (connection reset or closed before the last
+    chunk, RST_STREAM other than NO_ERROR) although the stream has shown no terminal or interrupted
+    state, no message and no error. The finding names the server in front of the agent if the
+    response shows one (`Via`, `Server`), because that server may have ended the stream, and the
+    silence before the end if it was at least five seconds.
+
+    The client does not know the outcome of the task: it must call GetTask or subscribe again. Look
+    for the cause in the agent or in a server in front of it, for example a crash or an idle
+    timeout.
+    """
+    if not is_cut_event_stream(context):
+        return
+    cause = context.record.abort_cause
+    how = _END_WORDS.get(cause, f"sends {cause}" if cause else "breaks off")
+    told = f"the agent's side {how} {describe_last_state(context)}, without ending the stream"
+    yield RuleFinding(summary=told + describe_intermediary(context), value=cause)
+
+
+@rule(
+    "A2A-SSE-013",
+    "Event stream may be cached",
+    Severity.INFO,
+    actor=Actor.AGENT,
+    section="RFC 9111 5.2.2; HTML 9.2.7",
+    hook_points=HookPoint.HEADS,
+    bindings=HTTP,
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, reply_headers={"Cache-Control": None}
+    ),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
+)
+def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
+    """The response with an event stream has neither `Cache-Control: no-cache` nor `no-store`.
+
+    Gateways and caches may hold such a response back to store it, and clients then get all events
+    at the end. The agent should send `Cache-Control: no-cache`.
+    """
+    if not context.exchange.streaming or context.media_type != "text/event-stream":
+        return
+    found = ", ".join(context.response_headers("cache-control")).lower()
+    if "no-cache" not in found and "no-store" not in found:
+        told = f"Cache-Control is {found!r}" if found else "the response has no Cache-Control"
+        yield RuleFinding(
+            summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found
         )

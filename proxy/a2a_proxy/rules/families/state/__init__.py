@@ -1,5 +1,3 @@
 """Task state machine."""
 
 from __future__ import annotations
-
-LEFT_OUT: dict[str, str] = {}

@@ -14,11 +14,10 @@ from a2a_proxy.model.values import EventKind, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import QUESTION_CALL, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import (
     agent_reply,
     chunk,
-    input_required,
     reply,
     send,
     snapshot,
@@ -66,7 +65,6 @@ _MAX_IMMEDIATE = 5
 """Seconds within which a call with `returnImmediately` must be answered."""
 _MAX_SHORT_TEXT = 200
 """Characters of text up to which a message counts as a remark, not as a result."""
-_QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 
 
 def _returns_immediately(context: RuleContext) -> bool | None:
@@ -178,9 +176,9 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.MESSAGE,
     operations=SENDING_OPERATIONS,
-    flagged=_QUESTION_CALL
+    flagged=QUESTION_CALL
     + rpc("SendMessage", send("this one", id="m2", taskId="t1"), agent_reply()),
-    clean=_QUESTION_CALL
+    clean=QUESTION_CALL
     + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
 def bare(context: RuleContext) -> Iterator[RuleFinding]:

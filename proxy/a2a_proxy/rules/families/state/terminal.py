@@ -20,8 +20,15 @@ from a2a_proxy.rules.define.conditions import (
     HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    COMPLETED_CALL,
+    EventPause,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
     agent_reply,
     artifact,
     chunk,
@@ -47,8 +54,6 @@ from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS, 
 _CROSSING_TIME = SECOND_NS // 4
 """Time in ns for which a state may still be on its way to the client when the client sends a
 message."""
-_TASK_PARAMS = {"id": "t1"}
-_COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
 _REFUSED_SEND = rpc(
     "SendMessage",
     send(id="m2", taskId="t1"),
@@ -206,9 +211,9 @@ def _listed_timestamp(context: RuleContext, task_id: str) -> str:
     operations=SENDING_OPERATIONS,
     also_broken=("A2A-STATE-005",),
     required_flags=FrameFlag.NAMES,
-    flagged=_COMPLETED_CALL
+    flagged=COMPLETED_CALL
     + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("FAILED", id="t1", second=2)),
-    clean=_COMPLETED_CALL
+    clean=COMPLETED_CALL
     + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def accepted(context: RuleContext) -> Iterator[RuleFinding]:
@@ -252,8 +257,8 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.SINCE_0_2,
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.NAMES,
-    flagged=_COMPLETED_CALL.then(_REFUSED_SEND, 2 * SECOND_NS),
-    clean=_COMPLETED_CALL
+    flagged=COMPLETED_CALL.then(_REFUSED_SEND, 2 * SECOND_NS),
+    clean=COMPLETED_CALL
     + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def written_to(context: RuleContext) -> Iterator[RuleFinding]:
@@ -297,8 +302,8 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
     operations=("GetTask", "ListTasks", "SubscribeToTask"),
-    flagged=_COMPLETED_CALL + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
-    clean=_COMPLETED_CALL + rpc("GetTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
+    flagged=COMPLETED_CALL + rpc("GetTask", TASK_PARAMS, task("WORKING")),
+    clean=COMPLETED_CALL + rpc("GetTask", TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
     """GetTask, ListTasks or a subscription returns a task in a state older than the state sent
@@ -467,7 +472,7 @@ def _describe_artifacts(frame: Frame) -> str:
     return "; ".join(found) or "none"
 
 
-_CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
+_CANCELED_CALL = rpc("CancelTask", TASK_PARAMS, task("CANCELED", second=1))
 
 
 @rule(
@@ -487,7 +492,7 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
             status("WORKING", second=9, message=agent_reply(taskId="t1")["message"]),
             finish="leave",
         ),
-        rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
+        rpc("CancelTask", TASK_PARAMS, task("CANCELED", second=1)),
         after=SECOND_NS,
     ),
     clean=run_together(

@@ -10,8 +10,8 @@ from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import input_required, reply, send, snapshot, state, status
+from a2a_proxy.rules.examples.conversation import QUESTION_CALL, rpc, rpc_stream
+from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.state.records import TaskRecord
@@ -23,7 +23,6 @@ _QUESTION_EVENT = reply("which one?", id="q1", taskId="t1")
 _AUTH_EVENT = state(
     "AUTH_REQUIRED", message=reply("a token for the calendar, please", id="q1", taskId="t1")
 )
-_QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 
 
 def _status_path(context: RuleContext) -> str:
@@ -90,7 +89,7 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
         status("WORKING", second=2),
         status("COMPLETED", second=3),
     ),
-    clean=_QUESTION_CALL
+    clean=QUESTION_CALL
     + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=2)),
 )
 def unasked(context: RuleContext) -> Iterator[RuleFinding]:
@@ -184,7 +183,7 @@ def _is_silent_change(context: RuleContext) -> bool:
     bindings=ALL_BINDINGS,
     trigger_flags=FrameFlag.INTERRUPTED,
     flagged=rpc("SendMessage", send(), snapshot("INPUT_REQUIRED")),
-    clean=_QUESTION_CALL,
+    clean=QUESTION_CALL,
 )
 def unquestioned(context: RuleContext) -> Iterator[RuleFinding]:
     """A task goes to INPUT_REQUIRED, and its status has no message.

@@ -1,3 +1,1 @@
 """stdio framing."""
-
-LEFT_OUT: dict[str, str] = {}

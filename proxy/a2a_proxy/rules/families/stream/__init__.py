@@ -1,3 +1,1 @@
 """Stream lifecycle."""
-
-LEFT_OUT: dict[str, str] = {}

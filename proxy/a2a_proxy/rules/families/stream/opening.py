@@ -17,7 +17,7 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.families.stream.words import (
     SEND_STREAM,
     SUBSCRIBE_STREAM,
@@ -27,15 +27,14 @@ from a2a_proxy.rules.families.stream.words import (
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _UPDATE_EVENTS = FrameFlag.STATUS | FrameFlag.ARTIFACT
-_TASK_PARAMS = {"id": "t1"}
 _COMPLETE_STREAM = rpc_stream(
     "SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)
 )
 _FOLLOWED_STREAM = rpc_stream(
-    "SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED", second=1)
+    "SubscribeToTask", TASK_PARAMS, snapshot("WORKING"), status("COMPLETED", second=1)
 )
 _ACCEPT_HEADERS: Fields = {"Accept": "text/event-stream"}
-_COMPLETED_CALL = rpc("GetTask", _TASK_PARAMS, task("COMPLETED"))
+_COMPLETED_CALL = rpc("GetTask", TASK_PARAMS, task("COMPLETED"))
 
 
 @rule(
@@ -115,7 +114,7 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=SUBSCRIBE_STREAM,
     flagged=rpc_stream(
-        "SubscribeToTask", _TASK_PARAMS, status("WORKING"), status("COMPLETED", second=1)
+        "SubscribeToTask", TASK_PARAMS, status("WORKING"), status("COMPLETED", second=1)
     ),
     clean=_FOLLOWED_STREAM,
 )
@@ -142,11 +141,11 @@ def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.FIRST,
     operations=SUBSCRIBE_STREAM,
-    flagged=_COMPLETED_CALL + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("COMPLETED")),
+    flagged=_COMPLETED_CALL + rpc_stream("SubscribeToTask", TASK_PARAMS, snapshot("COMPLETED")),
     clean=_COMPLETED_CALL
     + rpc(
         "SubscribeToTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         error=rpc_error(-32004, "UNSUPPORTED_OPERATION"),
         headers=_ACCEPT_HEADERS,
     ),
@@ -246,18 +245,18 @@ def _check_other_error(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.FIRST,
     operations=SUBSCRIBE_STREAM,
-    flagged=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
+    flagged=rpc("GetTask", TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
     + rpc_stream(
         "SubscribeToTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         snapshot("WORKING", generation="5"),
         finish="open",
         version="1.1",
     ),
-    clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
+    clean=rpc("GetTask", TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
     + rpc_stream(
         "SubscribeToTask",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         snapshot("WORKING", generation="7"),
         finish="open",
         version="1.1",

@@ -8,11 +8,11 @@ from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     HTTP,
+    MESSAGE_HOOKS,
     NETWORK,
     Dialects,
     EvidenceScope,
     FrameFlag,
-    HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rest, rpc, rpc_error, rpc_stream
@@ -29,7 +29,6 @@ from a2a_proxy.rules.families.ver.version import declared_versions, parse_versio
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
-_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _VERSION_ERROR = rpc_error(-32009, "VERSION_NOT_SUPPORTED", "version 9.9 is not supported")
 _CLEAN_CALL = fetch_card() + rpc("SendMessage", send(), agent_reply())
 
@@ -170,7 +169,7 @@ def foreign(context: RuleContext) -> Iterable[RuleFinding]:
     "Member of an older version in a 1.0 payload",
     Severity.WARNING,
     section="1.0 appendix A.2.1",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     dialects=Dialects.V1,
     bindings=HTTP,
@@ -195,7 +194,7 @@ def removed(context: RuleContext) -> Iterable[RuleFinding]:
     "Enum spelled as in another version",
     Severity.ERROR,
     section="1.0 5.5",
-    hook_points=_MESSAGE_HOOKS,
+    hook_points=MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=HTTP,
     flagged=rpc("SendMessage", send(role="user"), agent_reply()),

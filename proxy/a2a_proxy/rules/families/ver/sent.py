@@ -21,14 +21,12 @@ from a2a_proxy.rules.define.conditions import (
     HookPoint,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import rpc
-from a2a_proxy.rules.examples.objects import agent_reply, send, task
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rpc
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, agent_reply, send, task
 from a2a_proxy.rules.families.ver.version import NEW_DIALECTS, OLD_DIALECTS, parse_version
 from a2a_proxy.rules.state.records import ClientVersions
 
-_TASK_PARAMS = {"id": "t1"}
 _IMMEDIATE_SEND = send(configuration={"returnImmediately": True})
-_CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
 
 
 def _request_form(exchange: Exchange) -> str:
@@ -48,7 +46,7 @@ def _request_form(exchange: Exchange) -> str:
     dialects=Dialects.V1,
     bindings=RPC,
     flagged=rpc("SendMessage", send(), agent_reply(), version=""),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def absent(context: RuleContext) -> Iterator[RuleFinding]:
     """A request has the method, the path or the package of 1.0 but no `A2A-Version`, neither as
@@ -77,7 +75,7 @@ def absent(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     bindings=RPC,
     flagged=rpc("SendMessage", send(), agent_reply(), version="v1"),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` does not have the form Major.Minor. A third number is a warning: patch versions
@@ -111,10 +109,10 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=NETWORK,
     flagged=rpc(
         "tasks/get",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
     ),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` is 1.0 or later, but the request has a method with a slash, a path under `/v1`
@@ -170,7 +168,7 @@ def _proven_dialect(context: RuleContext) -> str:
         {"id": "t1", "sessionId": "s1", "status": {"state": "completed"}},
         version="",
     ),
-    clean=_CLEAN_SEND,
+    clean=CLEAN_SEND,
 )
 def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts
@@ -204,12 +202,12 @@ def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     flagged=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")})
     + rpc(
         "tasks/get",
-        _TASK_PARAMS,
+        TASK_PARAMS,
         {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
         version="0.3",
     ),
     clean=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")})
-    + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
+    + rpc("GetTask", TASK_PARAMS, task("WORKING")),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
     """A client uses different protocol versions for one task: by `A2A-Version`, or by the form of
