@@ -18,8 +18,8 @@ from urllib.parse import unquote
 
 import grpc
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import normalise_event
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.recording.read.reader import Recording

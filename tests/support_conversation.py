@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from hpack import Encoder
 
-from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.values import Exchange, Finding, Frame
+from a2a_proxy.model.wire import ConnectionFacts, Direction
 from a2a_proxy.protocol.conversation import (
     ConnectionConversation,
     ConnectionLink,

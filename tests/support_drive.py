@@ -18,8 +18,8 @@ import msgspec
 
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.rows import ExchangeRow
 from support_proxy import environment, program
 

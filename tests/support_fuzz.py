@@ -13,7 +13,7 @@ from functools import cache
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.wire.detect import PREFACE
 from support_conversation import Step
 from support_mutations import SAMPLES, Talk, chunks, loaded

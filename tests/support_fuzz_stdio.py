@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from support_cli import until
 from support_fuzz import Plan, Steps, plan
 from support_fuzz_round import Failure, Totals, judge

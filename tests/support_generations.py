@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.rules.examples.conversation import (
     EventPause,
     fetch_card,

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     ArtifactState,
     Changes,
@@ -24,6 +23,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.notes import store_notes

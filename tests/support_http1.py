@@ -8,8 +8,7 @@ from typing import Any
 import h11
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Body, End, Head, Headers, HeadRole, WireEvent
+from a2a_proxy.model.wire import Body, Direction, End, Head, Headers, HeadRole, WireEvent
 
 NAMES = st.sampled_from([b"X-A", b"x-a", b"Accept", b"A2A-Version", b"Date"])
 VALUES = st.sampled_from(

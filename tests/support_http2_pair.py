@@ -12,7 +12,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, Event
 from h2.exceptions import ProtocolError
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan, Output
 from a2a_proxy.relay.edits.http2 import Http2Editor
 

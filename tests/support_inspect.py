@@ -8,7 +8,6 @@ from typing import Any
 
 from textual.app import App
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     Binding,
     Changes,
@@ -19,6 +18,7 @@ from a2a_proxy.model.values import (
     Frame,
     FrameKind,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 

@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.capture.loss import LossRecord
-from a2a_proxy.model.chunk import Chunk, ChunkKind
+from a2a_proxy.model.wire import Chunk, ChunkKind
 
 
 class Turns:

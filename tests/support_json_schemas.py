@@ -17,7 +17,6 @@ import msgspec
 
 from a2a_inspect.keys.actions import default_keys
 from a2a_inspect.keys.places import KEY_SCOPES
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import (
     ArtifactState,
@@ -34,6 +33,7 @@ from a2a_proxy.model.values import (
     Support,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.exporter import COUNTED_KINDS, FORMAT_VERSION, STATE_FIELDS
 from a2a_proxy.recording.read.rows import SessionFacts
 

@@ -27,8 +27,8 @@ from _pytest.mark import ParameterSet
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.cards.keys import parse_keys
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.model.values import Binding, Exchange, Finding, Frame, FrameKind, Observation
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette

@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.query.kinds import parse_rule

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.values import Connection, Exchange, Finding, Observation, Task
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc, Http, Script

@@ -18,7 +18,7 @@ from dpkt.ip import IP
 from dpkt.ip6 import IP6
 from dpkt.tcp import TCP, TH_ACK, TH_FIN, TH_PUSH, TH_RST, TH_SYN
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 
 DATA = Path(__file__).parent / "data"
 SERVER_PORT = 8000

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 
 START = 1_700_000_000_000_000_000
 STEP = 1_000_000

@@ -8,7 +8,7 @@ import contextlib
 import ssl
 from typing import Any
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.wire.detect import PREFACE
 from support_conversation import Step
 from support_relay import reset

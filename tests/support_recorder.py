@@ -19,7 +19,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderReady, Status
 from a2a_proxy.recording.read.reader import Recording

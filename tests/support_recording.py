@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from a2a_proxy.model.card_signature import CardForm, CardSignature, SignatureVerdict
-from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
 from a2a_proxy.model.values import (
     ArtifactState,
     Binding,
@@ -27,6 +26,7 @@ from a2a_proxy.model.values import (
     Support,
     Task,
 )
+from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Direction, TlsFacts
 from a2a_proxy.recording.read.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000

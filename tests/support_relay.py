@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote

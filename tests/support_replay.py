@@ -14,9 +14,10 @@ from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.script import (
     LineKind,
+    PlayerRequest,
+    PlayerSend,
     RecordedCall,
     RecordedPush,
     ReplayScript,

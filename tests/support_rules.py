@@ -6,8 +6,8 @@ from pathlib import Path
 
 from a2a_proxy.cards.keys import parse_keys
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding, Frame, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor

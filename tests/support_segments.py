@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import (
     Binding,
@@ -18,6 +17,7 @@ from a2a_proxy.model.values import (
     Interruption,
     Segment,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_wire import reload
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind
+from a2a_proxy.model.wire import Chunk, ChunkKind
 from support_conversation import Http
 from support_observer import DOWN, START, UP, opening
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import decode_state, encode_state
-from a2a_proxy.model.wire import Body, WireEvent
+from a2a_proxy.model.wire import Body, Direction, WireEvent
 
 Step = tuple[str, bytes]
 """The sender: `C` client, `S` agent; `c-eof`, `s-reset`, `c-lost` and similar steps have no

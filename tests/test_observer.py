@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction, PassedFacts
 from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.model.values import Finding, Frame, FrameKind, Observation, Severity
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction, PassedFacts
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.completeness import COMPLETE, split_completeness

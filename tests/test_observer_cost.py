@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc

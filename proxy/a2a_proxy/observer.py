@@ -12,16 +12,6 @@ from collections import Counter
 import msgspec
 
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.chunk import (
-    Chunk,
-    ChunkKind,
-    ConnectionFacts,
-    DialFacts,
-    Direction,
-    ExitFacts,
-    PassedFacts,
-    TlsFacts,
-)
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import (
     OPAQUE_COUNTERS,
@@ -39,7 +29,20 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
-from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
+from a2a_proxy.model.wire import (
+    Chunk,
+    ChunkKind,
+    ConnectionFacts,
+    Control,
+    Cut,
+    DialFacts,
+    Direction,
+    ExitFacts,
+    PassedFacts,
+    TlsFacts,
+    Undecodable,
+    WireEvent,
+)
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
 from a2a_proxy.protocol.conversation import (

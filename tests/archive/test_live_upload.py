@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.archive import live_upload
+from a2a_proxy.archive import upload
 from a2a_proxy.archive.destination import ArchiveJob
-from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.archive.upload import LiveUpload
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerNotice, Status
 from support_inspect import changes, exchange, request, sample, writer
@@ -28,7 +28,7 @@ def ledger() -> Iterator[CheckpointFile]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("POLL_SECONDS", "RETRY_SECONDS", "_END_RETRY_SECONDS"):
-        monkeypatch.setattr(live_upload, name, 0.001)
+        monkeypatch.setattr(upload, name, 0.001)
 
 
 def run(tmp_path: Path, ledger: CheckpointFile, tell: Callable[[Status], None]) -> str:
@@ -58,7 +58,7 @@ def test_unreachable_storage_is_retried_and_reported_once(
         tried.append(said)
 
     def look(ledger_mark: Callable[..., None]) -> Callable[..., None]:
-        def marked(mark: live_upload.CallMark) -> None:
+        def marked(mark: upload.CallMark) -> None:
             ledger_mark(mark)
             if mark.errors == 3:
                 (tmp_path / "archive").mkdir(exist_ok=True)
@@ -83,7 +83,7 @@ def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFil
     writer(path).write([request(1)], changes=changes(exchange(1)))
     mark = ledger.store_mark
 
-    def marked(said: live_upload.CallMark) -> None:
+    def marked(said: upload.CallMark) -> None:
         mark(said)
         if said.calls == 1 and said.frame:
             path.unlink()

@@ -16,7 +16,7 @@ from english import English
 from hpack import Encoder
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 
 Step = tuple[Direction, bytes, int]
 

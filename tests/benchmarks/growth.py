@@ -29,7 +29,7 @@ from processes import memory_mib
 
 from a2a_proxy.capture.file_layout import SessionFile, write_session
 from a2a_proxy.capture.record_format import segment_numbers
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 
 LIMIT_MIB = 250.0
 MOST_GROWTH = 1.25

@@ -16,7 +16,7 @@ from english import English
 from a2a_proxy.capture.file_layout import SessionFile, write_session
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import pack_record, segment_header, segment_path
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
 """Kind, direction, connection, bytes, and the number of A2A messages that they complete."""

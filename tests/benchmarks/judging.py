@@ -69,7 +69,7 @@ def _child(*arguments: str) -> Any:
 
 def _open_tasks(tasks: int) -> Open:
     """Run one client that calls one agent; changes are removed as a recorder does."""
-    from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
+    from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
     from a2a_proxy.observer import Observer
     from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.redaction import Redactor
@@ -89,7 +89,7 @@ def _open_tasks(tasks: int) -> Open:
 
 
 def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
-    from a2a_proxy.model.chunk import Chunk, ChunkKind
+    from a2a_proxy.model.wire import Chunk, ChunkKind
 
     out: list[Any] = []
     for number in range(2 * tasks):

@@ -11,7 +11,7 @@ from conversations import DOWN, UP, frame, grpc_message, json_text, post
 from hpack import Encoder
 from journals import Record
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts
 
 EVENTS = 20
 """Number of events of each stream."""

@@ -11,7 +11,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.backlog import oldest_record_after, recording_lag
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.record_format import START_POSITION
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 
 
 @pytest.fixture

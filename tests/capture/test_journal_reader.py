@@ -11,7 +11,7 @@ from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.capture.loss import LossRecord
 from a2a_proxy.capture.record_format import SEGMENT_HEADER, segment_numbers, segment_path
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from support_journal import Turns, read_all
 
 A = Direction.TO_AGENT

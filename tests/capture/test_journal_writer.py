@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import journal_files, journal_writer
+from a2a_proxy.capture import journal as journal_module
+from a2a_proxy.capture import journal_files
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import segment_numbers, segment_path
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from support_journal import Disk, Turns, lost, payload, read_all
 
 OPEN, DATA, OURS, LOST, EOF, CLOSED, END = (
@@ -217,7 +218,7 @@ def test_written_and_lost_records_add_up(
 ) -> None:
     """However the disk fails and comes back: appended = read + lost, and no byte follows a hole."""
     monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(journal_writer, "MIN_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(journal_module, "MIN_RETRY_SECONDS", 0.01)
     draw = random.Random(seed)
     disk = Disk()
     limits = JournalLimits(
@@ -307,7 +308,7 @@ import resource
 from pathlib import Path
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 journal = Journal(Path({str(tmp_path)!r}), lambda *_: None, JournalLimits(keep_free=0))
 for number in range(40):

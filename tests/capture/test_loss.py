@@ -5,7 +5,7 @@ import pytest
 from a2a_proxy.capture import loss as gap_module
 from a2a_proxy.capture.loss import LossBuffer
 from a2a_proxy.capture.record_format import pack_record, scan_records
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from support_journal import lost, payload
 
 OPEN, DATA, OURS, LOST, EOF, CLOSED = (

@@ -16,7 +16,7 @@ from a2a_proxy.capture.record_format import (
     segment_path,
     unpack_header,
 )
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 
 CHUNKS = st.lists(
     st.builds(

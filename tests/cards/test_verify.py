@@ -17,8 +17,8 @@ from a2a_proto import from_dict
 from a2a_proxy.cards.keys import CardKeys, parse_keys
 from a2a_proxy.cards.verify import MAX_SIGNATURES, CardVerifier
 from a2a_proxy.model.card_signature import CardForm, CardSignature, SignatureVerdict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.examples.objects import CARD_KEYS, card, sign_card
 from support_signed_cards import KEYS, base64url, public_jwk, sign_bytes, signed_card
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.values import Dialect, Finding, Severity
-from a2a_proxy.present.objects import finding_object
+from a2a_proxy.present.text import finding_object
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import SECONDS, Agent, Proxy, call, run, until

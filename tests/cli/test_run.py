@@ -21,7 +21,7 @@ from a2a_inspect.widgets.summary import completeness_words
 from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
-from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recorder.status import RecorderDone, Status
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, run, until, until_dead

@@ -9,15 +9,15 @@ import pytest
 from a2a_proxy.drive.compare_policy import ComparePolicy, add_skipped, apply_policy
 from a2a_proxy.model.values import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
-from a2a_proxy.recording.difference.paths import PathError, parse_path
-from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import (
+from a2a_proxy.recording.difference.fields import (
     DifferenceRow,
     ExchangePart,
     Ignored,
     Path,
     ValueChange,
 )
+from a2a_proxy.recording.difference.paths import PathError, parse_path
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from support_drive import step
 
 TEXT: Path = ("statusUpdate", "status", "message", "parts", 0, "text")

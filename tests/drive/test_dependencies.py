@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.drive.dependencies import add_waits
+from a2a_proxy.drive.load import add_waits
 from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
 from support_drive import frame, step
 

@@ -10,9 +10,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from a2a_proxy.drive.http import HttpTransport
-from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.request import CallTarget, DriveRequest
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
-from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.values import Binding, Dialect
 from support_drive import step
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.matched_parts import apply_matchers, is_selected
+from a2a_proxy.drive.compare_policy import apply_matchers, is_selected
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
-from a2a_proxy.recording.difference import values
 from a2a_proxy.recording.difference.exchanges import compare_exchanges
+from a2a_proxy.recording.difference.fields import DifferenceRow, ExchangePart, Path, ValueChange
 from a2a_proxy.recording.difference.runs import CallPair
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, ValueChange
 from a2a_proxy.replay.core.match_rules import MatchedRequest, MatchName
 from support_drive import SAMPLES
 
@@ -21,7 +20,7 @@ EVENT = {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING
 
 
 def changed(
-    path: values.Path, after: Any = "b", part: ExchangePart = ExchangePart.EVENTS
+    path: Path, after: Any = "b", part: ExchangePart = ExchangePart.EVENTS
 ) -> DifferenceRow:
     return DifferenceRow(ValueChange.CHANGED, path, path, "a", after, part=part)
 

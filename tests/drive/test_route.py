@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.request import CallTarget, DriveRequest
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
-from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.values import Binding, Dialect
 
 RPC, REST = Binding.JSONRPC, Binding.REST

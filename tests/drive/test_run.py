@@ -10,12 +10,10 @@ import msgspec
 import pytest
 
 from a2a_proxy.drive import run
-from a2a_proxy.drive.call import OpenCall, ReceivedMessage
-from a2a_proxy.drive.dependencies import add_waits
+from a2a_proxy.drive.load import add_waits
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, DrivePlan, PlannedCall
-from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.request import CallTarget, DriveRequest, OpenCall, ReceivedMessage
 from a2a_proxy.drive.run import Drive, DriveOptions
-from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.values import Binding, Frame, FrameKind
 from support_drive import frame, step
 

@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.drive.call import CallError
-from a2a_proxy.drive.target import CallTarget, RequestedTarget
-from a2a_proxy.drive.translate import translate_request
+from a2a_proxy.drive.request import CallError, CallTarget, RequestedTarget, translate_request
 from a2a_proxy.model.values import Binding, Dialect
 from support_drive import step
 

@@ -20,8 +20,8 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Exchange, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
 from support_conversation import Grpc, Http, Script, frame
 from support_kills import METHOD, marks, update

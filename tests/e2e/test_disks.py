@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import support_cli
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, recorder_of, run, until, until_dead
 from support_environments import fill, obeying, small_disk

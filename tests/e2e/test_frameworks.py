@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import support_framework_calls as tables
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from support_faults import explained

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from support_fuzz import conversations, plan, way_of
 from support_fuzz_round import Round, Totals, peak
 from support_fuzz_stdio import fuzz_stdio

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, send, snapshot, status
 from support_kills import kill, next_recorder

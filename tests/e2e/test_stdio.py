@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from support_cli import program, recorder_of, run, until, until_dead

@@ -15,8 +15,8 @@ from a2a_proxy.follower import batch_reader
 from a2a_proxy.follower.batch_reader import next_batch, read_value
 from a2a_proxy.follower.checkpoint import SessionCursor
 from a2a_proxy.follower.consumer import RowKind
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Exchange, Finding, Frame, Observation, Segment
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.recording.read.reader import Recording

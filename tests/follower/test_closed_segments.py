@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.follower import closed_segments
+from a2a_proxy.follower.batch_reader import ended_segments
 from a2a_proxy.follower.checkpoint import TableProgress
-from a2a_proxy.follower.closed_segments import ended_segments
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.values import Changes, Handoff, Interruption, Segment
 from a2a_proxy.recording.read.reader import Recording
@@ -79,7 +78,7 @@ def test_late_rows_are_found(table: Table) -> None:
 
 def test_rows_are_reported_once_in_any_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is reported once, unless it is later than the window."""
-    monkeypatch.setattr(closed_segments, "SEEN_WINDOW", 40)
+    monkeypatch.setattr("a2a_proxy.follower.batch_reader.SEEN_WINDOW", 40)
     chance = random.Random(7)
     steps = []
     for number in range(1, 300):

@@ -278,9 +278,9 @@ def test_a_hook_ends_with_its_parent_process(hooks: dict[str, str], tmp_path: Pa
     """
     sample(tmp_path / "r.db")
     code = (
-        "import sys, time; from a2a_proxy.follower import throttle\n"
+        "import sys, time; from a2a_proxy.follower import keeper as keeper_module\n"
         "from a2a_proxy.follower.keeper import HookKeeper\n"
-        "throttle._MIN_BUSY_SHARE = 0.0\n"
+        "keeper_module._MIN_BUSY_SHARE = 0.0\n"
         "keeper = HookKeeper('noting:Spins', sys.argv[1], print, follow=True); keeper.start()\n"
         "while not keeper.pid: time.sleep(0.01)\n"
         "print(keeper.pid, flush=True); time.sleep(1000)"

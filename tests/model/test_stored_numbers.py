@@ -6,10 +6,9 @@ from enum import IntEnum
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, FrameKind, MissedReason, Severity, Support
-from a2a_proxy.model.wire import HeadRole
+from a2a_proxy.model.wire import ChunkKind, Direction, HeadRole
 
 NUMBERS: dict[type[IntEnum], str] = {
     ChunkKind: "1=OPEN 2=DIALED 3=DATA 4=EOF 5=RESET 6=CLOSED 7=OURS "

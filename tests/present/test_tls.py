@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
 from a2a_proxy.model.values import Binding, Connection, ConnectionTls, Exchange
+from a2a_proxy.model.wire import CertificateFacts, TlsFacts
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 
 OURS = CertificateFacts("ab" * 32, ("localhost", "127.0.0.1"), "2027-02-20T16:57:57Z")

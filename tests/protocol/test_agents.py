@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.protocol.session_facts import SessionContext, path_of
 from support_conversation import FACTS, Grpc, Http, Player, Script, play, play_split
 from support_observer import observe, opening, scripted

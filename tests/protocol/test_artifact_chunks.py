@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 
 

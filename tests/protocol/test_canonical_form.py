@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.canonical_form import canonical_payload
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Connection
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.completeness import (
     CHOICE_PREFIX,
     COMPLETE,

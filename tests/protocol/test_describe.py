@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.describe import describe_frame, make_visible
 from support_conversation import TO_CLIENT, Grpc, Http, Script, play
 from support_messages import artifact, ask, message, status, task, v1

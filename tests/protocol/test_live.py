@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.live import LiveReading, live_schema
 from support_wire import reload
 

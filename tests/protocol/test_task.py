@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.values import EventKind, Frame, MissedGenerations, MissedReason, Support, Task
+from a2a_proxy.model.wire import ConnectionFacts
 from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task import TaskTracker

@@ -19,8 +19,8 @@ import pytest
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import RECORD_HEADER
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.values import FrameKind, Observation
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.recorder import process
 from a2a_proxy.recorder.priority import NICE, Pace
 from a2a_proxy.recorder.process import RelayWatch, record_session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from a2a_proxy.capture.record_format import pack_record, segment_header, segment_path
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Frame, FrameKind, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.pump import MOST, PIECE, JournalPump

@@ -13,7 +13,7 @@ import pytest
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import DECODERS_LOST
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import (

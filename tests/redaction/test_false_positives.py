@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor
 
 KEY = b"k" * 32

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.key_formats import FORMATS, WEBHOOKS, KeyFormat
 from a2a_proxy.redaction.secret_patterns import choose_searches

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     ArtifactState,
     Binding,
@@ -20,6 +19,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import create_redactor
 from a2a_proxy.redaction.labels import is_withheld

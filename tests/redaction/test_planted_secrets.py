@@ -13,8 +13,8 @@ import pytest
 
 import support_planted
 from a2a_proxy.cli.console import TextConsole
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding, Frame, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus
 from a2a_proxy.recording.write.writer import Writer

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf import json_format
 
 from a2a_proto import message_class
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor, create_redactor, make_label
 from a2a_proxy.redaction.payload_paths import canonicalize_place, compile_paths
 from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of

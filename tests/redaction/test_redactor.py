@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import message_class
-from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
 from a2a_proxy.model.values import (
     ArtifactState,
     Binding,
@@ -30,6 +29,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Direction, TlsFacts
 from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Finding, Frame, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.json_walk import redact_json
 from a2a_proxy.redaction.protobuf_walk import find_shapes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor, make_label
 from a2a_proxy.redaction.json_hiding import hide_json_values
 from a2a_proxy.redaction.payload_paths import compile_paths

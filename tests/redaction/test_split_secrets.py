@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import support_planted
-from a2a_proxy.model.chunk import Chunk, Direction
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Chunk, Direction
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame, texts_of_frame
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.policy import DEFAULT

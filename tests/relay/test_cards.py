@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.server import MAX_LEARNED_LISTENERS
 from a2a_proxy.wire.detect import PREFACE

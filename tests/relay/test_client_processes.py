@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ClientProcess, ConnectionFacts
+from a2a_proxy.model.wire import ChunkKind, ClientProcess, ConnectionFacts
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes
 
 from a2a_proxy.certificates.authority import Authority, encode_server, make_key
 from a2a_proxy.certificates.contexts import FileContexts, IssuedContexts
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, TlsFacts
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction, TlsFacts
 from a2a_proxy.relay import client_tls
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.listener_state import EditPolicy

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import connection
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.wire.detect import PREFACE

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import trustme
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.connection import ProxyConnection
 from a2a_proxy.relay.dial import DialError, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream

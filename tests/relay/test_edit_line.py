@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay import connection_editing
 from a2a_proxy.relay.connection_editing import ConnectionEditing, WorkQueue, make_editor
 from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, Editor, EditPlan

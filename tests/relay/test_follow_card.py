@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.relay.listener_state import EditPolicy
 from support_peers import Agent, agent, normalise, require_peers, run_client
 from support_relay import relaying

@@ -21,7 +21,7 @@ import trustme
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy

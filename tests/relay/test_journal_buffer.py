@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 from support_relay import MemoryJournal
 

@@ -14,7 +14,7 @@ import grpc.aio
 import pytest
 
 from a2a_proto import message_class, parse
-from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.listener_state import MOST_NAMED, EditPolicy

@@ -14,7 +14,7 @@ import h2.events
 import pytest
 from hpack import Encoder
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.problem import percent_encode, unreachable
 from a2a_proxy.relay.refusal import (
     Http1Refusal,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.server import Relay

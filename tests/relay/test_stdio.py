@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from support_cli import SECONDS, until, until_dead
 from support_process import state_of
 from support_stdio import agent

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from support_cli import SECONDS, until
 from support_stdio import agent
 from support_stdio_relay import (

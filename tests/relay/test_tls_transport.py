@@ -14,7 +14,7 @@ import trustme
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import trustme
 
-from a2a_proxy.model.chunk import ChunkKind, Direction, PassedFacts
+from a2a_proxy.model.wire import ChunkKind, Direction, PassedFacts
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.tcp import reset_connection
 from a2a_proxy.wire.detect import PREFACE

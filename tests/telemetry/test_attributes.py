@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.values import Binding, Connection, ConnectionTls
+from a2a_proxy.model.wire import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.telemetry.attributes import (
     call_attributes,
     close_reason,

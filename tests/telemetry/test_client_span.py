@@ -10,8 +10,8 @@ from typing import Any
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower, FollowTarget
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Changes, Connection, Exchange, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.offline import BackendSink, RecordingExport

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.telemetry.cross_recording import open_recording_links
-from a2a_proxy.telemetry.offline import RecordingExport
+from a2a_proxy.telemetry.offline import RecordingExport, open_recording_links
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import TASK
 from support_otlp import Kept

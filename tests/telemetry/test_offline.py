@@ -20,7 +20,6 @@ from google.protobuf import json_format
 from opentelemetry.exporter.otlp.proto.grpc import exporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     Changes,
     Connection,
@@ -31,6 +30,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.telemetry.session import own_session
+from a2a_proxy.telemetry.sdk import own_session
 
 
 @pytest.mark.parametrize(

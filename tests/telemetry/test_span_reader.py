@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     Binding,
     Changes,
@@ -21,6 +20,7 @@ from a2a_proxy.model.values import (
     FrameKind,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer

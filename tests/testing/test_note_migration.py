@@ -14,8 +14,7 @@ from a2a_proxy.recording.cassette.file import (
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
-from a2a_proxy.testing.note_migration import migrate_notes
-from a2a_proxy.testing.teardown import replace_cassette
+from a2a_proxy.testing.teardown import migrate_notes, replace_cassette
 
 LIVE = Path(__file__).parents[2] / "recordings" / "live-bidi.a2a.jsonl"
 

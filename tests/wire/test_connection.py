@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Control, Head, WireEvent
+from a2a_proxy.model.wire import Control, Direction, Head, WireEvent
 from a2a_proxy.wire.connection import MAX_HELD, ConnectionDecoder
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http1 import Http1Decoder

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import encode_state
-from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.model.wire import (
+    Body,
+    Control,
+    Cut,
+    Direction,
+    End,
+    Head,
+    HeadRole,
+    Undecodable,
+    WireEvent,
+)
 from a2a_proxy.wire.http1 import MAX_PIPELINED, Http1Decoder
 from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE
 from support_wire import Step, in_every_split, play, reload

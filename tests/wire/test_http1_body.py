@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Body, Control, End, Head, Undecodable, WireEvent
+from a2a_proxy.model.wire import Body, Control, Direction, End, Head, Undecodable, WireEvent
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http1_body import (
     MAX_SIZE_LINE,

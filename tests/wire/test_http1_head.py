@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Control, WireEvent
+from a2a_proxy.model.wire import Control, Direction, WireEvent
 from a2a_proxy.wire.http1_head import (
     HeadError,
     Leniencies,

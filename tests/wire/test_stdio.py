@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import encode_state
-from a2a_proxy.model.wire import Control, Cut, End, Framed, Line, WireEvent
+from a2a_proxy.model.wire import Control, Cut, Direction, End, Framed, Line, WireEvent
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 from a2a_proxy.wire.stdio_reader import MAX_HEADER_BLOCK, MAX_HEADER_LINE, PipeReader

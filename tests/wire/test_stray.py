@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Framed, Line, WireEvent
+from a2a_proxy.model.wire import Direction, Framed, Line, WireEvent
 from a2a_proxy.wire import stray
 from a2a_proxy.wire.stdio import StdioDecoder
 from support_wire import Step, in_every_split

@@ -21,7 +21,6 @@ from a2a_proxy.api.recording import Recording
 from a2a_proxy.api.rows import Exchange, Finding, Frame
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.values import (
     Binding,
@@ -36,6 +35,7 @@ from a2a_proxy.model.values import (
     Severity,
     Support,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 

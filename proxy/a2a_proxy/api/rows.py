@@ -7,13 +7,12 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, state_label
 from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind, Severity
 from a2a_proxy.model.values import Exchange as ExchangeFacts
 from a2a_proxy.model.values import Finding as FindingFacts
 from a2a_proxy.model.values import Frame as FrameFacts
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event

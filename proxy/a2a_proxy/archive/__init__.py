@@ -8,10 +8,8 @@ it.
 
 Processes and operations:
 - `__main__`: the process that archives a live session
-- `live_upload`: upload of a session while it is recorded
 - `upload`: upload of finished sessions
 - `restore`: restoring a task, a context, a trace or a time range as a recording
-- `rebuild`: rebuilding selected calls of one session
 
 Segments:
 - `segment`: one segment: the choice of its rows, its two tables, their upload
@@ -20,7 +18,6 @@ Segments:
 - `manifest`: manifests, which describe and index segments
 
 Rows and storage:
-- `facts`: rows of the table `facts`
 - `rows`: rows of the table `frames`
 - `schema`: the Parquet schemas of both tables
 - `store`: access to object storage or a folder

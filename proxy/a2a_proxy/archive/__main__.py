@@ -9,10 +9,8 @@ from __future__ import annotations
 import sys
 
 from a2a_proxy.archive.destination import decode_job
-from a2a_proxy.archive.live_upload import LiveUpload
+from a2a_proxy.archive.upload import LiveUpload
 from a2a_proxy.follower.entry import FollowerJob, run_follower
-from a2a_proxy.follower.status import FollowerFailed
-from a2a_proxy.recording.errors import RecordingError
 
 
 def main() -> int:
@@ -20,17 +18,13 @@ def main() -> int:
     return run_follower("a2a_proxy.archive", "--archive", archive_session)
 
 
-def archive_session(job: FollowerJob) -> FollowerFailed | None:
-    """Archive the session of `job` and return the error that stopped it, if any."""
-    try:
-        LiveUpload(
-            decode_job(job.target.path, job.target.session, job.program_args),
-            job.checkpoint,
-            job.notify,
-        ).run()
-    except RecordingError as wrong:
-        return FollowerFailed(wrong.message, wrong.hint)
-    return None
+def archive_session(job: FollowerJob) -> None:
+    """Archive the session of `job`. Raises RecordingError."""
+    LiveUpload(
+        decode_job(job.target.path, job.target.session, job.program_args),
+        job.checkpoint,
+        job.notify,
+    ).run()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ it.
 
 The relay's side:
 - `journal`: takes records without ever waiting
-- `journal_writer`: the thread that writes the journal
 - `journal_files`: creates, writes and rotates the files
 
 Readers of a running session:

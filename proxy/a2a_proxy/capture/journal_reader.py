@@ -21,7 +21,7 @@ from a2a_proxy.capture.record_format import (
     segment_numbers,
     segment_path,
 )
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 
 
 class JournalReader:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.capture.record_format import pack_record, unpack_header
-from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.wire import ChunkKind
 
 PAYLOAD_KINDS = frozenset({int(ChunkKind.DATA), int(ChunkKind.OURS), int(ChunkKind.EDIT)})
 """Kinds whose data is dropped if there is no space. All others are small and are kept."""

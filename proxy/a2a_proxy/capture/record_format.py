@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 
 RECORD_HEADER = struct.Struct("<IIBBHIQ")
 """Payload length, CRC-32 of everything after it, kind, direction, flags (0), connection, time in

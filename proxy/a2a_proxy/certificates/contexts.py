@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from a2a_proxy.certificates.authority import Authority, encode_server, make_key
-from a2a_proxy.model.chunk import CertificateFacts
+from a2a_proxy.model.wire import CertificateFacts
 from a2a_proxy.relay.client_tls import LISTENER_PROTOCOLS, ServerContext, create_server_context
 from a2a_proxy.relay.tls import MAX_NAMES, CertificateFiles, format_time, load_certificate
 

@@ -17,8 +17,8 @@ from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.installation import inspect_command
 from a2a_proxy.model.values import Finding, MissedReason, Severity
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object, finding_object
 from a2a_proxy.present.output import ColouredWord, Printer
+from a2a_proxy.present.text import exchange_object, finding_object
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recorder.status import (
     ExchangeStatus,

@@ -14,18 +14,12 @@ The drive:
 
 Calls and messages:
 - `edit`: the decoded request of a call, for an edit, and the call with the edited one
-- `call`: an open call, independent of its transport
-- `translate`: a recorded message in another binding or dialect
 - `route`: addresses of the calls
 - `request`: the request to send for a recorded message, and further messages of a live call
 
 The plan:
 - `load`: building of a plan from a recording
-- `dependencies`: dependencies of each client message
-- `progress`: progress of the calls, and waiting for it
-- `target`: binding and dialect of a call
 - `plan`: messages, and the events that each message waits for
 - `ids`: map from recorded identifiers to the drive's
 - `compare_policy`: the choice of the differences that count
-- `matched_parts`: the parts and functions of `--match-on`
 """

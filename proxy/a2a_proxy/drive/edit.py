@@ -19,9 +19,8 @@ from a2a_proxy.protocol.canonical_form import canonical_payload, members_of_targ
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
-from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.fields import CanonicalFields, Path, format_path
 from a2a_proxy.recording.difference.ids import iter_identifiers
-from a2a_proxy.recording.difference.values import Path, format_path
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields
 from a2a_proxy.replay.convert.requests import rest_call

@@ -8,11 +8,9 @@ from typing import Any
 
 import grpc
 
-from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
 from a2a_proxy.drive.plan import PlannedCall
-from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, OpenCall, ReceivedMessage
 from a2a_proxy.drive.route import DriveRoutes
-from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.values import Binding, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import decode_binary_value

@@ -12,11 +12,9 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
 from a2a_proxy.drive.plan import PlannedCall
-from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, OpenCall, ReceivedMessage
 from a2a_proxy.drive.route import DriveRoutes
-from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.values import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter

@@ -14,9 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.fields import CanonicalFields, Path
 from a2a_proxy.recording.difference.ids import LEFT, MIN_TEXT_ID_LENGTH, PairedIds, iter_identifiers
-from a2a_proxy.recording.difference.values import Path
 
 _UUID_PATTERN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _NIL_PATTERN = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)

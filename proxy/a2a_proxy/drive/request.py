@@ -1,23 +1,34 @@
 """Request to send for a recorded message: other identifiers and credentials, everything else as
-recorded."""
+recorded.
+
+An open call to the live agent, independent of its transport.
+
+Binding and dialect of a call: as recorded, or as the user requests.
+
+A recorded message in another binding or dialect: `replay.convert` converts it, this module adds
+the envelope.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any, Protocol
 
 import msgspec
 
-from a2a_proto import ParseError, parse
+from a2a_proto import ParseError, RenderError, parse
 from a2a_proxy.drive.ids import DriveIds
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.values import Binding, Frame
+from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_payload
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 from a2a_proxy.replay.convert.protobuf_bytes import encode_request
+from a2a_proxy.replay.convert.requests import convert_request, grpc_path, rest_call, rpc_method
 
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _CONNECTION_FIELDS = frozenset(
@@ -37,6 +48,122 @@ _CONNECTION_FIELDS = frozenset(
 )
 """Fields that belong to the connection and are set by the new one."""
 _EVENT_OBJECTS = ("task", "statusUpdate", "artifactUpdate", "message")
+
+
+_FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
+"""Bindings that are not translated, because their requests are the same for all."""
+_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
+_DIALECTS_WITHOUT_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
+
+
+class CallTarget(msgspec.Struct, frozen=True):
+    """How a call is made."""
+
+    binding: Binding
+    dialect: Dialect
+    operation: str
+    is_translated: bool = False
+    """Whether binding or dialect differ from the recording."""
+
+
+class RequestedTarget(msgspec.Struct, frozen=True):
+    """The user's choice; None: as recorded."""
+
+    binding: Binding | None = None
+    dialect: Dialect | None = None
+
+    def target_of(self, step: PlannedCall) -> CallTarget:
+        """Return how this call is made."""
+        exchange = step.exchange
+        if exchange.binding in _FIXED_BINDINGS or not exchange.operation:
+            return CallTarget(exchange.binding, exchange.dialect, exchange.operation)
+        binding, dialect = self.binding or exchange.binding, self.dialect or exchange.dialect
+        same = binding is exchange.binding and dialect is exchange.dialect
+        return CallTarget(binding, dialect, exchange.operation, not same)
+
+    def obstacle_of(self, step: PlannedCall) -> str:
+        """Return why a call cannot be made like this; empty if it can."""
+        target = self.target_of(step)
+        return self._pipe_obstacle(target) or _target_obstacle(step, target)
+
+    def _pipe_obstacle(self, target: CallTarget) -> str:
+        """Return why a call that keeps its binding cannot be made, because only one of agent and
+        call uses a pipe."""
+        if self.binding is Binding.STDIO and target.binding is not Binding.STDIO:
+            return "it is an HTTP request, which a stdio agent does not answer"
+        if self.binding not in (None, Binding.STDIO) and target.binding is Binding.STDIO:
+            return f"it is not an A2A operation, so it cannot be sent over {self.binding}"
+        return ""
+
+
+def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
+    if not target.is_translated:
+        return ""
+    if target.operation in _LIVE_OPERATIONS and target.binding is not Binding.GRPC:
+        return f"live streams are sent over gRPC only, not over {target.binding}"
+    if step.exchange.live_payload not in ("", "bidi"):
+        return "the messages of this live proposal exist in no other binding or dialect"
+    try:
+        _operation_name(target)
+    except LookupError:
+        return f"{target.operation} is not in {target.dialect} over {target.binding}"
+    return ""
+
+
+def _operation_name(target: CallTarget) -> str:
+    """Return the name of the operation in the dialect and binding. Raises LookupError if it has
+    none."""
+    if target.operation not in OPERATION_BY_NAME:
+        raise LookupError
+    if target.binding is Binding.GRPC:
+        if target.dialect in _DIALECTS_WITHOUT_REST:
+            raise LookupError
+        return grpc_path(target.operation, target.dialect)
+    if target.binding is Binding.REST:
+        if target.dialect in _DIALECTS_WITHOUT_REST or (
+            target.dialect is Dialect.V0_3 and target.operation == "ListTasks"
+        ):
+            raise LookupError
+        return target.operation
+    return rpc_method(target.operation, target.dialect)
+
+
+class ReceivedMessage(msgspec.Struct, frozen=True):
+    """One message of the live agent."""
+
+    payload: bytes
+    schema: str
+    kind: FrameKind
+
+
+class OpenCall(Protocol):
+    """One open call. Its methods raise CallError if the call fails."""
+
+    async def send_message(self, request: DriveRequest) -> None:
+        """Send a message of the client; the first one opens the call."""
+
+    async def half_close(self) -> None:
+        """Half-close the call: the client sends nothing more."""
+
+    async def cancel(self) -> None:
+        """Cancel the call, as a client does that is no longer interested."""
+
+    def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
+        """Yield the messages of the agent until the call is over."""
+
+
+class CallTransport(Protocol):
+    """Opens calls of one binding."""
+
+    def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
+        """Return a call like the recorded one; nothing is sent yet."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class CallError(Exception):
+    """The call failed; the message says how."""
 
 
 class DriveRequest(msgspec.Struct, frozen=True):
@@ -203,3 +330,79 @@ def _object_ids(event: dict[str, Any]) -> dict[str, str]:
         "contextId": holder.get("contextId"),
     }
     return {member: value for member, value in found.items() if isinstance(value, str) and value}
+
+
+STDIO_FRAMING = "Content-Length: \1\r\nContent-Type: application/json\r\n{version}\r\n\0"
+_KEPT_PREFIXES = (
+    "a2a-",
+    "x-",
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "traceparent",
+    "tracestate",
+    "baggage",
+)
+"""Prefixes of headers that a client sends on any binding."""
+_VERSIONED_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
+
+
+def translate_request(
+    value: Any, target: CallTarget, headers: Headers, number: int
+) -> DriveRequest:
+    """Return a request in the 1.0 form, converted to another binding or dialect. `number` becomes
+    the JSON-RPC id.
+
+    Raises CallError if it cannot be expressed there.
+    """
+    try:
+        if target.binding is Binding.GRPC:
+            path = grpc_path(target.operation, target.dialect)
+            data = encode_request(value, target.operation, target.dialect)
+            return DriveRequest(data, _translate_headers(headers, target), path, "POST")
+        if target.binding is Binding.REST:
+            call = rest_call(value, target.operation, target.dialect)
+            body = b"" if call.body is None else msgspec.json.encode(call.body)
+            kind = (
+                "application/json"
+                if target.dialect not in _VERSIONED_DIALECTS
+                else "application/a2a+json"
+            )
+            fields = _translate_headers(headers, target, kind if call.body is not None else "")
+            return DriveRequest(body, fields, call.target, call.method)
+        params = convert_request(value, target.operation, target.dialect, target.binding)
+        method = rpc_method(target.operation, target.dialect)
+    except (LookupError, RenderError) as wrong:
+        reason = (
+            f"{target.operation} cannot be expressed in {target.dialect} over {target.binding}: "
+            f"{wrong}"
+        )
+        raise CallError(reason) from wrong
+    envelope = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    data = msgspec.json.encode(envelope)
+    version = f"A2A-Version: {target.dialect}\r\n" if target.dialect in _VERSIONED_DIALECTS else ""
+    fields = _translate_headers(headers, target, "application/json")
+    return DriveRequest(
+        data, fields, "/", "POST", json.dumps(number), STDIO_FRAMING.format(version=version)
+    )
+
+
+def _translate_headers(recorded: Headers, target: CallTarget, content_type: str = "") -> Headers:
+    """Return the headers that mean the same on all bindings, and those that the new binding
+    requires."""
+    translated = [
+        (name, value)
+        for name, value in recorded
+        if name.lower().decode("latin-1").startswith(_KEPT_PREFIXES)
+        and name.lower() not in (b"a2a-version", b"x-a2a-version")
+    ]
+    if target.dialect in _VERSIONED_DIALECTS:
+        translated.append((b"A2A-Version", str(target.dialect).encode()))
+    if target.binding is not Binding.GRPC:
+        streams = OPERATION_BY_NAME[target.operation].is_streaming
+        translated.append(
+            (b"Accept", b"text/event-stream" if streams else b"application/json, */*")
+        )
+    if content_type:
+        translated.append((b"Content-Type", content_type.encode()))
+    return tuple(translated)

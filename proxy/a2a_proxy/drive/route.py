@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.drive.request import DriveRequest
-from a2a_proxy.drive.target import CallTarget
+from a2a_proxy.drive.request import CallTarget, DriveRequest
 from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.rest_path import match_request_line
 

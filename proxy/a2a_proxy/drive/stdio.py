@@ -15,15 +15,18 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
 from a2a_proxy.drive.plan import PlannedCall
-from a2a_proxy.drive.request import DriveRequest
-from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.drive.translate import STDIO_FRAMING
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.drive.request import (
+    STDIO_FRAMING,
+    CallError,
+    CallTarget,
+    DriveRequest,
+    OpenCall,
+    ReceivedMessage,
+)
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, FrameKind
-from a2a_proxy.model.wire import Framed, WireEvent
+from a2a_proxy.model.wire import Direction, Framed, WireEvent
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS

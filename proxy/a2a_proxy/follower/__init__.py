@@ -13,7 +13,6 @@ Processes:
 
 Reading and consuming:
 - `batch_reader`: reads the rows after a cursor, in delivery order
-- `closed_segments`: finds ended segments, interruptions and hand-offs
 - `hook_consumer`: a hook as a consumer
 - `consumer`: the interface of consumers
 
@@ -21,8 +20,6 @@ State:
 - `checkpoint`: the position, which survives the process
 - `status`: messages to the program that started the follower
 - `hook_log`: the log file of a hook
-- `file_identity`: the identity of a recording's file
-- `throttle`: a limit to a tenth of the processor time
 - `lag`: count of the frames not yet handled
 - `task_counts`: count of the tasks by state
 - `histogram_buckets`: bucket limits of time histograms

@@ -13,10 +13,8 @@ import sys
 from a2a_proxy.follower.entry import FollowerJob, run_follower
 from a2a_proxy.follower.hook_consumer import CallTally, HookConsumer, HookErrors, describe_error
 from a2a_proxy.follower.process import Follower
-from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.hooks.find import HookError, load_hook
 from a2a_proxy.recorder.priority import restore_priority
-from a2a_proxy.recording.errors import RecordingError
 
 
 def main() -> int:
@@ -24,35 +22,29 @@ def main() -> int:
     return run_follower("a2a_proxy.follower", "--hook", run_hook)
 
 
-def run_hook(job: FollowerJob) -> FollowerFailed | None:
-    """Load the hook and call it to the end; return the reason if that fails."""
+def run_hook(job: FollowerJob) -> None:
+    """Load the hook and call it to the end. Raises HookError, RecordingError."""
     name = job.program_args
     tally = CallTally()
     faults = HookErrors(name, job.log, job.notify)
     try:
         make = load_hook(name)
-    except HookError as wrong:
-        return FollowerFailed(wrong.message, wrong.hint)
+    except HookError:
+        raise
     except BaseException as wrong:
         faults.log_traceback(wrong)
-        return FollowerFailed(f"hook {name} cannot be loaded: {describe_error(wrong)}")
-    try:
-        hurry = functools.cache(restore_priority)
-        follower = Follower(
-            job.target,
-            lambda: HookConsumer(name, make, tally, faults),
-            job.checkpoint,
-            tally,
-            job.notify,
-            hurry,
-        )
-        signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
-        follower.run()
-    except HookError as wrong:
-        return FollowerFailed(wrong.message, wrong.hint)
-    except RecordingError as wrong:
-        return FollowerFailed(wrong.message, wrong.hint)
-    return None
+        raise HookError(f"hook {name} cannot be loaded: {describe_error(wrong)}") from wrong
+    hurry = functools.cache(restore_priority)
+    follower = Follower(
+        job.target,
+        lambda: HookConsumer(name, make, tally, faults),
+        job.checkpoint,
+        tally,
+        job.notify,
+        hurry,
+    )
+    signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
+    follower.run()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.hook_log import HookLog
 from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, Status, encode
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.recorder.priority import set_idle_priority
 
 
@@ -31,9 +32,7 @@ class FollowerJob(msgspec.Struct, frozen=True):
     notify: Callable[[Status], None]
 
 
-def run_follower(
-    program: str, option: str, follow: Callable[[FollowerJob], FollowerFailed | None]
-) -> int:
+def run_follower(program: str, option: str, follow: Callable[[FollowerJob], None]) -> int:
     """Do the work until there are no more rows and return the exit code. `option` is the program's
     own option."""
     parser = argparse.ArgumentParser(prog=program)
@@ -67,10 +66,14 @@ def run_follower(
         os.write(typed.say, encode(said) + b"\n")
 
     aim = FollowTarget(typed.recording, typed.session, typed.follow)
-    failed = follow(FollowerJob(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
+    outcome: Status = FollowerDone()
+    try:
+        follow(FollowerJob(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
+    except UserError as wrong:
+        outcome = FollowerFailed(wrong.message, wrong.hint)
     sys.stdout.flush()
-    tell(failed or FollowerDone())
-    return int(failed is not None)
+    tell(outcome)
+    return int(isinstance(outcome, FollowerFailed))
 
 
 def die_with_pipe(life_pipe: int) -> None:

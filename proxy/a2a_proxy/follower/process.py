@@ -22,11 +22,12 @@ from a2a_proxy.follower.checkpoint import (
     SessionCursor,
 )
 from a2a_proxy.follower.consumer import Consumer, RowKind
-from a2a_proxy.follower.file_identity import file_identity, reopen_recording
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.status import FollowerLag, Status
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.reader import reopen_recording
 from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.store.file_header import file_identity
 
 POLL_SECONDS = 0.1
 """Seconds between two checks for a commit."""

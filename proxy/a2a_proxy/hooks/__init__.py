@@ -12,7 +12,6 @@ process of its own. It cannot change, delay or drop traffic.
 
 from a2a_proxy.hooks.gap import Gap
 from a2a_proxy.hooks.hook import METHODS, Hook, Session
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     Binding,
     Dialect,
@@ -26,6 +25,7 @@ from a2a_proxy.model.values import (
     Segment,
     Severity,
 )
+from a2a_proxy.model.wire import Direction
 
 __all__ = [
     "METHODS",

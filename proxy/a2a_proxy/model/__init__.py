@@ -8,7 +8,6 @@ Stored values, the output of the observer:
 
 Wire and input:
 - `wire`: events of the wire decoders
-- `chunk`: captured bytes and connection events, the input of the observer
 
 Modules without imports from this package:
 - `fields`: the field table: how each field is stored, shown and redacted

@@ -19,7 +19,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from a2a_proxy.model.card_signature import CardSignature
-from a2a_proxy.model.chunk import ClientProcess, ConnectionFacts, Direction, TlsFacts
 from a2a_proxy.model.fields import (
     Encoding,
     Ident,
@@ -32,7 +31,7 @@ from a2a_proxy.model.fields import (
     Time,
     Word,
 )
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import ClientProcess, ConnectionFacts, Direction, Headers, TlsFacts
 
 
 class Binding(StrEnum):

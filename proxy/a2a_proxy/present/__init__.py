@@ -10,7 +10,6 @@ Layouts and reports:
 - `difference`: differences as text and JSON (package)
 - `generations`: generations as text and JSON
 - `junit`: JUnit XML
-- `objects`: exchanges and findings as JSON
 
 Elements:
 - `tls`: TLS handshakes in words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
 from a2a_proxy.model.values import Connection, Exchange
+from a2a_proxy.model.wire import CertificateFacts, TlsFacts
 from a2a_proxy.rules.facts.hosts import host_of
 
 

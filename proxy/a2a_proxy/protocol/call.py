@@ -10,10 +10,20 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.saved_state import Reference, State
 from a2a_proxy.model.values import Actor, Binding, Finding, Frame, FrameKind, Severity
-from a2a_proxy.model.wire import Body, Cut, End, Framed, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.model.wire import (
+    Body,
+    ConnectionFacts,
+    Cut,
+    Direction,
+    End,
+    Framed,
+    Head,
+    Headers,
+    HeadRole,
+    Undecodable,
+)
 from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import (

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS, Connection
-from a2a_proxy.model.wire import Control, Undecodable
+from a2a_proxy.model.wire import Control, Direction, Undecodable
 
 COMPLETE = "complete"
 """The text of a complete capture."""

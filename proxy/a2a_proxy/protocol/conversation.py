@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import ConnectionFacts, ExitFacts
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import Exchange, Finding, Frame, FrameKind, Severity
 from a2a_proxy.model.wire import (
     Body,
+    ConnectionFacts,
     Control,
     Cut,
     End,
+    ExitFacts,
     Framed,
     Head,
     HeadRole,

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import FAULT_MARK, Binding, Dialect, EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import ExitFacts
 from a2a_proxy.protocol.errors import (
     AMBIGUOUS_CODES,
     GrpcOutcome,

@@ -12,9 +12,9 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proto import LivePayload, detect_live, proves_bidi
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import LiveMode
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.schema import schema_of
 
 _MESSAGES_OF_PAYLOAD = {

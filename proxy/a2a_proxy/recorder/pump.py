@@ -10,9 +10,9 @@ import msgspec
 
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.capture.record_format import RECORD_HEADER, Position
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.values import Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.redaction import Redactor

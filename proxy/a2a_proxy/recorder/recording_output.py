@@ -4,7 +4,6 @@ at the end."""
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts, make_key
+from a2a_proxy.recording.store.file_header import file_identity
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.other_findings import finding_title
@@ -87,26 +87,18 @@ class OutputFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = _file_identity(path)
+        self._file = file_identity(path)
 
     def check_in_place(self) -> None:
         """Raise RecordingDisplaced if the path now leads elsewhere, because no reader would see
         further rows."""
-        if _file_identity(self._path) != self._file:
+        if file_identity(self._path) != self._file:
             raise RecordingDisplaced
 
     @property
     def is_gone(self) -> bool:
         """Whether the path leads to no file now."""
-        return _file_identity(self._path) is None
-
-
-def _file_identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return file_identity(self._path) is None
 
 
 def write_with_retries(

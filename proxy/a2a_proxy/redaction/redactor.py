@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from a2a_proxy.model.card_signature import CardSignature
-from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.fields import redacted_names
 from a2a_proxy.model.values import (
@@ -30,7 +29,7 @@ from a2a_proxy.model.values import (
     FrameKind,
     Task,
 )
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Headers, TlsFacts
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, texts_of_frame
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
+from a2a_proxy.model.wire import CertificateFacts, TlsFacts
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.route import format_address

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import (
+from a2a_proxy.model.wire import (
     ChunkKind,
     ClientProcess,
     ConnectionFacts,

@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan, Output, QuickEditor
 from a2a_proxy.relay.held_bytes import HeldBytes
 

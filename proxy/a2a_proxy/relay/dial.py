@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import (
     CLIENT_CERTIFICATE_HINT,
@@ -40,13 +41,9 @@ IsRefused = Callable[[Iterable[str], int], bool]
 """Whether an upstream with one of these addresses and this port must not be dialled."""
 
 
-class DialError(Exception):
+class DialError(UserError):
     """No address of the upstream answered. The text is the reason; `hint` is the action to take
     (may be empty)."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 async def dial_upstream(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.clock import Clock
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ClientProcess, Direction, TlsFacts
+from a2a_proxy.model.wire import ChunkKind, ClientProcess, Direction, TlsFacts
 from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext

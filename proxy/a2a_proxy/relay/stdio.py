@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 from a2a_proxy.relay.stdio_agent import (
     StdioAgent,

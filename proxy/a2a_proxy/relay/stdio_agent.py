@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from a2a_proxy.model.chunk import ExitFacts
+from a2a_proxy.model.wire import ExitFacts
 from a2a_proxy.relay.stdio_pump import close_descriptor
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4

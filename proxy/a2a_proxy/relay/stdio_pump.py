@@ -17,7 +17,7 @@ import termios
 import threading
 import time
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 
 READ_SIZE = 64 * 1024

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.wire import CertificateFacts, TlsFacts
 from a2a_proxy.relay.route import RouteError, Upstream
 
 HTTP2, HTTP1 = "h2", "http/1.1"

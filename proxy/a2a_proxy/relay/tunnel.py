@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.model.chunk import TlsFacts
+from a2a_proxy.model.wire import TlsFacts
 from a2a_proxy.relay.client_tls import HANDSHAKE_SECONDS, ClientTls
 from a2a_proxy.relay.connection import (
     LINGER_SECONDS,

@@ -14,6 +14,7 @@ import urllib.parse
 
 import msgspec
 
+from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES, Http1ScanError, parse_response_head
 from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.host_patterns import HostPattern
@@ -23,13 +24,9 @@ _URL = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?(?:([^/@]*)@)?([^/@]+)/?", re.IGN
 _HINT = "write --upstream-proxy http://HOST:PORT"
 
 
-class ProxyAnswerError(Exception):
+class ProxyAnswerError(UserError):
     """The other proxy does not lead to the upstream. The text is a predicate (`answers 503`);
     `hint` is the action to take (may be empty)."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class UpstreamProxy(msgspec.Struct, frozen=True):

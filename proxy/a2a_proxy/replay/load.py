@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.text import shell_line
@@ -20,7 +20,6 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PINNED_GATE
-from a2a_proxy.replay.core.labels import find_unfilled, without_labels
 from a2a_proxy.replay.core.script import (
     LIVE_OPERATIONS,
     LineKind,
@@ -30,6 +29,8 @@ from a2a_proxy.replay.core.script import (
     ScriptLine,
     ScriptSide,
     UnservableCall,
+    find_unfilled,
+    without_labels,
 )
 
 _LINE_KINDS = {

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
 from a2a_proxy.protocol.canonical import CanonicalForm
 from a2a_proxy.protocol.event import decode_payload, normalise_event

@@ -10,17 +10,14 @@ Exports:
 - `consumer`: live export of a session
 - `unsent`: sends the rest of an incomplete live export
 - `offline`: export of a finished recording
-- `cross_recording`: links between several recordings
 - `keeper`: starts the live export process
 
 From recording to spans:
 - `span_reader`: builds spans from the rows of a recording
 - `span`: the span of a call, also with attribute names of other tools
-- `client_span`: the second span of a forwarded call
 - `segments`: long calls as several spans
 - `logs`: log records
 - `metrics`: metrics of live traffic
-- `payload_texts`: texts and steps in payloads
 - `services`: the resources of spans, with the names of the services
 - `attributes`: the attributes of a span
 - `cards`: agent cards of a session
@@ -34,9 +31,7 @@ From recording to spans:
 Sending:
 - `retry_sender`: requests with retries
 - `sdk`: conversion to OpenTelemetry types, and its exporters
-- `partial_success`: spans rejected by a backend
 - `request_outcome`: the outcome of a request, with advice on errors of libraries
-- `session`: the HTTP session of an exporter
 - `otlp_json`: OTLP as JSON
 
 Values and settings:

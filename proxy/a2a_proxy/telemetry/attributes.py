@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from a2a_proxy.model.chunk import TlsFacts
 from a2a_proxy.model.values import Binding, ConnectionTls, Exchange
+from a2a_proxy.model.wire import TlsFacts
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.protocol.exchange import HOW_SWITCHED
 from a2a_proxy.protocol.outcome import latency_origin

@@ -15,6 +15,7 @@ from a2a_proxy.model.values import Exchange, Finding
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.recording.store.file_header import FileIdentity, file_identity
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
 from a2a_proxy.telemetry.metrics import MetricsSnapshot, SessionMetrics
 from a2a_proxy.telemetry.retry_sender import RetrySender
@@ -74,7 +75,7 @@ class OtlpConsumer:
         self._last_logged: dict[int, int] = {}
         """Open calls that were logged, and the time of the last log record, ns."""
         self._path = ""
-        self._file_identity = (0, 0)
+        self._file: FileIdentity | None = None
         self._recording: Recording
         self._session: SessionRow
         self._spans: SpanReader
@@ -105,7 +106,7 @@ class OtlpConsumer:
 
     def add_row(self, kind: RowKind, value: Any) -> None:
         """Add one row of the recording."""
-        if self._file_identity != _file_identity_of(self._path):
+        if self._file != file_identity(self._path):
             self._reopen_recording()
         if kind is RowKind.HANDOFF:
             self._spans.add_handoff(value)
@@ -175,7 +176,7 @@ class OtlpConsumer:
         )
 
     def _open_recording(self, session: SessionRow) -> None:
-        self._file_identity = _file_identity_of(self._path)
+        self._file = file_identity(self._path)
         self._recording = open_recording_or_cassette(self._path)
         self._session = session
         self._spans = SpanReader(
@@ -256,12 +257,3 @@ class OtlpConsumer:
             return []
         self._last_logged[exchange.id] = now
         return [alive_log(exchange, *self._span_identity(exchange), now)]
-
-
-def _file_identity_of(path: str) -> tuple[int, int]:
-    """Return device and inode of the file that has this path now, or zeros."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from a2a_proxy.hooks.gap import gap_of
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Finding, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut_text
 
 AGENT_MESSAGE_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})

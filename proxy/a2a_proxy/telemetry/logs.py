@@ -5,9 +5,9 @@ Each has the context and the service of the span of its call.
 
 from __future__ import annotations
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.telemetry.attributes import binding_label, span_name
 from a2a_proxy.telemetry.values import (
     Attributes,

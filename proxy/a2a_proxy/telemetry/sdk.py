@@ -3,6 +3,11 @@ their exporters.
 
 Like `metrics` and `partial_success`, imported only where something is sent, because the packages
 are an optional extra.
+
+Spans that a backend rejected from a request that it accepted: the exporters of the SDK ignore
+them.
+
+The HTTP session of an exporter.
 """
 
 from __future__ import annotations
@@ -15,14 +20,12 @@ from typing import TYPE_CHECKING, Any
 from a2a_proxy import __version__
 from a2a_proxy.installation import install_hint
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.partial_success import PartialSuccessListener
 from a2a_proxy.telemetry.request_outcome import (
     SENT,
     ExporterLogHandler,
     RequestOutcome,
     RequestResult,
 )
-from a2a_proxy.telemetry.session import own_session
 from a2a_proxy.telemetry.target import OtlpTarget, bypass_proxies
 from a2a_proxy.telemetry.values import (
     SCHEMA_URL,
@@ -49,6 +52,91 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("sdk.trace", "exporter.otlp.proto.grpc", "exporter.otlp.proto.http")
 """Modules below `opentelemetry`."""
+
+
+_PROVIDER = "CREDENTIAL_PROVIDER"
+"""Part of the names of variables that give the SDK a session of the user's own."""
+
+
+def own_session(variables: Mapping[str, str]) -> Any:
+    """Return a session that trusts the certificates in `OTEL_EXPORTER_OTLP_CERTIFICATE`, which a
+    plain `requests` session ignores if `REQUESTS_CA_BUNDLE` is set. None if the SDK must create a
+    session from variables."""
+    if any(_PROVIDER in name for name in variables):
+        return None
+    import requests
+
+    class Session(requests.Session):
+        def merge_environment_settings(
+            self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+        ) -> Any:
+            trusted = (
+                self.verify if verify is None else verify
+            )  # set by the exporter: a file precedes the bundle
+            return super().merge_environment_settings(url, proxies, stream, trusted, cert)
+
+    return Session()
+
+
+class PartialSuccessListener:
+    """Reads the responses to one span exporter."""
+
+    def __init__(self) -> None:
+        self.rejected = 0
+        """Number of spans of the last request that the backend rejected."""
+        self.why = ""
+
+    def clear(self) -> None:
+        """Reset before a request."""
+        self.rejected, self.why = 0, ""
+
+    def wrap_grpc_exporter(self, exporter: Any) -> Any:
+        """Return a subclass of the exporter whose stub reports its responses; the SDK recreates the
+        stub at times."""
+        partial = self
+
+        class Heard(exporter):  # type: ignore[misc]
+            def _initialize_channel_and_stub(self) -> None:
+                super()._initialize_channel_and_stub()
+                self._client: Any = _ListeningStub(self._client, partial)
+
+        return Heard
+
+    def http_session(self, variables: Mapping[str, str]) -> Any:
+        """Return a session that reports its responses, or None if the SDK must create the session
+        from variables."""
+        session = own_session(variables)
+        if session is not None:
+            session.hooks["response"].append(self._on_http_response)
+        return session
+
+    def add_response(self, response: Any) -> None:
+        """Read an ExportTraceServiceResponse."""
+        self.rejected = max(response.partial_success.rejected_spans, 0)
+        self.why = " ".join(response.partial_success.error_message.split())
+
+    def _on_http_response(self, response: Any, *_: Any, **__: Any) -> None:
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceResponse,
+        )
+
+        if response.ok:
+            try:
+                self.add_response(ExportTraceServiceResponse.FromString(response.content))
+            except DecodeError:
+                return  # a response of another form: the backend has accepted all spans
+
+
+class _ListeningStub:
+    def __init__(self, stub: Any, partial: PartialSuccessListener) -> None:
+        self._stub = stub
+        self._partial = partial
+
+    def Export(self, *given: Any, **named: Any) -> Any:
+        response = self._stub.Export(*given, **named)
+        self._partial.add_response(response)
+        return response
 
 
 def check_installed() -> None:

@@ -2,19 +2,35 @@
 
 Its attributes have the names of other tools and conventions too: `--compat` (offline),
 `--otlp-compat` (live).
+
+The second span of a call that the proxy forwarded with its own `traceparent` (`--propagate`). No
+I/O.
+
+The id sent to the agent is recorded, so every export has the same two spans: one for the call as
+received, and one for the call as forwarded, whose id the agent knows as its parent's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_name
 from a2a_proxy.telemetry.call_facts import CallFacts
-from a2a_proxy.telemetry.client_span import forwarded_context
 from a2a_proxy.telemetry.events import CallEvents
+from a2a_proxy.telemetry.ids import parse_traceparent
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, Compat, SpanOptions
-from a2a_proxy.telemetry.values import Attributes, SpanKind, SpanValue, Value, cut_text
+from a2a_proxy.telemetry.values import (
+    Attributes,
+    SpanContextIds,
+    SpanKind,
+    SpanLink,
+    SpanValue,
+    Value,
+    cut_text,
+)
 
 _KONG_NAMES = {
     "kong.a2a.operation": "a2a.method.name",
@@ -30,6 +46,65 @@ _CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding
 """Bindings by their names in agent cards. A pipe has none that the protocol defines."""
 _SSE_BINDINGS = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
+
+
+_MESSAGE_RELATION = "message"
+_COPIED_PREFIXES = (
+    *(
+        "a2a.",
+        "gen_ai.agent.",
+        "gen_ai.conversation.",
+        "rpc.",
+        "jsonrpc.",
+        "http.",
+        "url.",
+        "server.",
+        "network.",
+    ),
+    *("error.type", "a2a_proxy.binding", "a2a_proxy.wire.", "a2a_proxy.exchange"),
+)
+"""Prefixes of the attributes that both spans have."""
+
+
+def forwarded_context(exchange: Exchange) -> SpanContextIds | None:
+    """Return the proxy's span that the agent knows as its parent, or None if the header was not
+    changed."""
+    return None if exchange.ours else parse_traceparent(exchange.sent_traceparent)
+
+
+def caller_context(sent: SpanContextIds, header: SpanContextIds | None) -> SpanContextIds | None:
+    """Return the caller's span of a forwarded call, if the proxy continued the trace of its header,
+    else None."""
+    return header if header is not None and header.trace == sent.trace else None
+
+
+def message_link(context: SpanContextIds, message: SpanContextIds | None) -> tuple[SpanLink, ...]:
+    """Return a link to the trace in a message if the call is in another trace, because the proxy
+    reads only headers."""
+    if message is None or message.trace == context.trace:
+        return ()
+    return (SpanLink(message, {"a2a_proxy.link": _MESSAGE_RELATION}),)
+
+
+def client_span(span: SpanValue, sent: SpanContextIds, service: str) -> SpanValue:
+    """Return the span of the call as forwarded to the agent of this name, without the events, which
+    are on the span of the call as received."""
+    told = {
+        name: value for name, value in span.attributes.items() if name.startswith(_COPIED_PREFIXES)
+    }
+    if service:
+        told["peer.service"] = service
+    return msgspec.structs.replace(
+        span,
+        kind=SpanKind.CLIENT,
+        context=msgspec.structs.replace(span.context, span=sent.span),
+        parent=span.context,
+        attributes=told,
+        events=(),
+        dropped_events=0,
+        links=(),
+        part=True,
+    )
 
 
 def call_span(

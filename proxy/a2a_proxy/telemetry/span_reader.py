@@ -1,18 +1,32 @@
-"""Build spans from the rows of a recording, one session at a time."""
+"""Build spans from the rows of a recording, one session at a time.
+
+Texts and reported steps in the payloads of a call, read only if enabled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.model.event import state_label
-from a2a_proxy.model.values import Binding, Connection, Exchange, Finding, FrameKind, Handoff, Task
+from a2a_proxy.model.event import Event, Message, state_label
+from a2a_proxy.model.values import (
+    Binding,
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+    Handoff,
+    Task,
+)
 from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.telemetry.attributes import error_type
 from a2a_proxy.telemetry.call_facts import (
     CallFacts,
     RequestFacts,
@@ -20,18 +34,17 @@ from a2a_proxy.telemetry.call_facts import (
     parse_request,
 )
 from a2a_proxy.telemetry.cards import CardHistory
-from a2a_proxy.telemetry.client_span import (
-    caller_context,
-    client_span,
-    forwarded_context,
-    message_link,
-)
 from a2a_proxy.telemetry.earlier_calls import EarlierCalls
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import span_id, trace_id
 from a2a_proxy.telemetry.links import handoff_link, handoff_source, task_link
-from a2a_proxy.telemetry.message_content import NO_CONTENT
-from a2a_proxy.telemetry.payload_texts import PayloadTexts, read_payload_texts
+from a2a_proxy.telemetry.message_content import (
+    MAX_FRAMES,
+    NO_CONTENT,
+    MessageContent,
+    finish_reason,
+    message_content,
+)
 from a2a_proxy.telemetry.segments import (
     PartialCall,
     SegmentWindow,
@@ -40,9 +53,15 @@ from a2a_proxy.telemetry.segments import (
     segment_span,
 )
 from a2a_proxy.telemetry.services import ServiceNames
-from a2a_proxy.telemetry.span import call_span
+from a2a_proxy.telemetry.span import (
+    call_span,
+    caller_context,
+    client_span,
+    forwarded_context,
+    message_link,
+)
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
-from a2a_proxy.telemetry.steps import step_spans
+from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports, step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, SpanValue
 
 _MAX_CACHED = 4096
@@ -55,6 +74,57 @@ OtherRecordingLinks = Callable[[int], Iterable[SpanLink]]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+
+
+_AGENT_MESSAGE_KINDS = (FrameKind.EVENT, FrameKind.RESPONSE)
+
+
+class PayloadTexts(msgspec.Struct, frozen=True):
+    """Message content of a call, and the agent's reports of its steps."""
+
+    content: MessageContent = NO_CONTENT
+    reports: tuple[StepReport, ...] = ()
+
+
+def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadTexts:
+    """Read a finished call. Steps are read if the client requested the extension by its URI."""
+    exchange = row.exchange
+    asks = EXTENSION in exchange.extensions
+    if not (content or asks) or not (exchange.operation or exchange.binding is Binding.WEBHOOK):
+        return PayloadTexts()
+    asked: list[Message] = []
+    events: list[Event] = []
+    found: list[StepReport] = []
+    unread = 0
+    for number, each in enumerate(recording.read_frames(row.key, payloads=False)):
+        frame = each.frame
+        if frame.kind is not FrameKind.REQUEST and frame.kind not in _AGENT_MESSAGE_KINDS:
+            continue
+        if frame.truncated or number >= MAX_FRAMES:
+            unread += 1
+            continue
+        frame = msgspec.structs.replace(frame, payload=recording.read_payload(each))
+        if frame.kind is FrameKind.REQUEST:
+            asked += _request_messages(frame, exchange)
+        else:
+            event = to_event(
+                frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+            )
+            events.append(event)
+            found += step_reports(frame.at, event) if asks else ()
+    if not content:
+        return PayloadTexts(reports=tuple(found))
+    finish = finish_reason(bool(error_type(exchange)), exchange.states)
+    return PayloadTexts(message_content(asked, events, finish=finish, unread=unread), tuple(found))
+
+
+def _request_messages(frame: Frame, exchange: Exchange) -> list[Message]:
+    """Return the message of a request in a list, which is empty if it has none."""
+    value: Any = normalise_event(
+        frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
+    ).get("message")
+    message = event_from_json({"message": value}).message if isinstance(value, dict) else None
+    return [message] if message is not None else []
 
 
 class CallSpans(msgspec.Struct, frozen=True):

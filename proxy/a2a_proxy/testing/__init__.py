@@ -15,7 +15,6 @@ The plug-in:
 One test:
 - `agent_session`: one agent of one test
 - `teardown`: findings, comparison and cassette after a test
-- `note_migration`: migration of notes into a new recording
 - `plan`: table of the record modes
 - `settings`: settings of a test
 

@@ -8,10 +8,9 @@ detected kind, no more.
 
 from __future__ import annotations
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
-from a2a_proxy.model.wire import Control, WireEvent
+from a2a_proxy.model.wire import Control, Direction, WireEvent
 from a2a_proxy.wire.detect import ProtocolKind, detect_protocol
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder

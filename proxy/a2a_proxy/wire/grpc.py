@@ -9,9 +9,8 @@ from struct import Struct
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Body, Undecodable
+from a2a_proxy.model.wire import Body, Direction, Undecodable
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.content import decompress_message
 

@@ -17,10 +17,18 @@ from collections import deque
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
-from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.model.wire import (
+    Control,
+    Cut,
+    Direction,
+    End,
+    Head,
+    HeadRole,
+    Undecodable,
+    WireEvent,
+)
 from a2a_proxy.wire.http1_body import (
     BodyError,
     BodyReader,

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Body, End, Head, HeadRole, WireEvent
+from a2a_proxy.model.wire import Body, Direction, End, Head, HeadRole, WireEvent
 from a2a_proxy.wire.http1_head import (
     MAX_HEAD_SIZE,
     HeadError,

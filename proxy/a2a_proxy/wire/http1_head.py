@@ -12,9 +12,8 @@ from functools import lru_cache
 import httptools
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Control, Headers, WireEvent
+from a2a_proxy.model.wire import Control, Direction, Headers, WireEvent
 
 MAX_HEAD_SIZE = 1 << 20
 """Longest head (or trailer section) that is parsed, bytes. nginx stops at 32 KiB, Node at 16 KiB,

@@ -18,10 +18,19 @@ from struct import Struct
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
-from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.model.wire import (
+    Body,
+    Control,
+    Cut,
+    Direction,
+    End,
+    Head,
+    HeadRole,
+    Undecodable,
+    WireEvent,
+)
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
 from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 from a2a_proxy.wire.http2_frame import Violation
 

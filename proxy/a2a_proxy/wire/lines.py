@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Line, WireEvent
+from a2a_proxy.model.wire import Direction, Line, WireEvent
 from a2a_proxy.wire.body import TRUNCATED_SIZE, BodyCollector
 
 

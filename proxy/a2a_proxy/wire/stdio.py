@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Control, Cut, End, WireEvent
+from a2a_proxy.model.wire import Control, Cut, Direction, End, WireEvent
 from a2a_proxy.wire.lines import LogLines
 from a2a_proxy.wire.stdio_reader import PipeReader
 

@@ -12,9 +12,15 @@ import re
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Framed, Headers, WireEvent
+from a2a_proxy.model.wire import (
+    REASON_BROKE_OFF,
+    REASON_CUT_SHORT,
+    Direction,
+    Framed,
+    Headers,
+    WireEvent,
+)
 from a2a_proxy.wire import stdio_head
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, scan_value

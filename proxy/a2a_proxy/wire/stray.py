@@ -6,9 +6,8 @@ with text, a frame per line would make the recording many times as large as the 
 
 from __future__ import annotations
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.wire import Line, WireEvent
+from a2a_proxy.model.wire import Direction, Line, WireEvent
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.lines import LineCollector
 

@@ -15,7 +15,7 @@ import pytest
 
 from a2a_proxy.cli.command import client_processes
 from a2a_proxy.cli.command.client_processes import ClientProcesses
-from a2a_proxy.model.chunk import ClientProcess
+from a2a_proxy.model.wire import ClientProcess
 
 _AGENT = """
 import socket, sys

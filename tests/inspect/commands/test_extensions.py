@@ -13,8 +13,8 @@ import pytest
 from a2a_inspect.data.frame_summary import summarize_frame
 from a2a_inspect.widgets.facts import extension_lines
 from a2a_proxy.hooks.extensions import EXTENSION_GROUP
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import EventKind, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.extensions.registry import BUILT_IN
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

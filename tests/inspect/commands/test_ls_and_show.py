@@ -12,7 +12,9 @@ import pytest
 
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection
-from a2a_proxy.model.chunk import (
+from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.values import ConnectionTls, Frame
+from a2a_proxy.model.wire import (
     CertificateFacts,
     Chunk,
     ChunkKind,
@@ -22,8 +24,6 @@ from a2a_proxy.model.chunk import (
     Direction,
     TlsFacts,
 )
-from a2a_proxy.model.errors import UserError
-from a2a_proxy.model.values import ConnectionTls, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from a2a_inspect.data.first_words import MAX_WORDS, first_words
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

@@ -14,8 +14,8 @@ from a2a_inspect.commands import show
 from a2a_inspect.commands.recover import recover_all
 from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.capture import file_layout
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.values import Finding, Observation, Severity
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow

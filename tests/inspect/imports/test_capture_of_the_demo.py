@@ -10,7 +10,7 @@ import pytest
 from a2a_inspect.commands.import_file import open_import
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.demo.client import DemoClient
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from support_drive import demo_agent
 from support_import import check_equal
 from support_packets import CaptureFormat, Piece, disturb, make_segments, write_capture

@@ -16,9 +16,9 @@ from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write_har
 from a2a_inspect.imports.har_call import HarCall, parse_time
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
-from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import FrameKind
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_import import check_equal

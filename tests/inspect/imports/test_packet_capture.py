@@ -18,8 +18,8 @@ from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, _complete_fram
 from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.installation import install_hint
-from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recording.read.reader import Recording
 from support_import import check_equal
 from support_packets import (

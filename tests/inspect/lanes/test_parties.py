@@ -6,8 +6,8 @@ from typing import Any
 
 from a2a_inspect.lanes.model import PartyRole
 from a2a_inspect.lanes.parties import ExchangeParties, Parties
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import AGENT, Handoff, Segment
+from a2a_proxy.model.wire import Direction
 
 OUT, BACK = Direction.TO_AGENT, Direction.TO_CLIENT
 

@@ -13,8 +13,8 @@ from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines, paint
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_inspect.widgets.text_view import _wrap_line
-from a2a_proxy.model.chunk import ClientProcess, TlsFacts
 from a2a_proxy.model.values import Connection, ConnectionTls, Finding, FrameKind, Severity
+from a2a_proxy.model.wire import ClientProcess, TlsFacts
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_inspect import MS, exchange, frame, live, request

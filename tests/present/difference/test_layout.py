@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, make_excerpts
-from a2a_proxy.present.difference.brief import summarize_value
+from a2a_proxy.present.difference.blocks import (
+    BlockKind,
+    DifferenceBlock,
+    make_excerpts,
+    summarize_value,
+)
 from a2a_proxy.present.difference.layout import layout_rows
 from a2a_proxy.recording.difference.words import compare_texts
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from a2a_proto import SchemaSet, from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Dialect, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.segments.content import FrameContent, ToolEvent, content_of_frame
 
 RAW = bytes(range(250, 256)) + b"x"

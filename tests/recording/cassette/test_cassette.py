@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     ArtifactState,
     Binding,
@@ -29,6 +28,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import (
     is_cassette,
     open_recording_or_cassette,

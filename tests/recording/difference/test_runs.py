@@ -12,13 +12,13 @@ import pytest
 from a2a_proxy.model.values import EventKind, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges, compare_frames
+from a2a_proxy.recording.difference.fields import ExchangePart, Ignored, ValueChange, format_path
 from a2a_proxy.recording.difference.runs import (
     ComparisonStopped,
     RunDifference,
     compare_runs,
     take_run,
 )
-from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, format_path
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.difference.fields import CanonicalFields
-from a2a_proxy.recording.difference.ids import PairedIds
-from a2a_proxy.recording.difference.structure import CompareLimits, compare_values
-from a2a_proxy.recording.difference.values import (
+from a2a_proxy.recording.difference.fields import (
+    CanonicalFields,
     DifferenceRow,
     Ignored,
     Path,
     ValueChange,
     format_path,
 )
+from a2a_proxy.recording.difference.ids import PairedIds
+from a2a_proxy.recording.difference.structure import CompareLimits, compare_values
 
 NAMES = [
     "id",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.difference.values import ValueChange
+from a2a_proxy.recording.difference.fields import ValueChange
 from a2a_proxy.recording.difference.words import MAX_CHARS, compare_texts
 
 texts = st.lists(

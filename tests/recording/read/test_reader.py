@@ -11,8 +11,7 @@ import pytest
 
 from a2a_proxy.model.values import Binding, Changes, Connection, Exchange, Finding, Severity, Task
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.pages import PAGE_ROWS
-from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.reader import PAGE_ROWS, Recording
 from a2a_proxy.recording.read.rows import Counts, make_key
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, event_frames, facts

@@ -12,7 +12,7 @@ import pytest
 
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import EditPlan, Output
 from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES
 from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import EditPlan
 from a2a_proxy.relay.edits.fault_editor import FaultEditor
 from a2a_proxy.relay.edits.http1 import Http1Editor

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import EditPlan, PushConfig
 from a2a_proxy.relay.edits.http1 import MAX_RESPONSE_BYTES, Http1Editor
 from support_http1 import conversations

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan
 from a2a_proxy.relay.edits.http2 import Http2Editor
 

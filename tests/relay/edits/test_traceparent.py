@@ -11,7 +11,7 @@ from h2.events import RequestReceived, TrailersReceived
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan
 from a2a_proxy.relay.edits.http1 import Http1Editor
 from support_http1 import conversations

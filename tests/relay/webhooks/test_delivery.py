@@ -20,7 +20,7 @@ from h2.settings import SettingCodes, Settings
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, Direction
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig

@@ -12,11 +12,14 @@ from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.route import Listen, Upstream
 from a2a_proxy.relay.tls import Tls, Trust
 from a2a_proxy.relay.upstream_proxy import UpstreamProxy
-from a2a_proxy.relay.webhooks import restore
 from a2a_proxy.relay.webhooks import service as service_module
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
-from a2a_proxy.relay.webhooks.restore import MAX_ANSWER_BYTES, restore_webhook
-from a2a_proxy.relay.webhooks.service import MAX_KEPT_BYTES, WebhookService
+from a2a_proxy.relay.webhooks.service import (
+    MAX_ANSWER_BYTES,
+    MAX_KEPT_BYTES,
+    WebhookService,
+    restore_webhook,
+)
 from support_relay import Handler, Story, agent, refusing_port
 
 Play = Callable[[Story], None]
@@ -87,7 +90,7 @@ def test_answers_that_end_with_the_connection(play: Play) -> None:
 
 def test_agents_that_do_not_answer(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of the proxy waits for a limited time."""
-    monkeypatch.setattr(restore, "RESTORE_SECONDS", 0.2)
+    monkeypatch.setattr(service_module, "RESTORE_SECONDS", 0.2)
 
     async def story() -> None:
         async with agent(answering(b"", [])) as port:

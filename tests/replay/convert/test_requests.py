@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.values import Binding, Dialect
-from a2a_proxy.replay.convert.card import convert_card
 from a2a_proxy.replay.convert.requests import grpc_path, rest_call, rpc_method
+from a2a_proxy.replay.convert.responses import convert_card
 
 NEW, OLD, FIRST = Dialect.V1_0, Dialect.V0_3, Dialect.V0_1
 

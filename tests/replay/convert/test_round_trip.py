@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy import Recording
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_of, schema_set_of
 from a2a_proxy.recording.difference.view import canonical_payload

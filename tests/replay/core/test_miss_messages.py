@@ -7,7 +7,7 @@ import json
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
+from a2a_proxy.recording.difference.fields import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.miss import DETAIL_TYPE
 from a2a_proxy.replay.core.miss_messages import redact_rows
 from a2a_proxy.replay.core.script import UnservableCall

@@ -7,7 +7,7 @@ import pytest
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player, shift_times
-from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import PlayerRequest
 from a2a_proxy.replay.core.timeline import Timeline
 from support_replay import START, call, message, script
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import RecordedCall
+from a2a_proxy.replay.core.script import PlayerRequest, RecordedCall
 from a2a_proxy.replay.serve.performance import (
     AllowedCall,
     ClientCall,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Framed
+from a2a_proxy.model.wire import Direction, Framed
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import PipeMock

@@ -14,18 +14,17 @@ from aiohttp import web
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, Dialect
-from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import (
     LineKind,
+    PlayerSend,
     RecordedCall,
     RecordedPush,
     ReplayScript,
     ScriptLine,
     ScriptSide,
 )
-from a2a_proxy.replay.serve.mock import MockServer
+from a2a_proxy.replay.serve.mock import MAX_TRIES, MockServer, WebhookSender
 from a2a_proxy.replay.serve.performance import ReplayReport, WebhookPosted
-from a2a_proxy.replay.serve.webhooks import MAX_TRIES, WebhookSender
 from support_cards import http_agent
 
 START, MS = 1_700_000_000_000_000_000, 1_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk, Direction
 from a2a_proxy.model.values import Binding, Finding, Frame, FrameKind
+from a2a_proxy.model.wire import Chunk, Direction
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_observer import Seen, observe

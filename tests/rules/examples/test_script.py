@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.rules.examples.script import (
     MS,
     START,

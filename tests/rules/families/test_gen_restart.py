@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.saved_state import decode_state, encode_state
 from a2a_proxy.model.values import Finding, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer, ObserverState
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding, MissedGenerations, Observation, Severity, Task
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import EventPause

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.rules.examples.conversation import (
     EventPause,
     Fields,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.model.values import Finding, Observation
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import (

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary
 from a2a_proxy.rules.run.gate import ChunkGate, check_payload, checks_for

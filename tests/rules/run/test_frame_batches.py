@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding, Frame, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import fresh

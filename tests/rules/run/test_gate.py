@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import RenderError, from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Finding, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.recheck import recheck_session

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.values import Finding, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules

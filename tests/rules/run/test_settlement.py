@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.values import Finding, Observation
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.model.values import Binding, Finding, Observation
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.conditions import FrameFlag

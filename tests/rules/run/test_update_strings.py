@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.redaction import Redactor, RedactorState
 from a2a_proxy.rules.run import gate
 

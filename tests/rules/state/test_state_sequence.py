@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status

@@ -17,7 +17,7 @@ from a2a_inspect.check.report import (
 )
 from a2a_proxy import __version__
 from a2a_proxy.model.values import Severity
-from a2a_proxy.present.objects import finding_object
+from a2a_proxy.present.text import finding_object
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import BROKEN_RULE_ID

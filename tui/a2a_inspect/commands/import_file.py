@@ -17,7 +17,7 @@ from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recording.store.atomic_create import check_recording_target
+from a2a_proxy.recording.store.database import check_recording_target
 
 _CAPTURE_MAGICS = tuple(
     bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")

@@ -15,8 +15,8 @@ from a2a_inspect.widgets.states import abbreviate_states
 from a2a_inspect.widgets.table import TableLimits, table_lines
 from a2a_proxy.model.event import state_label
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line, terminal_width
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, label_place

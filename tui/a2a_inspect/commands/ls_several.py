@@ -22,8 +22,8 @@ from a2a_inspect.data.session_lines import member_lines
 from a2a_inspect.widgets.table import TableLimits, table_lines
 from a2a_proxy.model.event import state_label
 from a2a_proxy.present import text
-from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line, terminal_width
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting

@@ -133,7 +133,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
                 )
             ]
         return
-    from a2a_proxy.telemetry.cross_recording import (
+    from a2a_proxy.telemetry.offline import (
         open_recording_links,
     )  # needed only to join several recordings
 

@@ -16,12 +16,12 @@ from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_inspect.data.session_lines import connection_findings, connection_lines, session_line
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, FrameKind, Task
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.present.output import print_json, print_line
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible

@@ -21,8 +21,8 @@ from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.streams import is_reader_gone
 from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.present import text
-from a2a_proxy.present.objects import finding_object
 from a2a_proxy.present.output import print_line
+from a2a_proxy.present.text import finding_object
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.parser import parse_expression

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Artifact
 from a2a_proxy.model.values import Exchange, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

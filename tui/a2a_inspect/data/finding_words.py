@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Collection
 
 from a2a_proxy.model.values import Finding
-from a2a_proxy.present.objects import finding_object
+from a2a_proxy.present.text import finding_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.rules.define.catalogue import all_rules
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import EventKind, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 

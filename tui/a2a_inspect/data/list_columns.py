@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.data.first_words import decode_frame, first_text
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.outcome import FAILED_OUTCOMES
 from a2a_proxy.recording.query.columns import GAP

@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.drive.edit import decode_request
 from a2a_proxy.drive.load import load_plan
-from a2a_proxy.drive.target import RequestedTarget
+from a2a_proxy.drive.request import RequestedTarget
 from a2a_proxy.model.values import Binding, Connection
 from a2a_proxy.present import text
 from a2a_proxy.recording.read.reader import Recording

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.data.first_words import first_words
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

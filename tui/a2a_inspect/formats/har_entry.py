@@ -14,11 +14,10 @@ from urllib.parse import parse_qsl, quote
 
 from a2a_inspect.data.finding_words import finding_facts
 from a2a_inspect.data.frame_objects import frame_object
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Connection, Exchange, Finding, Frame, FrameKind
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.present import text
-from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.wire.sse import rebuild_event

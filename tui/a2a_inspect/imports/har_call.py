@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_inspect.imports.http_writer import Fields, Http1Writer, Http2Writer, HttpWriter
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.recording.store.row_types import check_time
 
 _MS = 1_000_000

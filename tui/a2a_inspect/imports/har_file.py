@@ -17,8 +17,8 @@ from typing import BinaryIO, ClassVar
 import msgspec
 
 from a2a_inspect.imports.har_call import EntryError, HarCall
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.wire import Chunk
 
 _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|"', re.DOTALL)
 """A bracket, a string, or the beginning of a string that ends beyond the bytes read so far."""

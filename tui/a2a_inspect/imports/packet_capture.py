@@ -18,8 +18,8 @@ from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, ExportedData
 from a2a_inspect.imports.packet_file import DamagedFile, read_packets
 from a2a_inspect.imports.tcp_connection import TcpConnection, TcpRecord
 from a2a_inspect.imports.tcp_segment import Segment, UnreadPacket, read_segment
-from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.present import text
 
 _REQUEST_LINE = re.compile(rb"[A-Z]{3,20} \S")

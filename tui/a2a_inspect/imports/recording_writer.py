@@ -13,15 +13,15 @@ from a2a_inspect.imports.source import ImportSource
 from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import state_directory_errors
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding, Finding, Frame, Observation, Severity
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.recording_output import summarize_session
 from a2a_proxy.recorder.status import RecorderDone
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
-from a2a_proxy.recording.store.atomic_create import check_recording_target
+from a2a_proxy.recording.store.database import check_recording_target
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
-from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.wire import Chunk
 
 
 class ImportSource(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.imports.tcp_segment import Segment
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 _MAX_WAITING = 16 << 20
 """Bytes behind a hole that are kept until it is filled."""

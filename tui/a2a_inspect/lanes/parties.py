@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from a2a_inspect.lanes.model import PartyLane, PartyRole
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Handoff, Segment
+from a2a_proxy.model.wire import Direction
 
 
 class ExchangeParties(msgspec.Struct, frozen=True):

@@ -20,9 +20,9 @@ from a2a_inspect.lanes.links import TaskLinks
 from a2a_inspect.lanes.model import LaneMark, LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from a2a_inspect.lanes.parties import ExchangeParties, Parties
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import CLIENT, EventKind, Exchange, FrameKind, Handoff, Segment
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.fields import fields_of
 from a2a_proxy.model.values import Connection, EventKind, Exchange, Frame
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.text import make_visible

@@ -9,8 +9,8 @@ from a2a_inspect.widgets.columns import ListColumn
 from a2a_inspect.widgets.found_column import FINDINGS_COLUMN
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.marks import RowMarks, with_signs
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.recording.write.note_writer import NotePlace
 

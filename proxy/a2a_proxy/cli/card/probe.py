@@ -23,10 +23,7 @@ from a2a_proxy.cli.card.fetch import (
     printable_url,
     read_bounded,
 )
-from a2a_proxy.drive.call import CallError
-from a2a_proxy.drive.request import DriveRequest
-from a2a_proxy.drive.target import CallTarget
-from a2a_proxy.drive.translate import translate_request
+from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, translate_request
 from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.errors import GrpcOutcome, error_line, parse_rest_error, rpc_reason

@@ -24,7 +24,7 @@ from a2a_proxy.cli.command.process_table import (
     socket_inodes,
 )
 from a2a_proxy.cli.command.socket_lookup import find_inode, read_listeners
-from a2a_proxy.model.chunk import ClientProcess
+from a2a_proxy.model.wire import ClientProcess
 
 _SECONDS = 0.5
 """Seconds that a client waits for the look-up at most."""

@@ -12,13 +12,12 @@ import msgspec
 
 from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.drive.compare_policy import ComparePolicy
-from a2a_proxy.drive.request import Credentials
-from a2a_proxy.drive.target import RequestedTarget
+from a2a_proxy.drive.request import Credentials, RequestedTarget
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.difference.fields import Path as ValuePath
 from a2a_proxy.recording.difference.paths import PathError, parse_path
-from a2a_proxy.recording.difference.values import Path as ValuePath
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.replay.core.match_rules import MatchName, check_expressions, parse_ignored
 

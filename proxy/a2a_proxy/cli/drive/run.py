@@ -29,17 +29,14 @@ from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.run import ProxyRun
-from a2a_proxy.drive.call import CallTransport
-from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
+from a2a_proxy.drive.compare_policy import add_skipped, apply_matchers, apply_policy
 from a2a_proxy.drive.grpc import GrpcTransport
 from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.load import load_plan
-from a2a_proxy.drive.matched_parts import apply_matchers
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
-from a2a_proxy.drive.request import header_labels
+from a2a_proxy.drive.request import CallTransport, RequestedTarget, header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
-from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 from a2a_proxy.present.output import print_document, print_line, print_note, terminal_width

@@ -33,7 +33,6 @@ from a2a_proxy.cli.drive.run import (
     refuse_cassette,
 )
 from a2a_proxy.cli.errors import state_directory_errors
-from a2a_proxy.drive.call import ReceivedMessage
 from a2a_proxy.drive.edit import (
     EditError,
     decode_request,
@@ -46,6 +45,7 @@ from a2a_proxy.drive.edit import (
 from a2a_proxy.drive.ids import SendIds
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
+from a2a_proxy.drive.request import ReceivedMessage
 from a2a_proxy.drive.run import Drive
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
@@ -53,7 +53,7 @@ from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recording.difference.values import format_path
+from a2a_proxy.recording.difference.fields import format_path
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key

@@ -7,7 +7,6 @@ Called only by the keeper. The process ends when the other end of the pipe `life
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import socket
 import sys
@@ -23,6 +22,7 @@ from a2a_proxy.follower.metrics.session_reader import MetricsSession, RecorderLa
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.file_header import file_identity
 
 _POLL_SECONDS = 0.25
 """Seconds between two reads of the recording."""
@@ -58,14 +58,14 @@ def main() -> int:
 
 def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> None:
     """Count until the path leads to another file. Raises RecordingError, OSError."""
-    file = _file_identity_of(path)
+    file = file_identity(path)
     with Recording(path) as recording:
         row = next((row for row in recording.read_sessions() if row.facts.uuid == uuid), None)
         if row is None:
             return
         session = MetricsSession(recording, row, journal)
         progress = RecorderLag(time.monotonic())
-        while _file_identity_of(path) == file:
+        while file_identity(path) == file:
             if session.read_new_rows():
                 continue
             late = progress.describe_lag(
@@ -76,11 +76,6 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
                 session.capture_gaps() or late
             )  # last, so that a client that sees `ready` finds the numbers
             time.sleep(_POLL_SECONDS)
-
-
-def _file_identity_of(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from a2a_proxy.follower.histogram_buckets import (
     WAIT_BUCKETS,
     histogram_seconds,
 )
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Exchange, Finding, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.finding_totals import count_occurrences
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

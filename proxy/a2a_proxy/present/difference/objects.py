@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.text import exchange_object
+from a2a_proxy.recording.difference.fields import DifferenceRow, format_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import DifferenceRow, format_path
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 AgentNames = dict[str, str]

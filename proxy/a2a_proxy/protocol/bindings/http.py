@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import Binding, FrameKind
-from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
+from a2a_proxy.model.wire import Body, Cut, Direction, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
 from a2a_proxy.protocol.call import (
     NO_DETAIL,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import Binding, EventKind, FrameKind
-from a2a_proxy.model.wire import Cut, End, Framed
+from a2a_proxy.model.wire import Cut, End, ExitFacts, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.call import (
     TO_AGENT,

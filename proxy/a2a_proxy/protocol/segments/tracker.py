@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     CLIENT,
     GAP_CLIENT,
@@ -26,6 +25,7 @@ from a2a_proxy.model.values import (
     Interruption,
     Segment,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.segments.agent_output import AgentOutput
 from a2a_proxy.protocol.segments.call_chain import ChainStep, trace_of
 from a2a_proxy.protocol.segments.evidence import (

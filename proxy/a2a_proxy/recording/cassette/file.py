@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.atomic_create import create_atomically
-from a2a_proxy.recording.store.database import open_private
+from a2a_proxy.recording.store.database import create_atomically, open_private
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.cassette.exporter import Selection

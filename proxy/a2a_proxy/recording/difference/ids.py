@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from google.protobuf.message import Message
 
-from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, CanonicalFields
-from a2a_proxy.recording.difference.values import Path
+from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, CanonicalFields, Path
 
 MIN_TEXT_ID_LENGTH = 8
 """Minimum number of characters of an identifier that is searched for in texts; a shorter one may be

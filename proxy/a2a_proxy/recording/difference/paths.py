@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from a2a_proxy.recording.difference.values import DifferenceRow, Path
+from a2a_proxy.recording.difference.fields import DifferenceRow, Path
 
 _PATH_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
 _ANY_STEP = "*"

@@ -14,11 +14,15 @@ import msgspec
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Exchange, Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
-from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.fields import (
+    CanonicalFields,
+    DifferenceRow,
+    Ignored,
+    ValueChange,
+)
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
-from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import Aligned, Pair, align_sequences
-from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, ValueChange
+from a2a_proxy.recording.difference.structure import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.view import read_request
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow

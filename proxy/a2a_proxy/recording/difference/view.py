@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.values import EventKind, Exchange, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.event import event_from_json
 from a2a_proxy.protocol.text import shell_line

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from a2a_proxy.recording.difference.fields import ValueChange
 from a2a_proxy.recording.difference.sequences import align_sequences
-from a2a_proxy.recording.difference.values import ValueChange
 
 MAX_CHARS = 262_144
 """Characters of each text that are compared by words."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Note, T
 from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
+_Placed = TypeVar("_Placed", Frame, Finding)
 Origin = tuple[int, int]
 """Index of the file, from 0, and number of the session."""
 
@@ -82,8 +84,8 @@ class NumberMap:
             connection=self.connection_number(of, value.connection),
         )
 
-    def renumber_frame(self, of: Origin, value: Frame) -> Frame:
-        """Return a frame with its new numbers."""
+    def renumber_place(self, of: Origin, value: _Placed) -> _Placed:
+        """Return a frame or a finding with its new numbers."""
         return replace(
             value,
             exchange=self.exchange_number(of, value.exchange),
@@ -105,14 +107,6 @@ class NumberMap:
             value,
             missed=missed,
             exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges),
-        )
-
-    def renumber_finding(self, of: Origin, value: Finding) -> Finding:
-        """Return a finding with its new numbers."""
-        return replace(
-            value,
-            exchange=self.exchange_number(of, value.exchange),
-            connection=self.connection_number(of, value.connection),
         )
 
     def renumber_note(self, of: Origin, value: Note) -> Note:

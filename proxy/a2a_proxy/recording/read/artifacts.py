@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.values import EventKind, Frame, Task
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.recording.read.reader import Recording

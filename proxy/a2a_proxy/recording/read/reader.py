@@ -2,6 +2,8 @@
 
 No transaction is held between calls, nor while a caller processes an iterator: rows are fetched
 page by page.
+
+Paged queries of a recording: no transaction is held while the caller processes rows.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_proxy.model.values import Finding
 from a2a_proxy.protocol.finding_totals import is_total
-from a2a_proxy.recording.read.pages import PagedQuery
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
@@ -47,6 +49,77 @@ from a2a_proxy.recording.store.sql_functions import register_functions
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.run import QueryableRecording, Watch
     from a2a_proxy.recording.query.tree import Node
+
+
+PAGE_ROWS = 512
+"""Rows fetched at a time."""
+
+
+class PagedQuery:
+    """Queries on one connection. SQLite's errors become RecordingError with the name of the
+    file."""
+
+    def __init__(self, db: sqlite3.Connection, name: str) -> None:
+        self._db = db
+        self._name = name
+
+    def fetch_all(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        """Return all rows of the result."""
+        with translate_errors(self._name):
+            return self._db.execute(query, parameters).fetchall()
+
+    def fetch_one(self, query: str, parameters: tuple[Any, ...] = ()) -> Row | None:
+        """Return the first row of the result, or None."""
+        return next(iter(self.fetch_all(query, parameters)), None)
+
+    def by_keyset(
+        self,
+        query: str,
+        fixed: tuple[Any, ...],
+        after: int,
+        position: Callable[[Any], int],
+        make: Callable[[Row], _Value],
+        limit: int | None,
+    ) -> Iterator[_Value]:
+        """Yield values in order. `after` and the page size are the last two parameters of the
+        query."""
+        remaining = limit
+        while remaining is None or remaining > 0:
+            size = PAGE_ROWS if remaining is None else min(PAGE_ROWS, remaining)
+            rows = self.fetch_all(query, (*fixed, after, size))
+            for row in rows:
+                value = make(row)
+                after = position(value)
+                yield value
+            if len(rows) < size:
+                return
+            remaining = None if remaining is None else remaining - size
+
+    def by_session(
+        self,
+        table: str,
+        make: Callable[[Row], _Value],
+        session: int | None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Iterator[_Value]:
+        """Yield values with a key greater than `after`, of one session or of all. The key contains
+        the session."""
+        before = 1 << 62
+        if session is not None:
+            after, before = max(after, make_key(session, 0) - 1), make_key(session + 1, 0)
+        query = f"SELECT * FROM {table} WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
+        return self.by_keyset(query, (before,), after, lambda value: value.key, make, limit)
+
+    def by_ids(
+        self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]
+    ) -> Iterator[_Value]:
+        """Yield values of these ids, each as soon as it is read."""
+        for number in ids:
+            row = self.fetch_one(f"SELECT * FROM {table} WHERE id = ?", (number,))
+            if row is not None:
+                yield make(row)
+
 
 _Value = TypeVar("_Value")
 
@@ -414,3 +487,11 @@ class Recording:
             "SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)
         )
         return self._decode.decode_task(row, artifacts)
+
+
+def reopen_recording(path: str) -> Recording | None:
+    """Open the file that the path leads to now; return None while it is being created."""
+    try:
+        return Recording(path)
+    except RecordingError:
+        return None

@@ -14,7 +14,6 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import (
     ArtifactState,
     Connection,
@@ -30,6 +29,7 @@ from a2a_proxy.model.values import (
     Segment,
     Task,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,

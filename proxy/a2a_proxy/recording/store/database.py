@@ -5,6 +5,9 @@ Reads no table.
 
 A new recording is completed under a temporary name and then linked to its own. So eight processes
 that create one file at the same time get one file, and no process ever sees an incomplete one.
+
+Atomic creation of a recording from other recordings: the file exists completely or not at
+all.
 """
 
 from __future__ import annotations
@@ -270,3 +273,43 @@ def open_private() -> sqlite3.Connection:
 
 def _create_schema(connection: sqlite3.Connection) -> None:
     connection.executescript(create_script(strict=sqlite3.sqlite_version_info >= _STRICT_SINCE))
+
+
+def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Check that a recording can be created here.
+
+    With `overwrite` an existing recording that no process has open is accepted.
+
+    Raises RecordingError.
+    """
+    if not os.path.lexists(path):
+        check_writable(path)
+        return
+    if not overwrite:
+        raise RecordingError(f"{os.fspath(path)} exists", "name another file, or delete it first")
+    check_recording(path)
+    if has_log(path):
+        raise RecordingError(f"{os.fspath(path)} is open in another program", "close that program")
+
+
+@contextlib.contextmanager
+def create_atomically(
+    path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """Yield an empty recording of the newest schema, which gets its name when the block ends
+    without an error.
+
+    Raises RecordingError if `check_recording_target` does, or if the file cannot be written.
+    """
+    target = Path(path)
+    check_recording_target(target, overwrite=overwrite)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with contextlib.closing(open_writable(draft)) as db:
+            yield db
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        check_recording_target(target, overwrite=overwrite)
+        os.replace(draft, target)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{draft}{suffix}").unlink(missing_ok=True)

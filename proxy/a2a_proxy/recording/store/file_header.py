@@ -17,6 +17,9 @@ _UNCHANGED_HINT = "name another file; this one was left as it is"
 _HEADER_SIZE = 100
 _MAGIC = b"SQLite format 3\0"
 
+FileIdentity = tuple[int, int]
+"""Device and inode."""
+
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Check that a recording can be written here. Creates and changes nothing.
@@ -87,3 +90,12 @@ def check_version(path: str | os.PathLike[str], version: int) -> None:
             f"{SCHEMA_VERSION})",
             upgrade_hint(),
         )
+
+
+def file_identity(path: str) -> FileIdentity | None:
+    """Return the file that the path leads to now, or None if there is none; it may appear again."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -22,8 +22,11 @@ from a2a_proxy.model.values import Changes, Frame
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow
-from a2a_proxy.recording.store.atomic_create import check_recording_target, create_atomically
-from a2a_proxy.recording.store.database import translate_errors
+from a2a_proxy.recording.store.database import (
+    check_recording_target,
+    create_atomically,
+    translate_errors,
+)
 from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.write.writer import Writer
 

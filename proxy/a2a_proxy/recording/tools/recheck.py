@@ -9,8 +9,8 @@ import msgspec
 
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.card_signature import CardSignature, SignatureVerdict
-from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.values import Binding, EventKind, Exchange, Finding, Frame, Observation
+from a2a_proxy.model.wire import ConnectionFacts
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.rules.define.rule import Rule

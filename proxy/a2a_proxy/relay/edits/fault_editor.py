@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, Editor, Output
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT

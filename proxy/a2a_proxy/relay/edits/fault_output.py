@@ -7,7 +7,7 @@ from collections import deque
 import msgspec
 from msgspec.structs import replace
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact
 
 HOLD_SECONDS = 30.0

@@ -16,8 +16,8 @@ import msgspec
 from a2a_proxy.faults.live import WEBHOOK
 from a2a_proxy.faults.plan import CallFaults, FaultPlan, describe_mark
 from a2a_proxy.faults.stream import FaultPiece, StreamFaults
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.webhook import is_pushed_event
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import CARD_OPERATION, JSONRPC_METHODS, STREAMING_OPERATIONS

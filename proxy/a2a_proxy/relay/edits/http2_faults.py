@@ -23,8 +23,8 @@ import msgspec
 from a2a_proxy.faults.live import LiveFault
 from a2a_proxy.faults.plan import CallFaults, FaultPlan, describe_mark
 from a2a_proxy.faults.stream import FaultPiece, StreamFaults
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.operations import GRPC_METHODS
 from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import make_grpc_failure

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.relay.connection import ProxyConnection, RelayContext
 from a2a_proxy.relay.forward import ForwardClient
 from a2a_proxy.relay.problem import Problem

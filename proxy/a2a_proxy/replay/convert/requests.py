@@ -12,8 +12,7 @@ from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.form import DialectForm, split_push_config
-from a2a_proxy.replay.convert.old_proto import config_name
-from a2a_proxy.replay.convert.responses import OLD_DIALECTS, form_of
+from a2a_proxy.replay.convert.responses import OLD_DIALECTS, config_name, form_of
 
 _BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
 _CREATE_CONFIG, _LIST_CONFIGS = (

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
-from a2a_proxy.recording.difference.reduced import bound_depth
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.gates import Gates, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.masked_match import masked_pairs
 from a2a_proxy.replay.core.masks import RunTimes
 from a2a_proxy.replay.core.match_rules import MatchRules
 from a2a_proxy.replay.core.matching import find_differences
+from a2a_proxy.replay.core.miss import masked_pairs
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from a2a_proxy.recording.difference.fields import CanonicalFields
-from a2a_proxy.recording.difference.reduced import bound_depth
-from a2a_proxy.recording.difference.values import DifferenceRow
+from a2a_proxy.recording.difference.fields import CanonicalFields, DifferenceRow
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.masks import RunTimes
 from a2a_proxy.replay.core.match_rules import MatchRules
 from a2a_proxy.replay.core.matching import find_differences
-from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.miss import MaskedMatch, Miss
 from a2a_proxy.replay.core.miss_messages import masked_match
 from a2a_proxy.replay.core.options import ReplayOptions
-from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    PlayerRequest,
+    PlayerSend,
+    RecordedCall,
+    ScriptLine,
+)
 
 POLL_NS = 5_000_000
 """Interval in ns after which a line held back by another call is checked again."""

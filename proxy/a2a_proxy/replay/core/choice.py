@@ -12,13 +12,16 @@ from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core import miss_messages
 from a2a_proxy.replay.core.branch import ConversationMatcher, match_conversations
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.match_rules import MatchRules
 from a2a_proxy.replay.core.matching import CallFit, RequestMatcher, requested_task
-from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.miss import MaskedMatch, Miss
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import SENDING_OPERATIONS, RecordedCall, ReplayScript
+from a2a_proxy.replay.core.script import (
+    SENDING_OPERATIONS,
+    PlayerRequest,
+    RecordedCall,
+    ReplayScript,
+)
 
 _MAX_COUNTED = 1000
 """Maximum number of played calls that are compared to say how often a request was recorded."""

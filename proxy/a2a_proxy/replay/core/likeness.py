@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import IDENTIFIERS
-from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
+from a2a_proxy.recording.difference.fields import IDENTIFIERS, DifferenceRow, ValueChange
 from a2a_proxy.replay.core.masks import mask_text
 from a2a_proxy.replay.core.match_rules import MATCHER_STEP
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.difference.fields import IDENTIFIERS
+from a2a_proxy.recording.difference.fields import IDENTIFIERS, DifferenceRow, Path, ValueChange
 from a2a_proxy.recording.difference.paths import PathError, parse_path, without_paths
-from a2a_proxy.recording.difference.values import DifferenceRow, Path, ValueChange
 
 MATCHER_STEP = "match_on"
 """First step of the path of a difference that a matcher reports."""

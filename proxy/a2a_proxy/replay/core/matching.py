@@ -12,13 +12,15 @@ import msgspec
 
 from a2a_proxy.model.values import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
-from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
+from a2a_proxy.recording.difference.fields import (
+    CanonicalFields,
+    DifferenceRow,
+    ValueChange,
+    header_members,
+)
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds
-from a2a_proxy.recording.difference.reduced import ValueReducer, bound_depth
-from a2a_proxy.recording.difference.structure import compare_values
-from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
+from a2a_proxy.recording.difference.structure import ValueReducer, bound_depth, compare_values
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.likeness import WordLikeness, row_distance
 from a2a_proxy.replay.core.masks import (
     RunTimes,
@@ -30,8 +32,7 @@ from a2a_proxy.replay.core.masks import (
     member_kind,
 )
 from a2a_proxy.replay.core.match_rules import MatchedRequest, MatchRules
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import RecordedCall
+from a2a_proxy.replay.core.script import LABEL, PlayerRequest, RecordedCall
 
 _MAX_NEAREST = 64
 """Maximum number of calls compared to find the nearest one."""

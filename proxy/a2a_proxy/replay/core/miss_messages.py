@@ -10,15 +10,18 @@ import msgspec
 
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.protocol.text import shell_line, to_one_line
-from a2a_proxy.recording.difference.values import DifferenceRow
+from a2a_proxy.recording.difference.fields import DifferenceRow
 from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.replay.core.likeness import are_texts_alike
-from a2a_proxy.replay.core.masked_match import MaskedMatch, masked_pairs
 from a2a_proxy.replay.core.matching import requested_task
-from a2a_proxy.replay.core.miss import Miss, MissKind
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import POLLING_OPERATION, RecordedCall, ReplayScript
+from a2a_proxy.replay.core.miss import MaskedMatch, Miss, MissKind, masked_pairs
+from a2a_proxy.replay.core.script import (
+    POLLING_OPERATION,
+    PlayerRequest,
+    RecordedCall,
+    ReplayScript,
+)
 
 _TASK_WORD = re.compile(r"[0-9A-Za-z_-]+")
 """A task id that a filter can name without quotation marks."""

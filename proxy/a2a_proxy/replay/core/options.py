@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from a2a_proxy.recording.difference.values import Path
+from a2a_proxy.recording.difference.fields import Path
 from a2a_proxy.replay.core.match_rules import DEFAULT_NAMES, Matcher, MatchName, MatchRules
 
 

@@ -8,22 +8,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE
-from a2a_proxy.recording.difference.reduced import bound_depth
-from a2a_proxy.recording.difference.values import DifferenceRow
+from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, DifferenceRow
+from a2a_proxy.recording.difference.structure import bound_depth
 from a2a_proxy.replay.core.branch import ConversationMatcher, find_branch
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.choice import CallChooser
 from a2a_proxy.replay.core.concurrency import ConcurrentCalls
 from a2a_proxy.replay.core.gates import Gates, GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds, agent_minted_ids
-from a2a_proxy.replay.core.masked_match import MaskedMatch
-from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.miss import MaskedMatch, Miss
 from a2a_proxy.replay.core.miss_messages import diverged_call, refused_call
 from a2a_proxy.replay.core.options import ReplayOptions
-from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
-from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.script import (
+    LineKind,
+    PlayerRequest,
+    PlayerSend,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+)
 from a2a_proxy.replay.core.task_progress import TaskProgressPlayer
 from a2a_proxy.replay.core.timeline import Timeline
 from a2a_proxy.replay.core.webhooks import WebhookSchedule

@@ -9,8 +9,7 @@ import msgspec
 
 from a2a_proxy.replay.core.gates import GateStep
 from a2a_proxy.replay.core.options import RepeatPolicy
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import RecordedCall
+from a2a_proxy.replay.core.script import PlayerRequest, RecordedCall
 
 
 class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,26 @@
 """The script of a replay: the calls of a recording, each a list of lines in the order of the
-wire."""
+wire.
+
+Input and output of the player: requests from a server, and what to send.
+
+Redaction labels in place of credentials: which of them a replay can fill in.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+
+if TYPE_CHECKING:
+    from a2a_proxy.replay.core.miss import Miss
 
 LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Operations whose client may send more messages after its request."""
@@ -203,3 +213,78 @@ class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
     def began(self) -> int:
         """Start of the first call in ns since the Unix epoch."""
         return min((call.began for call in (*self.calls, *self.cards)), default=0)
+
+
+class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a client, as received."""
+
+    operation: str
+    """The 1.0 name from the operation table; for an unknown operation, its path or method on the
+    wire."""
+    value: Any = msgspec.field(default_factory=dict)
+    """The request in canonical form: `protocol.form`."""
+    binding: Binding = Binding.GRPC
+    dialect: Dialect = Dialect.V1_0
+    tenant: str = ""
+    headers: Headers = ()
+    agent: str = ""
+    """The agent whose recorded calls had this base path; empty if there is none or more than
+    one."""
+
+
+class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to send now, with live identifiers."""
+
+    what: LineKind
+    value: Any = None
+    """The message or the error in canonical form."""
+    line: ScriptLine | None = None
+    """The recorded line; None if the replay itself creates the message."""
+    status: int = -1
+    """gRPC status of an END; -1 if none was recorded (other bindings)."""
+    trailers: Headers = ()
+    after: int = 0
+    """Bytes of the message in `value` that are still sent before a CUT; 0: none."""
+    miss: Miss | None = None
+    url: str = ""
+    """URL of a PUSH, as registered by the client."""
+    push: RecordedPush | None = None
+    """The recorded webhook of a PUSH."""
+    config: Any = None
+    """The client's configuration for a PUSH, with its token and authentication."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing follows on this call."""
+        return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT, LineKind.MISS)
+
+
+LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_LABEL_BYTES = re.compile(LABEL.pattern.encode())
+
+
+def find_unfilled(calls: Iterable[RecordedCall]) -> Iterator[tuple[RecordedCall, str]]:
+    """Yield the calls, in their order, each with a label of its answer that no client sent before,
+    so that its value is unknown; empty if there is none."""
+    known_labels: set[str] = set()
+    for call in calls:
+        known_labels |= find_labels(call.request)
+        unknown = ""
+        for line in call.lines:
+            labels = find_labels(line.value)
+            if line.side is ScriptSide.CLIENT:
+                known_labels |= labels
+            else:
+                unknown = unknown or min(labels - known_labels, default="")
+        yield call, unknown
+
+
+def find_labels(value: Any) -> set[str]:
+    """Return the labels anywhere in a message."""
+    return set(LABEL.findall(msgspec.json.encode(value).decode())) if value else set()
+
+
+def without_labels(headers: Headers) -> Headers:
+    """Return the header fields without those that would deliver a label to a client, for example as
+    a cookie."""
+    return tuple((name, value) for name, value in headers if not _LABEL_BYTES.search(value))

@@ -14,12 +14,12 @@ from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
-from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import (
     POLLING_OPERATION,
     SUBSCRIBING_OPERATIONS,
     LineKind,
+    PlayerRequest,
     RecordedCall,
     ReplayScript,
     ScriptLine,

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.replay.core.matching import requested_task
-from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.script import (
     LineKind,
+    PlayerRequest,
+    PlayerSend,
     RecordedCall,
     RecordedPush,
     ReplayScript,

@@ -18,8 +18,7 @@ from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, decode_binary_value
 from a2a_proxy.protocol.operations import GRPC_METHODS
 from a2a_proxy.replay.convert.errors import DETAILS, ReplayError
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedCall
+from a2a_proxy.replay.core.script import LineKind, PlayerSend, RecordedCall
 from a2a_proxy.replay.serve.incoming import RequestReader, request_schema
 from a2a_proxy.replay.serve.outgoing import (
     GrpcEnd,

@@ -11,9 +11,8 @@ from urllib.parse import unquote
 import msgspec
 
 from a2a_proto import LivePayload
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, FrameKind
-from a2a_proxy.model.wire import Headers
+from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
 from a2a_proxy.protocol.dialect import (
     DialectEvidence,
@@ -34,8 +33,7 @@ from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import BYTES, JSON, schema_of, schema_set_of
 from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
-from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import LIVE_OPERATIONS, RecordedCall, ReplayScript
+from a2a_proxy.replay.core.script import LIVE_OPERATIONS, PlayerRequest, RecordedCall, ReplayScript
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")

@@ -26,8 +26,7 @@ from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields, encode_a
 from a2a_proxy.replay.convert.responses import convert_answer
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss, MissKind
-from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedCall
+from a2a_proxy.replay.core.script import LineKind, PlayerSend, RecordedCall
 
 _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"

@@ -11,11 +11,9 @@ import msgspec
 from a2a_proxy.model.values import Binding, Dialect
 from a2a_proxy.replay.convert.errors import ReplayError
 from a2a_proxy.replay.core.call_playback import CallPlayback
-from a2a_proxy.replay.core.masked_match import MaskedMatch
-from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.miss import MaskedMatch, Miss
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
-from a2a_proxy.replay.core.script import LineKind
+from a2a_proxy.replay.core.script import LineKind, PlayerRequest, PlayerSend
 from a2a_proxy.replay.serve.passthrough import Passthrough
 from a2a_proxy.replay.serve.servable import BindingSupport
 

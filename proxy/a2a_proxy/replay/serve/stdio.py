@@ -11,12 +11,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding
-from a2a_proxy.model.wire import Framed, Line, WireEvent
+from a2a_proxy.model.wire import Direction, Framed, Line, WireEvent
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind
+from a2a_proxy.replay.core.script import LineKind, PlayerSend
 from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError
 from a2a_proxy.replay.serve.outgoing import (
     RpcResponseWriter,

@@ -13,7 +13,7 @@ import hpack
 import msgspec
 
 from a2a_proto import from_dict, message_class
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.rules.examples.objects import (
     Json,
     agent_reply,

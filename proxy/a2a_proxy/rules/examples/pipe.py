@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, Direction, ExitFacts
+from a2a_proxy.model.wire import ChunkKind, Direction, ExitFacts
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, card, task
 from a2a_proxy.rules.examples.script import MS, STEP, PeerStep, Script, ScriptConnection
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 
 MS = 1_000_000
 """One millisecond in ns."""

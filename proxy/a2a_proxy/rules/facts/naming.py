@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EVENT_WRAPPERS, Actor, Binding, EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 
 _REDACTION_PREFIX = "redacted-"
 _EVENT_PHRASES = {

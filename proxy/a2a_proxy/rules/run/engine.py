@@ -15,7 +15,6 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.values import (
     FAULT_MARK,
     Actor,
@@ -30,6 +29,7 @@ from a2a_proxy.model.values import (
     Severity,
     Task,
 )
+from a2a_proxy.model.wire import ConnectionFacts, Direction
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules

@@ -10,8 +10,8 @@ from typing import Any
 from a2a_proto.shapes.json_0_3 import dual_card, json_0_1, json_0_3
 from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import (
     OPERATION_BY_NAME,

@@ -2,6 +2,9 @@
 
 The traffic stays in memory until it is decoded, checked and stored on request, because a test is
 short, and the recording of a killed test is not needed.
+
+Decoding and checking of a relay's records into a recording: the recorder's work without its
+journal.
 """
 
 from __future__ import annotations
@@ -16,8 +19,12 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
-from a2a_proxy.model.chunk import Chunk, ChunkKind, DialFacts, Direction
+from a2a_proxy.model.values import Finding, Frame, Observation
+from a2a_proxy.model.wire import Chunk, ChunkKind, DialFacts, Direction
+from a2a_proxy.observer import Observer
+from a2a_proxy.recorder.recording_output import open_writer
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.redaction import create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
@@ -27,12 +34,40 @@ from a2a_proxy.relay.server import Relay
 
 if TYPE_CHECKING:
     from a2a_proxy.faults.plan import FaultPlan
-    from a2a_proxy.testing.child.session_recorder import SessionRecorder
 
 _GRACE_SECONDS = 0.2
 """Seconds for open calls to end. Short, because the test is over and nothing reads the answers."""
 _MAX_HELD_BYTES = 8 << 20
 """Maximum number of bytes held in memory; more are stored without a request."""
+
+
+class SessionRecorder:
+    """The recording of one session with a valid redaction policy."""
+
+    def __init__(self, session: SessionFile, key: bytes) -> None:
+        """`key` is the key of the redaction labels. Raises RecordingError."""
+        clean = create_redactor(key, policy_of(session.redact))
+        self._observer = Observer(clean, session.live)
+        self._writer = open_writer(session, clean)
+
+    def store_chunks(self, chunks: list[Chunk]) -> None:
+        """Store chunks in one transaction. Raises RecordingError."""
+        out: list[Observation] = []
+        self._observer.hold_rules()
+        for chunk in chunks:
+            self._observer.feed(chunk, out)
+        self._observer.judge_held(out)
+        frames = [each for each in out if type(each) is Frame]
+        findings = [each for each in out if type(each) is Finding]
+        self._writer.write(frames, findings, self._observer.pop_changes())
+
+    def finish(self, at: int) -> None:
+        """Store the end of the session at `at` (ns). Raises RecordingError."""
+        self._writer.finish(at, edits=self._observer.edits)
+
+    def close(self) -> None:
+        """Close the recording without an end."""
+        self._writer.close()
 
 
 class AgentRelay:
@@ -161,7 +196,6 @@ class RelayRecorder:
         if self._session_recorder is None:
             # Imported here because it needs the decoders and rules, which a replay without a
             # recording does without.
-            from a2a_proxy.testing.child.session_recorder import SessionRecorder
 
             self._session_recorder = SessionRecorder(self._session, _redaction_key())
         return self._session_recorder

@@ -14,8 +14,8 @@ import pytest
 
 from a2a_inspect.commands.segments.media import MediaObject
 from a2a_proto import from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Changes, Dialect, EventKind, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.segments.evidence import is_message
 from a2a_proxy.recording.cassette.file import (
     open_recording_or_cassette,

@@ -9,8 +9,8 @@ import pytest
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.data.source import ExchangeStream
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Finding, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, sample, status, writer

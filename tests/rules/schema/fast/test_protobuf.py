@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import SchemaSet, from_dict
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 Path = tuple[str | int, ...]

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.facts.partial_decode import (
     ArtifactSummary,
     StatusSummary,

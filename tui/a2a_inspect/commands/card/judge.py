@@ -10,8 +10,8 @@ import msgspec
 from a2a_inspect.commands.card.source import CardSource
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.card.response import CardResponse
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.model.values import Binding, Finding, Observation
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, is_card_path
 from a2a_proxy.protocol.operations import CARD_OPERATION

@@ -14,9 +14,9 @@ from a2a_inspect.data.finding_counts import ExchangeLine, count_by_frame, exchan
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.replay.mask import ExchangeProgress, exchange_as_of, is_exchange_over
 from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split_key
 from a2a_proxy.recording.store.database import translate_errors

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Connection, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording

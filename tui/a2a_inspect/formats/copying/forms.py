@@ -14,7 +14,7 @@ from a2a_inspect.formats.copying.pytest_case import pytest_module
 from a2a_inspect.formats.copying.python_sdk import python_program
 from a2a_inspect.formats.copying.shell import curl_command, grpcurl_command
 from a2a_proxy.model.values import Frame
-from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key

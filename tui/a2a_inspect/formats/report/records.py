@@ -23,7 +23,7 @@ from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.values import ArtifactState, Exchange, Finding, Frame, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
-from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.completeness import COMPLETE
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording

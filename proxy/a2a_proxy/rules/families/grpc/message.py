@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Actor, Dialect, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     GRPC,

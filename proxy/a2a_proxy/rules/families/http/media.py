@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Actor, Frame, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.other import is_certain_call
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Frame, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.operations import JSONRPC_METHODS
 from a2a_proxy.protocol.schema import BYTES, JSON
 from a2a_proxy.rules.context import RuleContext

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Actor, Frame, FrameKind, Severity
-from a2a_proxy.model.wire import REASON_BROKE_OFF
+from a2a_proxy.model.wire import REASON_BROKE_OFF, Direction
 from a2a_proxy.protocol.bindings.stdio import (
     HOW_AGENT_EXITED,
     NOTE_AFTER_END,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.values import Binding, Frame
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HookPoint
 from a2a_proxy.rules.state.records import ExchangeRecord, Notes
