@@ -42,7 +42,7 @@ def _record(made: Made, journal: Path, recording: Path) -> None:
     """Run a recorder as the relay starts it; its wake-up pipe stays open, as the relay's does."""
     session(made, journal, recording)
     wake, relay = os.pipe()
-    options = ["--wake", str(wake), "--say", "-1", "--patience", "0"]
+    options = ["--wake", str(wake), "--status", "-1", "--patience", "0"]
     line = [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(journal), *options]
     try:
         subprocess.run(line, pass_fds=(wake,), start_new_session=True, check=True, timeout=_SECONDS)

@@ -1,5 +1,5 @@
 """Entry point of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME
---ledger FD ...`.
+--checkpoint FD ...`.
 
 Called only by the keeper.
 """

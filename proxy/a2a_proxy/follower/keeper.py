@@ -275,9 +275,9 @@ class HookKeeper(ProcessSupervisor):
         numbers = [
             "--life",
             str(inherited[0]),
-            "--say",
+            "--status",
             str(inherited[1]),
-            "--ledger",
+            "--checkpoint",
             str(inherited[2]),
         ]
         try:

@@ -291,6 +291,6 @@ def _hash_seed(folder: Path) -> str:
 def _recorder_command(
     folder: Path, wake_fd: int, status_fd: int, patience: float, *, urgent: bool
 ) -> list[str]:
-    options = ["--wake", str(wake_fd), "--say", str(status_fd), "--patience", str(patience)]
+    options = ["--wake", str(wake_fd), "--status", str(status_fd), "--patience", str(patience)]
     options += ["--urgent"] if urgent else []
     return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]

@@ -1,5 +1,5 @@
 """Entry point of the live export process: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS
---ledger FD ...`.
+--checkpoint FD ...`.
 
 Called only by `keeper`.
 """
