@@ -14,7 +14,7 @@ from pathlib import Path
 from journals import Made, session
 from spinning import CALLED, HERE
 
-from a2a_proxy.follower.keeper import HookKeeper
+from a2a_proxy.follower.supervisor import FollowerSupervisor
 
 _SECONDS = 120.0
 
@@ -58,19 +58,19 @@ def _hooked(hook: str, recording: Path, called: Path) -> Iterator[None]:
     """Run a hook that has been called for the content of the recording, until the block ends."""
     known = {name: os.environ.get(name) for name in ("PYTHONPATH", CALLED)}
     os.environ |= {"PYTHONPATH": str(HERE), CALLED: str(called)}
-    keeper = HookKeeper(
+    supervisor = FollowerSupervisor(
         hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True
     )
     try:
-        keeper.start()
+        supervisor.start()
         deadline = time.monotonic() + _SECONDS
         while not called.exists():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"hook {hook} was never called, see {keeper.log}")
+                raise RuntimeError(f"hook {hook} was never called, see {supervisor.log}")
             time.sleep(0.01)
         yield
     finally:
-        keeper.finish()
+        supervisor.finish()
         for name, value in known.items():
             if value is None:
                 del os.environ[name]

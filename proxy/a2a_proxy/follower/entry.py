@@ -1,4 +1,4 @@
-"""The entry of a follower process, whatever its consumer. Started only by a keeper."""
+"""The entry of a follower process, whatever its consumer. Started only by a supervisor."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --status FD
 --patience SECONDS`.
 
-Called only by the keeper, with `--urgent` if the recorder may not yield to the relay while it
+Called only by the supervisor, with `--urgent` if the recorder may not yield to the relay while it
 starts.
 """
 
