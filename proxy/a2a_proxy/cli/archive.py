@@ -1,5 +1,5 @@
-"""`--archive`: validated before anything starts, run by the keeper of followers, and summarized at
-the end."""
+"""`--archive`: validated before anything starts, run by the supervisor of followers, and summarized
+at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_proxy.protocol.text import make_visible, shell_line
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
     from a2a_proxy.cli.followed_run import FollowedSession
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
+    from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport, NoticeCallback
 
 
 _STUCK_SECONDS = 3600.0
@@ -52,17 +52,17 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
         raise UserError(f"--archive: {make_visible(wrong.message)}", wrong.hint) from wrong
 
 
-def make_archive_keeper(
+def make_archive_supervisor(
     archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback
-) -> HookKeeper:
-    """Return the keeper of the archive process. Raises UserError if it cannot be started."""
+) -> FollowerSupervisor:
+    """Return the supervisor of the archive process. Raises UserError if it cannot be started."""
     from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import (
+    from a2a_proxy.follower.supervisor import (
         FollowerProgram,
-        HookKeeper,
-        KeeperTiming,
+        FollowerSupervisor,
+        SupervisorTiming,
         open_unnamed_file,
     )
 
@@ -76,8 +76,8 @@ def make_archive_keeper(
                 label="the archive",
                 checkpoint=open_unnamed_file(),
             )
-            timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
-            return HookKeeper(
+            timing = SupervisorTiming(stuck_seconds=_STUCK_SECONDS)
+            return FollowerSupervisor(
                 "archive",
                 recording,
                 notify,
@@ -107,9 +107,11 @@ class ArchiveRunFollower(msgspec.Struct, frozen=True):
 
     archive: ArchiveConfig
 
-    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of the archive process (`RunFollower.make_keeper`)."""
-        return make_archive_keeper(self.archive, session.recording, session.uuid, notify)
+    def make_supervisor(
+        self, session: FollowedSession, notify: NoticeCallback
+    ) -> FollowerSupervisor:
+        """Return the supervisor of the archive process (`RunFollower.make_supervisor`)."""
+        return make_archive_supervisor(self.archive, session.recording, session.uuid, notify)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the archive (`RunFollower.show_summary`)."""
