@@ -1,5 +1,5 @@
-"""A recorder and its journal: as a real process under its keeper, or in this process without a
-keeper."""
+"""A recorder and its journal: as a real process under its supervisor, or in this process without a
+supervisor."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.wire import Chunk
-from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderReady, Status
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from support_journal import Turns
 from support_observer import START
@@ -39,7 +39,7 @@ def wait_until(what: Callable[[], Any], seconds: float = SECONDS) -> None:
 
 
 class Bench:
-    """One session: a journal to which the test appends, and a keeper with its recorder."""
+    """One session: a journal to which the test appends, and a supervisor with its recorder."""
 
     def __init__(
         self,
@@ -67,11 +67,13 @@ class Bench:
         self.heard: list[Status] = []
         self.killed = 0
         """Process id of the recorder killed last."""
-        self.keeper = RecorderKeeper(
+        self.supervisor = RecorderSupervisor(
             self.folder.path, self.heard.append, pauses=(0.01,), patience=patience
         )
         limits = limits or JournalLimits(keep_free=0)
-        self.journal = Journal(self.folder.path, Turns(), limits, wake_fd=self.keeper.wake_write)
+        self.journal = Journal(
+            self.folder.path, Turns(), limits, wake_fd=self.supervisor.wake_write
+        )
 
     def write(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -79,43 +81,43 @@ class Bench:
         self.journal.flush()
 
     def start(self) -> None:
-        answer = self.keeper.start(SECONDS)
+        answer = self.supervisor.start(SECONDS)
         assert isinstance(answer, RecorderReady), answer
 
     def end(self, at: int = START + 10**12) -> None:
         """End the relay normally."""
         self.journal.close(at, SECONDS)
-        self.keeper.close_wake_pipe()
+        self.supervisor.close_wake_pipe()
 
     def die(self) -> None:
         """End the relay as if it was killed: close its files without writing END."""
         self.journal.flush()
         wait_until(lambda: not self.journal.get_stats().queued)
         self.journal.set_wake_fd(None)
-        self.keeper.close_wake_pipe()
+        self.supervisor.close_wake_pipe()
 
     def kill_recorder(self) -> None:
         """Send SIGKILL to the running recorder, which has not been killed before."""
-        wait_until(lambda: self.keeper.pid != self.killed)
-        self.killed = self.keeper.pid
+        wait_until(lambda: self.supervisor.pid != self.killed)
+        self.killed = self.supervisor.pid
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.killed, signal.SIGKILL)
 
     def kill_blamelessly(self) -> None:
         """Kill the recorder any number of times (`kill_blamelessly`)."""
-        wait_until(lambda: self.keeper.pid != self.killed)
-        self.killed = self.keeper.pid
+        wait_until(lambda: self.supervisor.pid != self.killed)
+        self.killed = self.supervisor.pid
         kill_blamelessly(self.killed, self.folder.path, self.recording)
 
     def finish(self) -> RecorderDone:
         """Wait for the outcome."""
-        assert self.keeper.drain_journal(SECONDS)
-        assert isinstance(self.keeper.outcome, RecorderDone), self.keeper.outcome
-        return self.keeper.outcome
+        assert self.supervisor.drain_journal(SECONDS)
+        assert isinstance(self.supervisor.outcome, RecorderDone), self.supervisor.outcome
+        return self.supervisor.outcome
 
     def close(self) -> None:
         """Close everything that the test left open."""
-        self.keeper.kill()
+        self.supervisor.kill()
         self.folder.release_locks()
 
     @property
@@ -125,7 +127,7 @@ class Bench:
 
 def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
     """Send SIGKILL to a recorder at any position, except where a record would be skipped after it:
-    the keeper attributes the deaths of three recorders at the same record to that record."""
+    the supervisor attributes the deaths of three recorders at the same record to that record."""
     while True:
         with Recording(recording) as stored:  # not while it is stopped, because it may hold a lock
             position = stored.read_sessions()[-1].position or (1, 0)

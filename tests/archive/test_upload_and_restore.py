@@ -146,8 +146,8 @@ def test_a_continuing_session_is_uploaded_incrementally(
         made.write([], changes=changes(exchange(1)))
         made.finish(STARTED + 5_000_000_000)
         assert put(place, recording) == 0
-        keeper = SessionUpload(place, "here", recording, recording.read_sessions()[0])
-        assert keeper.is_complete
+        supervisor = SessionUpload(place, "here", recording, recording.read_sessions()[0])
+        assert supervisor.is_complete
         whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {make_key(1, 1)}, "all")
     restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
     with Recording(tmp_path / "back.a2a.db") as back:

@@ -14,7 +14,7 @@ from pathlib import Path
 from journals import Made, session
 from spinning import CALLED, HERE
 
-from a2a_proxy.follower.keeper import HookKeeper
+from a2a_proxy.follower.supervisor import FollowerSupervisor
 
 _SECONDS = 120.0
 
@@ -42,7 +42,7 @@ def _record(made: Made, journal: Path, recording: Path) -> None:
     """Run a recorder as the relay starts it; its wake-up pipe stays open, as the relay's does."""
     session(made, journal, recording)
     wake, relay = os.pipe()
-    options = ["--wake", str(wake), "--say", "-1", "--patience", "0"]
+    options = ["--wake", str(wake), "--status", "-1", "--patience", "0"]
     line = [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(journal), *options]
     try:
         subprocess.run(line, pass_fds=(wake,), start_new_session=True, check=True, timeout=_SECONDS)
@@ -58,19 +58,19 @@ def _hooked(hook: str, recording: Path, called: Path) -> Iterator[None]:
     """Run a hook that has been called for the content of the recording, until the block ends."""
     known = {name: os.environ.get(name) for name in ("PYTHONPATH", CALLED)}
     os.environ |= {"PYTHONPATH": str(HERE), CALLED: str(called)}
-    keeper = HookKeeper(
+    supervisor = FollowerSupervisor(
         hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True
     )
     try:
-        keeper.start()
+        supervisor.start()
         deadline = time.monotonic() + _SECONDS
         while not called.exists():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"hook {hook} was never called, see {keeper.log}")
+                raise RuntimeError(f"hook {hook} was never called, see {supervisor.log}")
             time.sleep(0.01)
         yield
     finally:
-        keeper.finish()
+        supervisor.finish()
         for name, value in known.items():
             if value is None:
                 del os.environ[name]

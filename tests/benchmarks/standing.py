@@ -20,7 +20,7 @@ from proxies import proxy_command
 
 from a2a_proxy.capture.record_format import segment_numbers, segment_path
 from a2a_proxy.follower.checkpoint import CheckpointFile
-from a2a_proxy.follower.keeper import processor_seconds
+from a2a_proxy.follower.supervisor import processor_seconds
 from a2a_proxy.recording.read.reader import Recording
 
 _PATIENCE = 300.0

@@ -289,15 +289,15 @@ class _Watch:
 def _run_proxy() -> None:
     """Run a2a-proxy; its recorder runs this program too."""
     from a2a_proxy.cli.main import main
-    from a2a_proxy.recorder import keeper
+    from a2a_proxy.recorder import supervisor
 
-    original = keeper._recorder_command
+    original = supervisor._recorder_command
 
     def command(*location: Any, **options: Any) -> list[str]:
         line = original(*location, **options)
         return [sys.executable, __file__, _RECORDER, *line[line.index("a2a_proxy.recorder") + 1 :]]
 
-    keeper._recorder_command = command
+    supervisor._recorder_command = command
     main()
 
 

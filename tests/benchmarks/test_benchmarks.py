@@ -14,7 +14,7 @@ import pytest
 from a2a_proxy import observer as observer_module
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.cli.otlp import otlp_settings, summarize_export
-from a2a_proxy.follower.keeper import HookReport
+from a2a_proxy.follower.supervisor import HookReport
 from a2a_proxy.model.values import Frame, FrameKind, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor

@@ -10,10 +10,10 @@ from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.cli.archive import (
     ArchiveConfig,
     archive_config,
-    make_archive_keeper,
+    make_archive_supervisor,
     summarize_archive,
 )
-from a2a_proxy.follower.keeper import HookReport
+from a2a_proxy.follower.supervisor import HookReport
 from a2a_proxy.model.errors import UserError
 from support_inspect import sample
 from support_recording import facts
@@ -27,13 +27,13 @@ def test_a_separate_process_archives_the_session(
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
     assert archive is not None
     told: list[tuple[str, str]] = []
-    keeper = make_archive_keeper(
+    supervisor = make_archive_supervisor(
         archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each)
     )
 
-    keeper.start()
-    assert keeper.wait(120)
-    report = keeper.finish()
+    supervisor.start()
+    assert supervisor.wait(120)
+    report = supervisor.finish()
 
     assert (report.outcome, report.calls, told) == ("done", 1, [])
     assert [

@@ -21,18 +21,18 @@ from a2a_proxy.follower.entry import FollowerJob
 from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.hook_log import HookLog
-from a2a_proxy.follower.keeper import HookReport
 from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import FollowerNotice, Status
+from a2a_proxy.follower.supervisor import HookReport
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.telemetry.__main__ import export_session
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.keeper import checkpoint_path
 from a2a_proxy.telemetry.request_outcome import RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import encode
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
+from a2a_proxy.telemetry.supervisor import checkpoint_path
 from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.unsent import send_unsent
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
@@ -208,7 +208,7 @@ def test_unsent_skips_recordings_that_a_proxy_still_exports(
     path = sample(tmp_path / "r.a2a.db")
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
     with checkpoint_path(facts(1).uuid).open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
+        fcntl.flock(held, fcntl.LOCK_SH)  # as the supervisor does
         with pytest.raises(TelemetryError, match="is sending these spans now"):
             send_unsent(str(path), facts(1).uuid, settings)
 

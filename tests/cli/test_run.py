@@ -540,7 +540,7 @@ DONE = RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class SlowToEnd:
-    """A keeper whose recorder says its last word long before its process has ended."""
+    """A supervisor whose recorder says its last word long before its process has ended."""
 
     unrecorded_bytes = 0
 
@@ -580,7 +580,7 @@ async def test_the_summary_is_the_last_line(agent: Agent, monkeypatch: pytest.Mo
 
 
 class Halting:
-    """A keeper whose recorder is so far behind at each look, and then done."""
+    """A supervisor whose recorder is so far behind at each look, and then done."""
 
     outcome = DONE
 

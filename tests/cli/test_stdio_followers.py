@@ -25,12 +25,12 @@ from support_stdio import CARD, Client, agent, wrapped
 
 
 class Follower:
-    """Stands for a keeper and what it keeps: it is at the end when it was told to hurry."""
+    """Stands for a supervisor and what it keeps: it is at the end when it was told to hurry."""
 
     def __init__(self, seen: list[str]) -> None:
         self.label, self._seen = "a follower", seen
 
-    def make_keeper(self, session: Any, notify: Any) -> Any:
+    def make_supervisor(self, session: Any, notify: Any) -> Any:
         done = threading.Event()
         return SimpleNamespace(
             label=self.label,

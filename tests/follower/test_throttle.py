@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.follower.keeper import IDLE_SECONDS, Throttle, processor_seconds
+from a2a_proxy.follower.supervisor import IDLE_SECONDS, Throttle, processor_seconds
 from support_cli import until
 from support_process import state_of
 from support_stdio_relay import blocked

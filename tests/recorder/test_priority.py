@@ -23,7 +23,9 @@ def test_a_recorder_keeps_its_own_nice_value(bench: Callable[..., Bench]) -> Non
     changes."""
     at_work = bench()
     at_work.start()
-    assert os.getpriority(os.PRIO_PROCESS, at_work.keeper.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, at_work.supervisor.pid) == os.getpriority(
+        os.PRIO_PROCESS, 0
+    )
     at_work.end()
     at_work.finish()
 
@@ -39,14 +41,14 @@ def test_the_session_of_a_recorder_has_a_low_priority(bench: Callable[..., Bench
     priority too, until the relay has ended: then the user waits for the recording."""
     at_work = bench()
     at_work.start()
-    wait_until(lambda: nice_of_session(at_work.keeper.pid) == NICE)
+    wait_until(lambda: nice_of_session(at_work.supervisor.pid) == NICE)
     with contextlib.closing(sqlite3.connect(at_work.recording, isolation_level=None)) as db:
         # So that it cannot end, and tries again and again.
         full = "SELECT RAISE(ABORT, 'database or disk is full')"
         db.execute(f"CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN {full}; END")
         at_work.write(scripted(unary()))
         at_work.end()
-        wait_until(lambda: nice_of_session(at_work.keeper.pid) == 0)
+        wait_until(lambda: nice_of_session(at_work.supervisor.pid) == 0)
         db.execute("DROP TRIGGER f")
     at_work.finish()
 

@@ -348,8 +348,8 @@ def test_a_position_changed_by_another_process_ends_the_recorder(bench: Make) ->
     with sqlite3.connect(one.recording) as db:
         db.execute("UPDATE session SET position = position + 1")
     one.write(scripted(unary(), 9))
-    wait_until(lambda: one.keeper.outcome is not None)
-    assert isinstance(one.keeper.outcome, RecorderFailed)
+    wait_until(lambda: one.supervisor.outcome is not None)
+    assert isinstance(one.supervisor.outcome, RecorderFailed)
     assert one.segments
     assert len(contents(one.recording)["frames"]) == before
 
@@ -397,7 +397,7 @@ def test_a_recording_without_room_is_waited_for(bench: Make) -> None:
     one.finish()
     assert contents(one.recording) == undisturbed(bench, story())
     assert len([said for said in one.heard if isinstance(said, TroubleStarted)]) == 1
-    assert one.keeper.restarts == 0
+    assert one.supervisor.restarts == 0
 
 
 POISON = """
@@ -434,7 +434,7 @@ def test_a_record_that_crashes_three_recorders_is_skipped(
             isinstance(said, FindingStatus) and of_decoders(said.finding) for said in one.heard
         )
     )
-    assert one.keeper.restarts in (
+    assert one.supervisor.restarts in (
         3,
         4,
     )  # the first death may have come before or after the records ahead of it
@@ -453,7 +453,7 @@ def test_a_record_that_crashes_three_recorders_is_skipped(
 
 
 def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
-    """A stuck keeper does not block the recorder: everything is recorded."""
+    """A stuck supervisor does not block the recorder: everything is recorded."""
     one = bench()
     one.start()
     wait_until(lambda: one.heard)  # `start` returns when it has come, not when it was told
@@ -467,7 +467,7 @@ def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
         release.wait(SECONDS)
         stuck(said)
 
-    one.keeper._on_status = block  # type: ignore[method-assign]
+    one.supervisor._on_status = block  # type: ignore[method-assign]
     for number in range(1, 600, 2):
         one.write(scripted(unary(f"t-{number}"), number, START + number * 10**6))
     settle(one)

@@ -15,7 +15,6 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import DECODERS_LOST
-from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import (
     RecorderDone,
     RecorderFailed,
@@ -24,6 +23,7 @@ from a2a_proxy.recorder.status import (
     TroubleEnded,
     TroubleStarted,
 )
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from support_conversation import Http
 from support_observer import interleaved, of_decoders, scripted, streaming, unary
@@ -91,15 +91,15 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(
         one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1])
     )
     before = contents(one.recording)
-    one.keeper.kill()
-    assert one.keeper.drain_journal(SECONDS)
+    one.supervisor.kill()
+    assert one.supervisor.drain_journal(SECONDS)
     snapshots = list(one.folder.path.glob("snapshot-*"))
     assert snapshots  # two, where the recorder was killed before it had deleted the one before
     for snapshot in snapshots:
         snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
-    again = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
+    again = RecorderSupervisor(one.folder.path, one.heard.append, pauses=(0.01,))
     assert isinstance(again.start(SECONDS), RecorderReady)
-    one.keeper = again
+    one.supervisor = again
     one.journal.set_wake_fd(again.wake_write)
     written(one, scripted(endless(40), 2)[-8:])
     written(one, scripted(unary("t-3"), 3)[:3])
@@ -134,13 +134,13 @@ def test_an_unreadable_snapshot_keeps_the_places_of_agents(bench: Make) -> None:
     card = {"name": "a", "skills": [], "supportedInterfaces": [{"url": "http://agent:8000/rpc"}]}
     fetch = Http().request("GET /a2a/x/.well-known/agent-card.json").answer(card)
     written(one, [*scripted(fetch, 1), *scripted(streaming("t-1", chunks=30), 2)])
-    one.keeper.kill()
-    assert one.keeper.drain_journal(SECONDS)
+    one.supervisor.kill()
+    assert one.supervisor.drain_journal(SECONDS)
     for snapshot in one.folder.path.glob("snapshot-*"):
         snapshot.unlink()
-    one.keeper = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
-    assert isinstance(one.keeper.start(SECONDS), RecorderReady)
-    one.journal.set_wake_fd(one.keeper.wake_write)
+    one.supervisor = RecorderSupervisor(one.folder.path, one.heard.append, pauses=(0.01,))
+    assert isinstance(one.supervisor.start(SECONDS), RecorderReady)
+    one.journal.set_wake_fd(one.supervisor.wake_write)
     one.write(
         scripted(Http().call("GetTask", {"id": "t-1"}, path="/a2a/x/more").result({"id": "t-1"}), 3)
     )
@@ -172,7 +172,7 @@ def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make
             "a new one is written there with the rest of the journal"
         )
     ]
-    assert one.keeper.restarts == 0
+    assert one.supervisor.restarts == 0
 
 
 def test_a_recording_deleted_late_begins_with_the_remaining_journal(bench: Make) -> None:
@@ -255,7 +255,7 @@ def test_a_recording_replaced_by_a_foreign_file_is_retried(bench: Make) -> None:
     one.recording.unlink()
     one.recording.write_bytes(b"a letter")
     one.write(scripted(unary(), 3))
-    wait_until(lambda: one.keeper.restarts >= 3)
+    wait_until(lambda: one.supervisor.restarts >= 3)
     assert one.recording.read_bytes() == b"a letter"
     assert [said.message for said in told(one, RecorderFailed)] == [
         f"{one.recording} is not a recording"
@@ -278,8 +278,8 @@ def test_an_unwritable_recording_is_abandoned_after_the_relay_ends(bench: Make) 
     )
     one.write(scripted(unary(), 3))
     one.die()
-    assert one.keeper.drain_journal(SECONDS)
-    failed = one.keeper.outcome
+    assert one.supervisor.drain_journal(SECONDS)
+    failed = one.supervisor.outcome
     assert isinstance(failed, RecorderFailed)
     assert failed.message.endswith("the disk is full; the journal is left for later")
     assert failed.hint == "finish with: a2a-inspect recover"
@@ -287,7 +287,7 @@ def test_an_unwritable_recording_is_abandoned_after_the_relay_ends(bench: Make) 
     assert [left.path for left in file_layout.find_leftovers()] == [one.folder.path]
     db.execute("DROP TRIGGER f")
     db.close()
-    later = RecorderKeeper(one.folder.path, one.heard.append)
+    later = RecorderSupervisor(one.folder.path, one.heard.append)
     assert isinstance(later.start(SECONDS), RecorderReady)
     later.close_wake_pipe()
     assert later.drain_journal(SECONDS)
@@ -304,8 +304,8 @@ def test_a_failing_recorder_is_abandoned_after_the_relay_ends(bench: Make) -> No
     one.recording.unlink()
     one.recording.write_bytes(b"a letter")
     one.end()
-    assert one.keeper.drain_journal(SECONDS)
-    failed = one.keeper.outcome
+    assert one.supervisor.drain_journal(SECONDS)
+    failed = one.supervisor.outcome
     assert failed == RecorderFailed(
         f"{one.recording} is not a recording; the journal is left for later",
         "finish with: a2a-inspect recover",
@@ -329,7 +329,7 @@ def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(
     one.end()
     one.finish()
     assert len(told(one)) == len(told(one, TroubleEnded)) == 1
-    assert one.keeper.restarts == 0
+    assert one.supervisor.restarts == 0
 
 
 def test_a_dead_recorder_is_reported(bench: Make) -> None:

@@ -1,5 +1,5 @@
-"""Status lines over a pipe: whole or counted, never blocking except the three that the keeper waits
-for."""
+"""Status lines over a pipe: whole or counted, never blocking except the three that the supervisor
+waits for."""
 
 from __future__ import annotations
 

@@ -1,128 +1,118 @@
-"""The supervisor: restarts by the policy, status pipe, stop; with small shell programs."""
+"""The supervisor: status messages it forwards, and recorders that cannot start."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
+from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
-
-PATIENCE = 120
-NO_PAUSE = (0.001,)
-
-
-class Supervised(ProcessSupervisor):
-    """Runs shell commands, one per start; the last one repeats."""
-
-    def __init__(
-        self, policy: RestartPolicy, *commands: str, progress: bool = False, ready: bool = True
-    ) -> None:
-        super().__init__("test", policy)
-        self.commands, self.progress, self.ready = list(commands), progress, ready
-        self.lines: list[bytes] = []
-        self.deaths: list[tuple[str, int]] = []
-        self.given_up: list[str] = []
-        self.done = False
-        self._thread.start()
-
-    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
-        command = self.commands.pop(0) if len(self.commands) > 1 else self.commands[0]
-        return subprocess.Popen(
-            [*command.split(" ", 2)[:2], command.split(" ", 2)[2]], stdout=status_fd
-        )
-
-    def _read_statuses(self, status_fd: int) -> None:
-        with open(status_fd, "rb", closefd=False) as pipe:
-            self.lines += pipe.readlines()
-        self.done = self.lines[-1:] == [b"done\n"]
-
-    def _is_finished(self) -> bool:
-        return self.done
-
-    def _is_ready(self) -> bool:
-        return self.ready
-
-    def _has_progressed(self) -> bool:
-        return self.progress
-
-    def _on_death(self, end: ProcessEnd, deaths: int) -> None:
-        self.deaths.append((end.description, deaths))
-
-    def _on_given_up(self, end: ProcessEnd) -> None:
-        self.given_up.append(end.description)
+from a2a_proxy.capture.record_format import segment_path
+from a2a_proxy.recorder import status
+from a2a_proxy.recorder import supervisor as module
+from a2a_proxy.recorder.status import RecorderFailed, RecorderProgress, RecorderReady, Status
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 
 
-def test_a_process_is_restarted_until_it_is_done() -> None:
-    """Each death is reported with its number in the row, and the end of the work is none."""
-    one = Supervised(
-        RestartPolicy(NO_PAUSE), "sh -c echo a; exit 3", "sh -c kill -9 $$", "sh -c echo done"
+def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
+    """The first status goes to the caller waiting in `start` only."""
+    heard: list[Status] = []
+    supervisor = RecorderSupervisor(tmp_path, heard.append)
+    answer = supervisor.start(120)
+    assert isinstance(answer, RecorderFailed)
+    assert "holds no journal" in answer.message
+    assert supervisor.drain_journal(120)
+    assert heard == []
+
+
+def test_a_recorder_that_cannot_start_is_tried_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three tries, then its last words."""
+    broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
+    monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: broken)
+    supervisor = RecorderSupervisor(tmp_path, print, pauses=(0.001,))
+    answer = supervisor.start(120)
+    assert answer == RecorderFailed(
+        "the recorder does not start: it is broken", "report this as a bug of a2a-proxy"
     )
-    assert one.wait(PATIENCE)
-    assert one.lines == [b"a\n", b"done\n"]
-    assert one.deaths == [("exit code 3", 1), ("killed by signal 9", 2)]
-    assert (one.restarts, one.given_up) == (2, [])
+    assert supervisor.restarts == 2
 
 
-def test_deaths_in_a_row_are_limited() -> None:
-    one = Supervised(RestartPolicy(NO_PAUSE, max_deaths=3), "sh -c exit 3")
-    assert one.wait(PATIENCE)
-    assert (len(one.deaths), one.given_up) == (3, ["exit code 3"])
+def test_a_recorder_yields_unless_it_is_waited_for_or_much_is_unrecorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a recorder that yields would exceed the time that the user waits for it,
+    and one that died again and again would never record anything."""
+    asked: list[bool] = []
+
+    def command(*_: object, urgent: bool) -> list[str]:
+        asked.append(urgent)
+        return ["sh", "-c", "exit 3"]
+
+    monkeypatch.setattr(module, "_recorder_command", command)
+    backlog = tmp_path / "backlog"
+    backlog.mkdir()
+    with segment_path(backlog, 1).open("wb") as file:
+        file.truncate(20 << 20)
+    for folder, begin in (
+        (tmp_path, RecorderSupervisor.start),
+        (tmp_path, RecorderSupervisor.launch_process),
+        (backlog, RecorderSupervisor.launch_process),
+    ):
+        supervisor = RecorderSupervisor(folder, print, pauses=(0.001,))
+        begin(supervisor, 120)
+        assert supervisor.drain_journal(120)
+    assert asked == [True] * 3 + [False] * 3 + [True] * 3
+    supervisor = RecorderSupervisor(backlog, print, pauses=(0.001,))
+    supervisor.progress = RecorderProgress(1, 10 << 20)
+    supervisor.launch_process(120)
+    assert supervisor.drain_journal(120)
+    assert asked[9:] == [False] * 3
 
 
-def test_progress_begins_a_new_row() -> None:
-    """So a process that gets on is restarted without limit."""
-    programs = ["sh -c exit 3"] * 5 + ["sh -c echo done"]
-    one = Supervised(RestartPolicy(NO_PAUSE, max_deaths=2), *programs, progress=True)
-    assert one.wait(PATIENCE)
-    assert one.deaths == [("exit code 3", 1)] * 5
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
+    """The folder is gone: no thread dies of it, and `start` returns."""
+    supervisor = RecorderSupervisor(tmp_path / "gone", print, pauses=(0.001,))
+    assert isinstance(supervisor.start(120), RecorderFailed)
+    assert supervisor.drain_journal(120)
 
 
-@pytest.mark.parametrize(("ready", "restarts"), [(False, 1), (True, 4)])
-def test_before_the_first_is_ready_there_are_fewer_tries(ready: bool, restarts: int) -> None:
-    policy = RestartPolicy(NO_PAUSE, max_deaths=5, max_deaths_before_ready=2)
-    one = Supervised(policy, "sh -c exit 3", ready=ready)
-    assert one.wait(PATIENCE)
-    assert one.restarts == restarts
+def test_a_launch_does_not_wait_for_the_first_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for its answer, which this one never gives; and not where there can be no process."""
+    monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
+    supervisor = RecorderSupervisor(tmp_path, print)
+    supervisor.launch_process(120)
+    assert supervisor.pid
+    assert not supervisor.drain_journal(0)
+    supervisor.kill()
+    assert supervisor.drain_journal(120)
+    gone = RecorderSupervisor(tmp_path / "gone", print, pauses=(0.001,))
+    gone.launch_process(120)
+    assert not gone.pid
 
 
-@pytest.mark.parametrize(("retry", "restarts"), [(True, 2), (False, 0)])
-def test_a_program_that_does_not_exist(retry: bool, restarts: int) -> None:
-    one = Supervised(
-        RestartPolicy(NO_PAUSE, max_deaths=3, retry_failed_start=retry), "/no/such/program -c x"
-    )
-    assert one.wait(PATIENCE)
-    assert (one.restarts, one.pid) == (restarts, 0)
-    assert one.given_up == ["it cannot be started: no such file or directory"]
-
-
-def test_a_process_that_does_not_exit_is_killed() -> None:
-    """It has closed its status pipe, and nobody waits for what else it does."""
-    one = Supervised(
-        RestartPolicy(NO_PAUSE, max_deaths=1, exit_seconds=0.2), "sh -c exec 1>&-; exec sleep 1000"
-    )
-    assert one.wait(PATIENCE)
-    assert one.given_up == ["killed by signal 9"]
-
-
-def test_a_stopped_one_is_not_restarted() -> None:
-    """Neither where it runs nor in the pause before the next start."""
-    one = Supervised(RestartPolicy((1000.0,)), "sh -c exec sleep 1000")
-    assert one._launched.wait(PATIENCE)
-    assert one.pid
-    assert not one.wait(0)
-    one.stop_process(signal.SIGTERM)
-    assert one.wait(PATIENCE)
-    assert (one.deaths, one.restarts) == ([], 0)
-    waiting = Supervised(RestartPolicy((1000.0,)), "sh -c exit 3")
-    while not waiting.restarts:
-        assert not waiting.wait(0.01)
-    waiting.stop_process(None)
-    assert waiting.wait(PATIENCE)
-    assert waiting.restarts == 1
-
-
-def test_pauses_repeat_the_last_one() -> None:
-    policy = RestartPolicy((0.1, 1.0, 5.0))
-    assert [policy.choose_pause(deaths) for deaths in (1, 2, 3, 4, 9)] == [0.1, 1.0, 5.0, 5.0, 5.0]
+def test_repeated_failures_are_reported_once(tmp_path: Path) -> None:
+    """Until a recorder was ready again."""
+    heard: list[Status] = []
+    supervisor = RecorderSupervisor(tmp_path, heard.append)
+    locked = RecorderFailed("locked", permanent=False)
+    for said in (
+        RecorderReady("r", 1),
+        locked,
+        locked,
+        RecorderReady("r", 1),
+        locked,
+        RecorderFailed("other", permanent=False),
+    ):
+        supervisor._handle_line(status.encode(said) + b"\n")
+    supervisor._handle_line(b'{"type":"prog')
+    assert [type(each).__name__ for each in heard] == [
+        "RecorderReady",
+        "RecorderFailed",
+        "RecorderReady",
+        "RecorderFailed",
+        "RecorderFailed",
+    ]
+    assert supervisor.outcome is None

@@ -284,7 +284,7 @@ FOREIGN_PLACES = {
         _field(3, _field(1, "text/plain")) + _field(2, _field(14, _field(6, _AUTHENTICATION))),
     ),
     "in a Struct, which it is not": ("a2a.v1.SendMessageRequest", _field(3, _PUSH_OF_PUSH)),
-    "live proposal": ("lf.a2a.v1.StreamResponse@live-2153", _field(15, _PUSH_OF_PUSH)),
+    "live proposal": ("lf.a2a.v1.StreamRequest@live-2153", _field(15, _PUSH_OF_PUSH)),
 }
 
 

@@ -148,7 +148,7 @@ def test_a_connection_lost_before_the_client_came(
 def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
     """Loops may deliver bytes, FIN and the end although reading is paused."""
 
-    class Keeper(asyncio.Protocol):
+    class Supervisor(asyncio.Protocol):
         def __init__(self) -> None:
             self.calls: list[object] = []
 
@@ -166,9 +166,9 @@ def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
 
     async def story() -> None:
         async with agent(echo) as port:
-            early, keeper, error = (
+            early, supervisor, error = (
                 EarlyUpstream(Upstream.parse(f"127.0.0.1:{port}")),
-                Keeper(),
+                Supervisor(),
                 OSError("broken"),
             )
             await dial_upstream(early.upstream, lambda: early)
@@ -176,8 +176,8 @@ def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
             early.data_received(b"two")
             assert early.eof_received() is True
             early.connection_lost(error)
-            early.hand_over(keeper)
-            assert keeper.calls == ["made", b"one", b"two", "fin", error]
+            early.hand_over(supervisor)
+            assert supervisor.calls == ["made", b"one", b"two", "fin", error]
             early.close()
 
     play(story())

@@ -1,5 +1,5 @@
-"""`--archive`: validated before anything starts, run by the keeper of followers, and summarized at
-the end."""
+"""`--archive`: validated before anything starts, run by the supervisor of followers, and summarized
+at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from a2a_proxy.protocol.text import make_visible, shell_line
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
     from a2a_proxy.cli.followed_run import FollowedSession
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
+    from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport, NoticeCallback
 
 
 _STUCK_SECONDS = 3600.0
@@ -50,16 +50,16 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
         return ArchiveConfig(url, every, check_id(name) if name else "")
 
 
-def make_archive_keeper(
+def make_archive_supervisor(
     archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback
-) -> HookKeeper:
-    """Return the keeper of the archive process. Raises UserError if it cannot be started."""
+) -> FollowerSupervisor:
+    """Return the supervisor of the archive process. Raises UserError if it cannot be started."""
     from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import (
+    from a2a_proxy.follower.supervisor import (
         FollowerProgram,
-        HookKeeper,
-        KeeperTiming,
+        FollowerSupervisor,
+        SupervisorTiming,
         open_unnamed_file,
     )
 
@@ -72,8 +72,8 @@ def make_archive_keeper(
             label="the archive",
             checkpoint=open_unnamed_file(),
         )
-        timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
-        return HookKeeper(
+        timing = SupervisorTiming(stuck_seconds=_STUCK_SECONDS)
+        return FollowerSupervisor(
             "archive",
             recording,
             notify,
@@ -101,9 +101,11 @@ class ArchiveRunFollower(msgspec.Struct, frozen=True):
 
     archive: ArchiveConfig
 
-    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of the archive process (`RunFollower.make_keeper`)."""
-        return make_archive_keeper(self.archive, session.recording, session.uuid, notify)
+    def make_supervisor(
+        self, session: FollowedSession, notify: NoticeCallback
+    ) -> FollowerSupervisor:
+        """Return the supervisor of the archive process (`RunFollower.make_supervisor`)."""
+        return make_archive_supervisor(self.archive, session.recording, session.uuid, notify)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the archive (`RunFollower.show_summary`)."""

@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.cli.console import Console
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
+    from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport, NoticeCallback
 
 
 class FollowedSession(msgspec.Struct, frozen=True):
@@ -35,8 +35,10 @@ class FollowedSession(msgspec.Struct, frozen=True):
 class RunFollower(Protocol):
     """A hook, the export or the archive, as configured by the user."""
 
-    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of its process. Raises UserError, or OSError if the state directory
+    def make_supervisor(
+        self, session: FollowedSession, notify: NoticeCallback
+    ) -> FollowerSupervisor:
+        """Return the supervisor of its process. Raises UserError, or OSError if the state directory
         cannot be used."""
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:

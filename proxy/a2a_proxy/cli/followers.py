@@ -17,7 +17,7 @@ from a2a_proxy.cli.otlp import OtlpRunFollower
 from a2a_proxy.protocol.text import make_visible
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper
+    from a2a_proxy.follower.supervisor import FollowerSupervisor
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 PATIENCE_SECONDS = 10.0
@@ -53,7 +53,7 @@ class Followers:
     def __init__(self, followers: Sequence[RunFollower], console: Console) -> None:
         self._followers = followers
         self._console = console
-        self._keepers: list[tuple[RunFollower, HookKeeper]] = []
+        self._supervisors: list[tuple[RunFollower, FollowerSupervisor]] = []
         self._session = FollowedSession("", "")
 
     def __bool__(self) -> bool:
@@ -79,12 +79,12 @@ class Followers:
         """
         self._session = FollowedSession(recording, session)
         with state_directory_errors():
-            self._keepers = [
-                (each, each.make_keeper(self._session, self._show_notice))
+            self._supervisors = [
+                (each, each.make_supervisor(self._session, self._show_notice))
                 for each in self._followers
             ]
-        for _, keeper in self._keepers:
-            keeper.start()
+        for _, supervisor in self._supervisors:
+            supervisor.start()
 
     async def end_followers(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
         """Let the followers catch up for `seconds`, or until `stop` is set; then end them and show
@@ -95,24 +95,26 @@ class Followers:
     def wait(self, stop: Callable[[], bool], seconds: float, advice: str = "") -> None:
         """Wait until the followers have caught up, for `seconds` or until `stop` returns True.
         `advice` is appended to the line that says so."""
-        for _, keeper in self._keepers:
-            keeper.raise_priority()
+        for _, supervisor in self._supervisors:
+            supervisor.raise_priority()
         began, told = time.monotonic(), False
-        while waiting := [keeper for _, keeper in self._keepers if not keeper.wait(0)]:
+        while waiting := [
+            supervisor for _, supervisor in self._supervisors if not supervisor.wait(0)
+        ]:
             passed = time.monotonic() - began
             if stop() or passed >= seconds:
                 break
             if passed >= _QUIET_SECONDS and not told:
                 told = True
-                names = ", ".join(keeper.label for keeper in waiting)
+                names = ", ".join(supervisor.label for supervisor in waiting)
                 self._console.show_note(f"stopping: waiting for {names}{advice}", loud=False)
             waiting[0].wait(_POLL_SECONDS)
 
     def stop_now(self) -> None:
         """End the followers now and show their results; no effect if that was done before."""
-        kept, self._keepers = self._keepers, []
-        for each, keeper in kept:
-            each.show_summary(self._session, keeper.finish(), self._console)
+        kept, self._supervisors = self._supervisors, []
+        for each, supervisor in kept:
+            each.show_summary(self._session, supervisor.finish(), self._console)
 
     def _show_notice(self, message: str, hint: str) -> None:
         self._console.show_note(make_visible(message), hint)

@@ -12,7 +12,7 @@ from a2a_proxy.model.errors import UserError
 from a2a_proxy.protocol.text import shell_line
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
+    from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport, NoticeCallback
 
 
 def check_hooks(names: tuple[str, ...]) -> None:
@@ -34,11 +34,17 @@ class HookRunFollower(msgspec.Struct, frozen=True):
 
     name: str
 
-    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of the hook's process (`RunFollower.make_keeper`)."""
-        from a2a_proxy.follower.keeper import HookKeeper  # imported only if there are hooks
+    def make_supervisor(
+        self, session: FollowedSession, notify: NoticeCallback
+    ) -> FollowerSupervisor:
+        """Return the supervisor of the hook's process (`RunFollower.make_supervisor`)."""
+        from a2a_proxy.follower.supervisor import (
+            FollowerSupervisor,  # imported only if there are hooks
+        )
 
-        return HookKeeper(self.name, session.recording, notify, session=session.uuid, follow=True)
+        return FollowerSupervisor(
+            self.name, session.recording, notify, session=session.uuid, follow=True
+        )
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the result of the hook (`RunFollower.show_summary`)."""

@@ -15,7 +15,7 @@ from a2a_proxy.relay.bind import bind_listener
 from a2a_proxy.relay.route import Listen, RouteError, format_address
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+    from a2a_proxy.follower.metrics.supervisor import MetricsSupervisor
 
 
 def metrics_listen(text: str) -> Listen:
@@ -41,7 +41,7 @@ class MetricsFollower:
     def __init__(self, listen: Listen | None, console: Console) -> None:
         self._listen = listen
         self._console = console
-        self._keeper: MetricsKeeper | None = None
+        self._supervisor: MetricsSupervisor | None = None
         self._address = ""
 
     async def bind_port(self) -> list[str]:
@@ -54,26 +54,26 @@ class MetricsFollower:
         except RouteError as wrong:
             hint = wrong.hint.replace("--listen", "--metrics")
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong
-        from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+        from a2a_proxy.follower.metrics.supervisor import MetricsSupervisor
 
         addresses = [format_address(*sock.getsockname()[:2]) for sock in sockets]
         self._address = addresses[0]
-        self._keeper = MetricsKeeper(sockets, self._show_notice)
+        self._supervisor = MetricsSupervisor(sockets, self._show_notice)
         return addresses
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Serve the metrics of the session of this uuid; returns at once."""
-        if self._keeper is not None:
-            self._keeper.start(recording, session, journal)
+        if self._supervisor is not None:
+            self._supervisor.start(recording, session, journal)
             self._console.show_note(
                 f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False
             )
 
     def close(self) -> None:
         """Stop the server; no effect if that was done before."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.close()
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            supervisor.close()
 
     def _show_notice(self, message: str, hint: str) -> None:
         self._console.show_note(message, hint)

@@ -14,7 +14,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
+    from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport, NoticeCallback
     from a2a_proxy.telemetry.settings import OtlpSettings
     from a2a_proxy.telemetry.span_options import SpanOptions
 
@@ -44,11 +44,13 @@ class OtlpRunFollower(msgspec.Struct, frozen=True):
 
     settings: OtlpSettings
 
-    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """Return the keeper of the export process (`RunFollower.make_keeper`)."""
-        from a2a_proxy.telemetry.keeper import OtlpKeeper
+    def make_supervisor(
+        self, session: FollowedSession, notify: NoticeCallback
+    ) -> FollowerSupervisor:
+        """Return the supervisor of the export process (`RunFollower.make_supervisor`)."""
+        from a2a_proxy.telemetry.supervisor import OtlpSupervisor
 
-        return OtlpKeeper(self.settings, session.recording, notify, session.uuid)
+        return OtlpSupervisor(self.settings, session.recording, notify, session.uuid)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the export (`RunFollower.show_summary`)."""

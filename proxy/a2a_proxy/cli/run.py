@@ -36,8 +36,8 @@ from a2a_proxy.cli.tls import make_client_tls, make_interception
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
@@ -159,8 +159,8 @@ class ProxyRun:
                 session = self._make_session_file(clock())
                 folder = file_layout.create_journal(session)
             self._redactor = await asyncio.to_thread(self._make_redactor)
-            keeper = RecorderKeeper(folder.path, self._on_status)
-            journal = self._open_journal(folder.path, keeper)
+            supervisor = RecorderSupervisor(folder.path, self._on_status)
+            journal = self._open_journal(folder.path, supervisor)
         except BaseException:
             self._metrics.close()
             await relay.stop(0)
@@ -169,12 +169,12 @@ class ProxyRun:
             self._install_signal_handlers()
             relay.accept_connections(journal)
             gc.freeze()  # a collection that visits everything loaded would delay others for 20 ms
-            session = await self._relay_and_record(relay, keeper, folder.path, session)
+            session = await self._relay_and_record(relay, supervisor, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
         except BaseException:
             self._metrics.close()
-            keeper.kill()
+            supervisor.kill()
             await relay.stop(0)
             journal.close(clock(), _END_SECONDS)
             folder.release_locks()
@@ -183,7 +183,7 @@ class ProxyRun:
         watched = CaptureState(
             folder.path,
             journal.get_stats,
-            lambda: keeper.position,
+            lambda: supervisor.position,
             lambda: folder.restore_files(session),
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
@@ -195,12 +195,12 @@ class ProxyRun:
             finally:
                 watch.cancel()
                 await self._end_webhooks()
-                code = await self._finish_recording(journal, keeper, clock())
+                code = await self._finish_recording(journal, supervisor, clock())
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
                 if self._config.editing.faults is not None:
                     report_missed_faults(self._config.editing.faults, self._console)
-                self._delete_empty_recording(keeper.outcome, session.recording)
+                self._delete_empty_recording(supervisor.outcome, session.recording)
                 folder.release_locks()
                 self._console.close()
         return code
@@ -216,13 +216,17 @@ class ProxyRun:
                 self._show_note(note)
 
     async def _finish_recording(
-        self, journal: Journal, keeper: RecorderKeeper, session_file: int
+        self, journal: Journal, supervisor: RecorderSupervisor, session_file: int
     ) -> int:
         """Write the journal's end, let the recorder finish, and return the exit code."""
         journal.append_end(session_file)
         written = await self._wait_for_disk(journal)
-        keeper.close_wake_pipe()
-        return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
+        supervisor.close_wake_pipe()
+        return (
+            await self._drain_recorder(supervisor)
+            if written
+            else self._report_recorder_lag(supervisor)
+        )
 
     def _delete_empty_recording(
         self, outcome: RecorderDone | RecorderFailed | None, path: str
@@ -240,10 +244,10 @@ class ProxyRun:
 
             delete_single_session_file(path)
 
-    def _open_journal(self, folder: Path, keeper: RecorderKeeper) -> Journal:
+    def _open_journal(self, folder: Path, supervisor: RecorderSupervisor) -> Journal:
         with state_directory_errors():
             call_later = asyncio.get_running_loop().call_later
-            return Journal(folder, call_later, self._config.limits, wake_fd=keeper.wake_write)
+            return Journal(folder, call_later, self._config.limits, wake_fd=supervisor.wake_write)
 
     async def _wait_until_done(self, relay: Relay) -> None:
         """Wait for a signal or the end of the work."""
@@ -299,7 +303,7 @@ class ProxyRun:
         await relay.bind_listeners()
 
     async def _relay_and_record(
-        self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile
+        self, relay: Relay, supervisor: RecorderSupervisor, folder: Path, session: SessionFile
     ) -> SessionFile:
         routes = self._describe_routes(relay)
         forwards = relay.forward_addresses
@@ -315,7 +319,7 @@ class ProxyRun:
             session, listens=listens, upstreams=upstreams, names=names if any(names) else ()
         )
         file_layout.write_session(folder, session)
-        answer = await asyncio.to_thread(keeper.start)
+        answer = await asyncio.to_thread(supervisor.start)
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
@@ -559,14 +563,14 @@ class ProxyRun:
                 told = now
         return True
 
-    async def _drain_recorder(self, keeper: RecorderKeeper) -> int:
+    async def _drain_recorder(self, supervisor: RecorderSupervisor) -> int:
         told, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
-        while not await asyncio.to_thread(keeper.drain_journal, 0.1):
+        while not await asyncio.to_thread(supervisor.drain_journal, 0.1):
             if self._leave_now.is_set():
-                return self._report_recorder_lag(keeper)
-            now, behind = time.monotonic(), keeper.unrecorded_bytes
+                return self._report_recorder_lag(supervisor)
+            now, behind = time.monotonic(), supervisor.unrecorded_bytes
             if now >= self._leave_at and behind >= _MUCH_BYTES:
-                keeper.stop_process(None)
+                supervisor.stop_process(None)
                 self._console.show_note(
                     f"{text.format_size(behind)} left to record: the recorder finishes without the "
                     f"proxy, and a2a-inspect waits for it",
@@ -576,7 +580,7 @@ class ProxyRun:
             if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.show_draining(behind)
                 told, before = now, behind
-        outcome = keeper.outcome
+        outcome = supervisor.outcome
         if isinstance(outcome, RecorderDone):
             self.connections = outcome.connections
             await self._followers.end_followers(self._leave_now)
@@ -590,8 +594,8 @@ class ProxyRun:
         if not isinstance(status, RecorderDone):
             self._console.show_status(status)
 
-    def _report_recorder_lag(self, keeper: RecorderKeeper) -> int:
-        keeper.kill()
+    def _report_recorder_lag(self, supervisor: RecorderSupervisor) -> int:
+        supervisor.kill()
         self._console.show_note(
             "stopped before everything was recorded", "finish with: a2a-inspect recover"
         )

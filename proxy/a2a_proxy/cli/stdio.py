@@ -37,7 +37,7 @@ from a2a_proxy.relay.stdio import StdioRelay
 from a2a_proxy.relay.stdio_agent import exit_like
 
 if TYPE_CHECKING:
-    from a2a_proxy.recorder.keeper import RecorderKeeper
+    from a2a_proxy.recorder.supervisor import RecorderSupervisor
 
 _LOG_NAME = "stdio"
 """Name of the followers' log, as a hook's log has one."""
@@ -144,23 +144,25 @@ class _RecorderStarter(threading.Thread):
         self._followers = followers
         self._folder = folder
         self._journal = journal
-        self._keeper: RecorderKeeper | None = None
+        self._supervisor: RecorderSupervisor | None = None
 
     def run(self) -> None:
         """Start the recorder process, if possible."""
-        from a2a_proxy.recorder.keeper import RecorderKeeper  # imported while the agent starts
+        from a2a_proxy.recorder.supervisor import (
+            RecorderSupervisor,  # imported while the agent starts
+        )
 
         try:
             # It holds the folder too, so that the folder is not a left-over between the end of this
             # process and its first check.
-            keeper = RecorderKeeper(
+            supervisor = RecorderSupervisor(
                 self._folder.path, lambda _: None, kept_fds=(self._folder.lock,)
             )
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
-        self._journal.set_wake_fd(keeper.wake_write)
-        keeper.launch_process()
-        self._keeper = keeper
+        self._journal.set_wake_fd(supervisor.wake_write)
+        supervisor.launch_process()
+        self._supervisor = supervisor
         if self._followers != FollowerOptions():
             self._start_followers()
 
@@ -198,11 +200,11 @@ class _RecorderStarter(threading.Thread):
         from a2a_proxy.relay.stdio_agent import release_signals
 
         release_signals()
-        if self._keeper is None:
+        if self._supervisor is None:
             return True
-        self._keeper.close_wake_pipe()
-        self._keeper.drain_journal()
-        outcome = self._keeper.outcome
+        self._supervisor.close_wake_pipe()
+        self._supervisor.drain_journal()
+        outcome = self._supervisor.outcome
         return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
 
 

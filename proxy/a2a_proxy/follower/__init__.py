@@ -9,7 +9,7 @@ Processes:
 - `metrics`: the process behind `--metrics` (package)
 - `entry`: the entry of a follower process, for any consumer
 - `process`: the loop of a follower
-- `keeper`: starts and restarts a follower process
+- `supervisor`: starts and restarts a follower process
 
 Reading and consuming:
 - `batch_reader`: reads the rows after a cursor, in delivery order

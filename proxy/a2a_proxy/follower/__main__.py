@@ -1,7 +1,7 @@
 """Entry point of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME
---ledger FD ...`.
+--checkpoint FD ...`.
 
-Called only by the keeper.
+Called only by the supervisor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entry of a follower process, whatever its consumer. Started only by a keeper."""
+"""The entry of a follower process, whatever its consumer. Started only by a supervisor."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], None
     parser.add_argument(
         "--prints", action="store_true", help="the hook's output goes to stdout instead of the log"
     )
-    parser.add_argument("--ledger", type=int, required=True)
-    parser.add_argument("--say", type=int, required=True)
+    parser.add_argument("--checkpoint", type=int, required=True)
+    parser.add_argument("--status", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     typed = parser.parse_args()
     signal.pthread_sigmask(
@@ -63,12 +63,12 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], None
         sys.stdout.reconfigure(line_buffering=True)  # a reader may wait for each line
 
     def tell(said: Status) -> None:
-        os.write(typed.say, encode(said) + b"\n")
+        os.write(typed.status, encode(said) + b"\n")
 
     aim = FollowTarget(typed.recording, typed.session, typed.follow)
     outcome: Status = FollowerDone()
     try:
-        follow(FollowerJob(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
+        follow(FollowerJob(typed.given, aim, CheckpointFile(typed.checkpoint), log, tell))
     except UserError as wrong:
         outcome = FollowerFailed(wrong.message, wrong.hint)
     sys.stdout.flush()

@@ -1,5 +1,5 @@
-"""The recorder: a separate process that turns the journal into a recording, and its keeper on the
-relay's side.
+"""The recorder: a separate process that turns the journal into a recording, and its supervisor on
+the relay's side.
 
 Layers, from top to bottom. A module imports only modules of its own layer and of the layers below
 it.
@@ -7,7 +7,7 @@ it.
 Processes:
 - `__main__`: entry point of the recorder process
 - `process`: the loop: journal, observer, recording
-- `keeper`: the relay's side: starts and restarts the recorder
+- `supervisor`: the relay's side: starts and restarts the recorder
 
 Input and output:
 - `resume`: the starting state
@@ -21,5 +21,5 @@ The process:
 - `status`: messages on the status pipe
 - `priority`: priorities of the processes, and the processor time that the recorder leaves to the
   relay
-- `supervisor`: restarts processes: the recorder, and processes of other packages
+- `process_supervisor`: restarts processes: the recorder, and processes of other packages
 """

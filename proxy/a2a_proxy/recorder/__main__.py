@@ -1,7 +1,7 @@
-"""Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD
+"""Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --status FD
 --patience SECONDS`.
 
-Called only by the keeper, with `--urgent` if the recorder may not yield to the relay while it
+Called only by the supervisor, with `--urgent` if the recorder may not yield to the relay while it
 starts.
 """
 
@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="a2a_proxy.recorder")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--wake", type=int, required=True)
-    parser.add_argument("--say", type=int, required=True)
+    parser.add_argument("--status", type=int, required=True)
     parser.add_argument("--patience", type=float, required=True)
     parser.add_argument("--urgent", action="store_true")
     arguments = parser.parse_args()
@@ -42,7 +42,7 @@ def main() -> None:
         set_session_nice(NICE)
     reduce_collections()
     record_session(
-        arguments.folder, arguments.wake, StatusWriter(arguments.say), arguments.patience
+        arguments.folder, arguments.wake, StatusWriter(arguments.status), arguments.patience
     )
 
 

@@ -40,6 +40,7 @@ from a2a_proxy.redaction.secret_names import (
 if TYPE_CHECKING:
     # protobuf is imported with the first message: a process that only redacts texts never needs it.
     from google.protobuf.descriptor import Descriptor
+    from google.protobuf.message import Message
 
 _MAX_DEPTH: Final = 100
 _STRING, _MESSAGE, _BYTES = 9, 11, 12
@@ -176,17 +177,24 @@ def field_numbers(data: bytes) -> set[int]:
 def has_unknown_field(data: bytes, shape: Descriptor) -> bool:
     """Whether a message, or a message in it, has a field that its descriptor does not have, or
     cannot be parsed."""
-    # protobuf is imported with the first message.
-    from google.protobuf.message import DecodeError
-    from google.protobuf.message_factory import GetMessageClass
-
+    message_type, error = _message_class(shape)
     try:
-        message = GetMessageClass(shape).FromString(data)
-    except DecodeError:
+        message = message_type.FromString(data)
+    except error:
         return True
     size = message.ByteSize()
     message.DiscardUnknownFields()
     return size != message.ByteSize()
+
+
+@lru_cache(maxsize=256)
+def _message_class(shape: Descriptor) -> tuple[type[Message], type[Exception]]:
+    """Return the class of a message, and the error that it raises."""
+    # protobuf is imported with the first message.
+    from google.protobuf.message import DecodeError
+    from google.protobuf.message_factory import GetMessageClass
+
+    return GetMessageClass(shape), DecodeError
 
 
 def _find_credentials(data: bytes, shape: Descriptor | None, cut: bool) -> Descriptor | None:

@@ -10,7 +10,7 @@ Exports:
 - `consumer`: live export of a session
 - `unsent`: sends the rest of an incomplete live export
 - `offline`: export of a finished recording
-- `keeper`: starts the live export process
+- `supervisor`: starts the live export process
 
 From recording to spans:
 - `span_reader`: builds spans from the rows of a recording

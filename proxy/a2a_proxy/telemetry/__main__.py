@@ -1,7 +1,7 @@
 """Entry point of the live export process: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS
---ledger FD ...`.
+--checkpoint FD ...`.
 
-Called only by `keeper`.
+Called only by `supervisor`.
 """
 
 from __future__ import annotations

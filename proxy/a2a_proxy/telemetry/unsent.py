@@ -13,10 +13,10 @@ from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.keeper import checkpoint_path
 from a2a_proxy.telemetry.retry_sender import RetrySender
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
+from a2a_proxy.telemetry.supervisor import checkpoint_path
 
 
 def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTally | None:

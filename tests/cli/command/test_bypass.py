@@ -162,7 +162,7 @@ def test_the_guard_ended_processes_and_those_that_record_are_left_out() -> None:
     """Others are listed, also if they outlive the guard, and are children of this process then."""
     orphan, guard = (os.posix_spawn("/bin/sleep", ["sleep", "60"], {}) for _ in range(2))
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "a2a_proxy.recorder", "x", "--wake", "0", "--say", "0"]
+        [sys.executable, "-P", "-m", "a2a_proxy.recorder", "x", "--wake", "0", "--status", "0"]
     ) as helper:
         watch = BypassWatch(guard, (), lambda *_: None)
         running = watch.list_processes()

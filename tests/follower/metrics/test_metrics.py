@@ -17,13 +17,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.metrics import MetricsFollower, metrics_listen
-from a2a_proxy.follower.metrics.keeper import MAX_STARTS, MetricsKeeper
 from a2a_proxy.follower.metrics.numbers import SessionMetrics
 from a2a_proxy.follower.metrics.server import MetricsPages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession, RecorderLag
+from a2a_proxy.follower.metrics.supervisor import MAX_STARTS, MetricsSupervisor
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.recorder.supervisor import ProcessEnd
+from a2a_proxy.recorder.process_supervisor import ProcessEnd
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.relay.route import Listen
 
@@ -189,16 +189,16 @@ def test_the_port_is_closed_once_the_process_is_given_up(monkeypatch: pytest.Mon
     port = sock.getsockname()[1]
     open_then: list[bool] = []
     told: list[str] = []
-    keeper = MetricsKeeper([sock], lambda message, _: told.append(message), pauses=(0.0,))
+    supervisor = MetricsSupervisor([sock], lambda message, _: told.append(message), pauses=(0.0,))
     monkeypatch.setattr(
-        keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1)
+        supervisor, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1)
     )
-    keeper.start("r.a2a.db", "uuid", Path("journal"))
+    supervisor.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
     assert told[1].endswith("given up; recording continues")
     assert get(port, "/metrics")[0] == 0
-    keeper.close()
+    supervisor.close()
 
 
 @pytest.mark.parametrize("typed", ["9464", "host:x", "a@b:1", "[::1:9"])
@@ -255,19 +255,21 @@ def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) 
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     told: list[str] = []
-    keeper = MetricsKeeper([sock], lambda message, hint: told.append(message), pauses=(0.0,))
-    keeper.start(str(tmp_path / "r.a2a.db"), uuid, tmp_path)
+    supervisor = MetricsSupervisor(
+        [sock], lambda message, hint: told.append(message), pauses=(0.0,)
+    )
+    supervisor.start(str(tmp_path / "r.a2a.db"), uuid, tmp_path)
     try:
         until(lambda: get(port, "/readyz")[0] == 200)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
             assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             before = samples(answer.read())["a2a_proxy_frames_total"]
-        first = keeper.pid
+        first = supervisor.pid
         os.kill(first, signal.SIGKILL)
-        until(lambda: keeper.pid != first)
+        until(lambda: supervisor.pid != first)
         until(lambda: get(port, "/metrics")[0] == 200)
         assert samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"] == before
         assert told == ["the process that serves metrics died (exit code -9); it is restarted"]
     finally:
-        keeper.close()
+        supervisor.close()
     assert get(port, "/healthz")[0] == 0

@@ -16,7 +16,7 @@ from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.capture import file_layout
 from a2a_proxy.model.values import Finding, Observation, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
-from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -160,7 +160,7 @@ def test_recover_waits_for_a_large_journal(
     """What is recorded of a journal is read once more before it goes on, and that may take longer
     than any start."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
+    monkeypatch.setattr(RecorderSupervisor.start, "__defaults__", (0.001,))
     file_layout.create_journal(
         file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
     ).release_locks()

@@ -64,12 +64,12 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         frames = 0
         put_ones: list[Manifest] = []
         for session in recording.read_sessions():
-            keeper = SessionUpload(place, proxy, recording, session)
-            frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
-            if keeper.missing_frames:
+            supervisor = SessionUpload(place, proxy, recording, session)
+            frames += supervisor.put_segments(include_rest=True, on_segment=put_ones.append)
+            if supervisor.missing_frames:
                 message = (
                     f"{url} has session {session.facts.uuid} of a recording that had "
-                    f"{keeper.missing_frames:,} "
+                    f"{supervisor.missing_frames:,} "
                     "fewer frames"
                 )
                 raise UserError(message, "store it separately: use another --archive-id")

@@ -12,7 +12,7 @@ from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.widgets.table import table_lines
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.cli.hooks import check_hooks
-from a2a_proxy.follower.keeper import HookKeeper, HookReport
+from a2a_proxy.follower.supervisor import FollowerSupervisor, HookReport
 from a2a_proxy.hooks.find import installed_hooks
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_line, print_note
@@ -51,26 +51,30 @@ def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) 
     with open_recording(path):
         pass  # reports an unreadable file once here, not once in each hook
     with state_directory_errors():
-        keepers = [
-            HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True)
+        supervisors = [
+            FollowerSupervisor(
+                name, str(path.absolute()), _print_message, follow=follow, prints=True
+            )
             for name in names
         ]
     with _interrupt_event() as stop:
-        for keeper in keepers:
-            keeper.start()
-        _wait_for_keepers(keepers, stop)
-    return max([_print_summary(keeper.finish(), stopped=stop.is_set()) for keeper in keepers])
+        for supervisor in supervisors:
+            supervisor.start()
+        _wait_for_supervisors(supervisors, stop)
+    return max(
+        [_print_summary(supervisor.finish(), stopped=stop.is_set()) for supervisor in supervisors]
+    )
 
 
-def _wait_for_keepers(keepers: list[HookKeeper], stop: threading.Event) -> None:
+def _wait_for_supervisors(supervisors: list[FollowerSupervisor], stop: threading.Event) -> None:
     """Wait until all hooks have ended, or for a bounded time after `stop`."""
-    while not (stop.is_set() or all(keeper.wait(_POLL_INTERVAL) for keeper in keepers)):
+    while not (stop.is_set() or all(supervisor.wait(_POLL_INTERVAL) for supervisor in supervisors)):
         pass
     if stop.is_set():
-        for keeper in keepers:
-            keeper.stop()
-        for keeper in keepers:
-            keeper.wait(_STOP_TIMEOUT)
+        for supervisor in supervisors:
+            supervisor.stop()
+        for supervisor in supervisors:
+            supervisor.wait(_STOP_TIMEOUT)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ from a2a_proxy.capture.file_layout import Leftover
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
-from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
+from a2a_proxy.recorder.supervisor import RecorderSupervisor
 
 
 def recover_all() -> int:
@@ -28,13 +28,13 @@ def _recover_journal(journal: Leftover) -> int:
     def ignore(_: Status) -> None:
         """Ignore progress: only the outcome is printed."""
 
-    keeper = RecorderKeeper(journal.path, ignore)
-    answer = keeper.start(timeout=None)
-    keeper.close_wake_pipe()
+    supervisor = RecorderSupervisor(journal.path, ignore)
+    answer = supervisor.start(timeout=None)
+    supervisor.close_wake_pipe()
     if isinstance(answer, RecorderFailed):
-        keeper.kill()
-    keeper.drain_journal()
-    end = keeper.outcome or answer
+        supervisor.kill()
+    supervisor.drain_journal()
+    end = supervisor.outcome or answer
     if isinstance(end, RecorderDone):
         counts = (
             f"{text.format_count(end.exchanges, 'exchange')}, "

@@ -1,7 +1,7 @@
 """Entry point: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life
 FD FD...`.
 
-Called only by the keeper. The process ends when the other end of the pipe `life` is closed.
+Called only by the supervisor. The process ends when the other end of the pipe `life` is closed.
 """
 
 from __future__ import annotations

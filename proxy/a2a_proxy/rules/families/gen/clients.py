@@ -14,8 +14,8 @@ from a2a_proxy.model.values import Actor, Dialect, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
@@ -26,6 +26,7 @@ from a2a_proxy.rules.families.gen.words import (
     current_generation,
     format_generations,
     generation_path,
+    generation_rule,
     if_match,
 )
 
@@ -53,14 +54,13 @@ _GET_OPERATIONS = ("GetTask",)
 _FIRST_READ = rpc("GetTask", TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-017",
     "Client uses generations that the agent does not support",
     Severity.ERROR,
     actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK | TRACKED | FrameFlag.ASKS,
     also_broken=("A2A-GEN-005",),
@@ -125,14 +125,13 @@ def _note_informed_client(context: RuleContext) -> None:
         task.writable_notes().setdefault("gen.without", []).append(client)
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-018",
     "Client does not read the task again after a gap",
     Severity.INFO,
     actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=TRACKED,
     due=lambda see: _check_reconciled(see),
     also_broken=("A2A-GEN-001",),
@@ -192,7 +191,7 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-009",
     "Long poll held although a newer generation existed",
     Severity.ERROR,
@@ -200,7 +199,6 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.TASK,
     operations=_GET_OPERATIONS,
     flagged=_FIRST_READ + _poll_call("5", "7", 3),
@@ -237,13 +235,12 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=told)
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-011",
     "GetTask returns an older generation than the client has",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.TASK,
     operations=_GET_OPERATIONS,
     flagged=_FIRST_READ + _poll_call("7", "6", 0),

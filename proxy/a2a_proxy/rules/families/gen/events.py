@@ -8,8 +8,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Severity
 from a2a_proxy.protocol.generation import GenerationFault, Verdict
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.families.gen.tracker import generation_verdicts
@@ -19,6 +19,7 @@ from a2a_proxy.rules.families.gen.words import (
     format_generations,
     format_range,
     generation_path,
+    generation_rule,
 )
 
 _MAX_NAME = 60
@@ -37,13 +38,12 @@ _COMPLETE_STREAM = rpc_stream(
 )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-001",
     "Generation gap",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED | FrameFlag.ERROR,
     flagged=rpc_stream(
@@ -187,13 +187,12 @@ def _describe_loss(context: RuleContext, each: Verdict) -> str:
     return told if each.is_sure else f"{told}; a message that did not pass here may have it"
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-002",
     "Two events with the same generation",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=rpc_stream(
@@ -240,13 +239,12 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.INFO)
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-003",
     "Generation decreases",
     Severity.ERROR,
     section="1.1 draft 3.2.7, 3.5.2",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=rpc_stream(
@@ -286,13 +284,12 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, path=generation_path(context), value=str(number))
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-004",
     "Generation is missing although the task had one",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=rpc_stream(

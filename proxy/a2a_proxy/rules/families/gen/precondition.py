@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ANY_EVENT, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
@@ -21,6 +21,7 @@ from a2a_proxy.rules.families.gen.words import (
     MISMATCH_REASON,
     SEND_OPERATIONS,
     TASK_NUMBER_OPERATIONS,
+    generation_rule,
     if_match,
 )
 
@@ -62,13 +63,12 @@ def _conditional_send(
 _NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-012",
     "Outdated ifGenerationMatch accepted",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.FIRST,
     operations=SEND_OPERATIONS,
     required_flags=FrameFlag.NAMES,
@@ -99,13 +99,12 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=told, value=str(wanted))
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-013",
     "Matching ifGenerationMatch refused",
     Severity.WARNING,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
     due=lambda see: _check_mismatch_later(see),
@@ -152,13 +151,12 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=told, seq=context.due_seq, is_sure=named == "1")
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-014",
     "ifGenerationMatch applied to a new task",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
     flagged=_conditional_send("1", None, _mismatch_error("0"), task_id=""),
@@ -183,13 +181,12 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-015",
     "Generation mismatch error without ifGenerationMatch",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     flagged=_conditional_send(None, None, _mismatch_error("5")),
     clean=_conditional_send("3", None, _mismatch_error("5")),
@@ -212,14 +209,13 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-019",
     "ifGenerationMatch ignored",
     Severity.WARNING,
     actor=Actor.EITHER,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.FIRST,
     operations=SEND_OPERATIONS,
     also_broken=("A2A-GEN-005", "A2A-GEN-017"),

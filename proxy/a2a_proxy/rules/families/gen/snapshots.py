@@ -10,8 +10,8 @@ from a2a_proxy.model.values import Actor, Dialect, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import RPC, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import (
     TASK_PARAMS,
@@ -30,6 +30,7 @@ from a2a_proxy.rules.families.gen.words import (
     TRACKED,
     current_generation,
     generation_path,
+    generation_rule,
     if_match,
 )
 
@@ -39,14 +40,13 @@ _COMPLETED_EVENT = status("COMPLETED", second=1, generation="3")
 _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_EVENT, version="1.1")
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-005",
     "Agent does not support generations",
     Severity.INFO,
     actor=Actor.EITHER,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=RPC,
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK,
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
@@ -85,13 +85,12 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-006",
     "Generation of a new task does not begin at 1",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=RPC,
     trigger_flags=FrameFlag.NEW_TASK,
     operations=SEND_OPERATIONS,
@@ -145,13 +144,12 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-007",
     "Task on a stream is older than the events before it",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=rpc_stream(
@@ -186,13 +184,12 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-008",
     "Task changed without a new generation",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=rpc(
@@ -242,13 +239,12 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, path=generation_path(context), value=str(each.last))
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-021",
     "Different events with the same generation",
     Severity.ERROR,
     section="1.0 3.5.2; 1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     flagged=run_together(

@@ -13,15 +13,19 @@ from a2a_proxy.rules.define.conditions import (
     NETWORK,
     STDIO,
     WEBHOOK,
-    Dialects,
     EvidenceScope,
     FrameFlag,
     HookPoint,
 )
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, task
-from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, if_match
+from a2a_proxy.rules.families.gen.words import (
+    MISMATCH_REASON,
+    SEND_OPERATIONS,
+    generation_rule,
+    if_match,
+)
 
 _MAX_GENERATION = 2**63 - 1
 _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
@@ -33,12 +37,11 @@ _NUMBER_MEMBERS = {"taskId": "t1", "expectedGeneration": "3", "currentGeneration
 _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskId="t1")
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-020",
     "Malformed generation",
     Severity.ERROR,
     section="1.1 draft 3.2.7; ProtoJSON",
-    dialects=Dialects.DRAFT_1_1,
     bindings=HTTP | STDIO | WEBHOOK,
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN,
@@ -106,14 +109,13 @@ def _present_members(holder: Any, root: str, *names: str) -> Iterator[tuple[str,
             yield f"{root}{name}", value
 
 
-@rule(
+@generation_rule(
     "A2A-GEN-016",
     "Generation mismatch error with the wrong code",
     Severity.ERROR,
     section="1.1 draft 5.4",
     bindings=NETWORK,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
     trigger_flags=FrameFlag.ERROR,
     operations=SEND_OPERATIONS,
     flagged=rest(

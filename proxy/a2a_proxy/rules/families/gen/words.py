@@ -3,14 +3,18 @@ generations of requests."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from a2a_proxy.model.values import Binding, EventKind
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag
+from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, Dialects, FrameFlag
+from a2a_proxy.rules.define.rule import rule
 from a2a_proxy.rules.run.request_flags import ZERO_CURRENT, ZERO_MATCH
 
+generation_rule = partial(rule, dialects=Dialects.DRAFT_1_1)
+"""The decorator `rule` of this family."""
 TRACKED = FrameFlag.NUMBERED | FrameFlag.COUNTED
 """Frames of the rules that use the tracker: the same for all, so that it is fed whichever of them
 run."""

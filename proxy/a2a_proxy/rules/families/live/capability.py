@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
-    GRPC,
     HTTP,
     STDIO,
     Dialects,
@@ -26,6 +25,7 @@ from a2a_proxy.rules.families.live.words import (
     is_ended_empty,
     is_plain_live,
     is_refused,
+    live_rule,
 )
 
 _DECLARING_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
@@ -55,7 +55,7 @@ def _is_card_complete(context: RuleContext) -> bool:
     )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-001",
     "Live stream without the capability",
     Severity.WARNING,
@@ -63,8 +63,6 @@ def _is_card_complete(context: RuleContext) -> bool:
     section="1.1 draft 3.3.4",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=fetch_card() + _REFUSED_CALL,
     clean=_DECLARING_CARD + _LIVE_STREAM,
@@ -91,14 +89,12 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-002",
     "Undeclared live stream is not refused",
     Severity.ERROR,
     section="1.1 draft 3.3.4",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FIRST | FrameFlag.END,
     operations=LIVE_OPERATIONS,
     also_broken=("A2A-LIVE-001",),

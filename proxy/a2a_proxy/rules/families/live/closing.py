@@ -9,13 +9,11 @@ from a2a_proxy.model.values import Actor, EventKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     ANY_EVENT,
-    GRPC,
-    Dialects,
     EvidenceScope,
     FrameFlag,
     HookPoint,
 )
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label
@@ -24,6 +22,7 @@ from a2a_proxy.rules.families.live.words import (
     can_client_send,
     is_plain_live,
     is_reconnection,
+    live_rule,
     question_update,
 )
 from a2a_proxy.rules.families.stream.closing import (
@@ -68,7 +67,7 @@ def _is_ended_ok(context: RuleContext) -> bool:
     return exchange.how == "complete" and exchange.grpc_status == 0 and not record.terminal
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-004",
     "Live stream ended while the task waits for the client",
     Severity.ERROR,
@@ -76,8 +75,6 @@ def _is_ended_ok(context: RuleContext) -> bool:
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), half_close=False),
     clean=_COMPLETE_STREAM,
@@ -98,7 +95,7 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-005",
     "Live stream not ended after the terminal event",
     Severity.ERROR,
@@ -106,8 +103,6 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.TERMINAL,
     operations=LIVE_OPERATIONS,
     due=lambda see: check_still_open(see),
@@ -132,14 +127,12 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
         yield from not_closed(context)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-006",
     "Event after the terminal event on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
     also_broken=("A2A-STATE-013",),
@@ -164,7 +157,7 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
         yield from after_terminal(context)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-011",
     "Live stream continues after a Message",
     Severity.ERROR,
@@ -172,8 +165,6 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=ANY_EVENT,
     operations=LIVE_OPERATIONS,
     due=lambda see: _check_message_open(see),
@@ -220,15 +211,13 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-017",
     "Agent asks a client that has ended its side",
     Severity.WARNING,
     actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
@@ -270,7 +259,7 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-020",
     "Live stream ended while the task is active",
     Severity.WARNING,
@@ -278,8 +267,6 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, half_close=False),
     clean=_COMPLETE_STREAM,
@@ -298,15 +285,13 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"{told} and the client could still send messages")
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-021",
     "Question on a live stream is not answered",
     Severity.INFO,
     actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
     due=lambda see: _check_unanswered(see),

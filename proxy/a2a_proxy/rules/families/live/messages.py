@@ -11,8 +11,8 @@ from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
@@ -22,6 +22,7 @@ from a2a_proxy.rules.families.live.words import (
     LIVE_OPERATIONS,
     RECONNECT_MESSAGE,
     is_later_request,
+    live_rule,
     question_update,
 )
 
@@ -41,15 +42,13 @@ MAX_FLOWS = 64
 """Number of media flows tracked on one stream."""
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-008",
     "Client changes the task or context on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
         "SendLiveMessage",
@@ -81,15 +80,13 @@ def switched(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, path=f"message.{name}", value=said)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-009",
     "Client changes the configuration on a live stream",
     Severity.WARNING,
     section="1.1 draft 3.1.3",
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
         "SendLiveMessage",
@@ -132,15 +129,13 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-019",
     "Empty message on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7, 5.7",
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
         "SendLiveMessage",
@@ -198,15 +193,13 @@ def _media_script(*numbers: int) -> Script:
     )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-023",
     "Media frames missing or out of order",
     Severity.WARNING,
     section="proposal of live media, MediaFrame",
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     operations=("SendLiveMessage",),
     flagged=_media_script(4, 6),
     clean=_media_script(4, 5),

@@ -9,8 +9,8 @@ from a2a_proto import detect_live
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import EventPause, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, Script, run_together
@@ -25,6 +25,7 @@ from a2a_proxy.rules.families.live.words import (
     is_plain_live,
     is_reconnection,
     is_refused,
+    live_rule,
 )
 from a2a_proxy.rules.families.stream.words import event_and_state
 from a2a_proxy.rules.state.state_sequence import TERMINAL
@@ -57,14 +58,12 @@ def _second_stream(status: int) -> Script:
     )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-010",
     "Live stream begins with an update",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
     flagged=grpc("SendLiveMessage", send(), status("WORKING"), _COMPLETED_EVENT, half_close=False),
@@ -89,14 +88,12 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-012",
     "Reconnecting to a finished task does not return it",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FIRST | FrameFlag.END,
     operations=LIVE_OPERATIONS,
     flagged=_FINISHED_STREAM
@@ -156,14 +153,12 @@ def _is_terminal_task(frame: Frame) -> bool:
     return frame.event is EventKind.TASK and frame.state in TERMINAL
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-013",
     "Reconnecting to an unknown task is not NOT_FOUND",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
@@ -208,14 +203,12 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-014",
     "Reconnecting does not begin with the Task",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
     flagged=_FIRST_EVENTS
@@ -247,14 +240,12 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-015",
     "Second live stream refused with the wrong status",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.ERROR,
     operations=LIVE_OPERATIONS,
     flagged=_second_stream(_ALREADY_EXISTS),
@@ -300,15 +291,13 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
             return
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-022",
     "Client and agent use different live proposals",
     Severity.WARNING,
     actor=Actor.EITHER,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FIRST,
     operations=("SendLiveMessage",),
     flagged=grpc(

@@ -9,7 +9,6 @@ from typing import Any
 from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
-    GRPC,
     RPC,
     Dialects,
     EvidenceScope,
@@ -21,7 +20,12 @@ from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, Hal
 from a2a_proxy.rules.examples.objects import chunk, message, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.families.id.events import foreign
-from a2a_proxy.rules.families.live.words import LIVE_OPERATIONS, RECONNECT_MESSAGE, question_update
+from a2a_proxy.rules.families.live.words import (
+    LIVE_OPERATIONS,
+    RECONNECT_MESSAGE,
+    live_rule,
+    question_update,
+)
 from a2a_proxy.rules.families.stream.together import check_delivered, watch_other_streams
 from a2a_proxy.rules.families.stream.words import event_and_state
 
@@ -45,14 +49,12 @@ def _two_streams(second: tuple[Any, ...]) -> Script:
     return run_together(one, two, after=45 * MS)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-007",
     "Second task on one live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.FOREIGN,
     operations=LIVE_OPERATIONS,
     flagged=grpc(
@@ -84,7 +86,7 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     yield from foreign(context)
 
 
-@rule(
+@live_rule(
     "A2A-LIVE-016",
     "Event missing on one of several live streams",
     Severity.ERROR,
@@ -92,8 +94,6 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.1 draft 3.2.7; 1.0 3.5.2",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=GRPC,
     trigger_flags=FrameFlag.SHARED,
     operations=LIVE_OPERATIONS,
     due=lambda see: check_delivered(see),

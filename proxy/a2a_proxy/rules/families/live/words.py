@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import FrameFlag
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, FrameFlag
+from a2a_proxy.rules.define.rule import rule
 from a2a_proxy.rules.examples.objects import Json, reply, status
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.state.records import ExchangeRecord
 
+live_rule = partial(rule, dialects=Dialects.DRAFT_1_1, bindings=GRPC)
+"""The decorator `rule` of this family; live streams have no form over other bindings."""
 LIVE_OPERATIONS = ("SendLiveMessage", "ReconnectToTask")
 NOT_FOUND, UNIMPLEMENTED, FAILED_PRECONDITION = 5, 12, 9
 EXCUSED_STATUSES = frozenset({1, 4, 7, 8, 14, 16})

@@ -17,7 +17,7 @@ from a2a_proxy.protocol.bindings.stdio import (
 )
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import CARD, RPC, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, card, send, snapshot, status, task
@@ -35,7 +35,12 @@ from a2a_proxy.rules.examples.pipe import (
     pipe_script,
 )
 from a2a_proxy.rules.families.card.reading import read_card
-from a2a_proxy.rules.families.stdio.reading import ended_call, remember_call, session_notes
+from a2a_proxy.rules.families.stdio.reading import (
+    ended_call,
+    remember_call,
+    session_notes,
+    stdio_rule,
+)
 from a2a_proxy.rules.state.card_declarations import indexed_objects, read_interfaces, string_member
 
 _STREAM_STEPS = (
@@ -60,7 +65,7 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     return frame.note == note and frame.kind is FrameKind.OTHER
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-008",
     "Response with an unknown id",
     Severity.ERROR,
@@ -68,7 +73,6 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     section="JSON-RPC 2.0",
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS), pipe_response(task(), id=9), pipe_response(task())
     ),
@@ -93,14 +97,13 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-009",
     "Id reused while its call is open",
     Severity.ERROR,
     section="JSON-RPC 2.0",
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     trigger_flags=FrameFlag.ASKS,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -130,7 +133,7 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-010",
     "Message after the end of its stream",
     Severity.ERROR,
@@ -138,7 +141,6 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.1.2, 9.4.2",
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     flagged=pipe_script(*_STREAM_STEPS, pipe_response(status("WORKING", second=3))),
     clean=pipe_script(*_STREAM_STEPS),
 )
@@ -167,7 +169,7 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-011",
     "Several responses to one unary call",
     Severity.ERROR,
@@ -175,7 +177,6 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     section="JSON-RPC 2.0",
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS), pipe_response(task()), pipe_response(task())
     ),
@@ -203,7 +204,7 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-012",
     "Agent ends while calls are open",
     Severity.WARNING,
@@ -211,7 +212,6 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     section="stdio proposal, lifecycle",
     hook_points=(HookPoint.CLOSED, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     flagged=pipe_script(*_BROKEN_STEPS, close_output(), exit_agent(1)),
     clean=pipe_script(*_STREAM_STEPS, close_output(), exit_agent(0)),
 )
@@ -246,7 +246,7 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-013",
     "Agent sends a request or notification of its own",
     Severity.INFO,
@@ -254,7 +254,6 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     section="JSON-RPC 2.0; stdio proposal",
     hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=pipe_script(
         *_BROKEN_STEPS,
@@ -284,7 +283,7 @@ def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
     yield RuleFinding(summary=f"the agent sends the {kind} `{str(method)[:60]}`", path="method")
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-016",
     "Client does not fetch the agent card first",
     Severity.INFO,
@@ -292,7 +291,6 @@ def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
     section="stdio proposal, bootstrap",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     flagged=pipe_script(pipe_call("GetTask", TASK_PARAMS), pipe_response(task()), fetches=False),
     clean=pipe_script(pipe_call("GetTask", TASK_PARAMS), pipe_response(task())),
 )
@@ -378,7 +376,7 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-018",
     "Agent process outlives its client",
     Severity.WARNING,
@@ -386,7 +384,6 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     section="stdio proposal, lifecycle",
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     due=_check_exited,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),

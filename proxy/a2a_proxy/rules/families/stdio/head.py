@@ -10,8 +10,8 @@ from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Direction
 from a2a_proxy.protocol.bindings.stdio import NOTE_NOT_JSON, NOTE_NOT_JSONRPC
 from a2a_proxy.protocol.conversation import NOTE_STRAY
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.conditions import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
 from a2a_proxy.rules.examples.pipe import (
@@ -38,6 +38,7 @@ from a2a_proxy.rules.families.stdio.reading import (
     is_first_time,
     sender_name,
     session_notes,
+    stdio_rule,
 )
 
 _CONTENT_TYPES = frozenset(
@@ -50,13 +51,12 @@ _COMPLETED_STEP = pipe_response(snapshot("COMPLETED"))
 _MAX_SHOWN_LENGTH = 60
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-001",
     "Content-Length is missing",
     Severity.ERROR,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -76,13 +76,12 @@ def no_length(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-002",
     "Content-Type is missing",
     Severity.ERROR,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -107,13 +106,12 @@ def no_type(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-003",
     "Header lines do not end with CRLF",
     Severity.ERROR,
     section="stdio proposal, grammar",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -138,13 +136,12 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-004",
     "Content-Length is wrong",
     Severity.ERROR,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT)) + _REQUEST_TEXT),
@@ -195,13 +192,12 @@ def _is_same_length(value: str, size: int) -> bool:
     return value.isascii() and value.isdigit() and int(value[:20]) == size
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-006",
     "Content-Type is not JSON",
     Severity.WARNING,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -242,14 +238,13 @@ def _charset_of(value: str) -> str:
     return ""
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-015",
     "Unknown or repeated header field",
     Severity.INFO,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),
@@ -286,14 +281,13 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-019",
     "1.0 request without A2A-Version",
     Severity.WARNING,
     section="1.0 3.6.1, 12.3",
     hook_points=HookPoint.REQUEST,
     dialects=Dialects.V1,
-    bindings=STDIO,
     trigger_flags=FrameFlag.ASKS,
     also_broken=("A2A-VER-001",),
     flagged=pipe_script(
@@ -321,13 +315,12 @@ def no_version(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-005",
     "Bytes outside the messages on the pipe",
     Severity.WARNING,
     section="stdio proposal; Language Server Protocol, base protocol",
     hook_points=HookPoint.CONNECTION,
-    bindings=STDIO,
     flagged=pipe_script(
         pipe_bytes(DOWN, "Starting agent...\n"),
         pipe_call("GetTask", TASK_PARAMS),
@@ -355,13 +348,12 @@ def stray(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"bytes outside of messages on {pipe}: {what}", value=text)
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-007",
     "Content of a message is not JSON-RPC",
     Severity.ERROR,
     section="stdio proposal; JSON-RPC 2.0",
     hook_points=EVERYWHERE,
-    bindings=STDIO,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS), pipe_message(DOWN, [task()]), pipe_response(task())
@@ -415,14 +407,13 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-@rule(
+@stdio_rule(
     "A2A-STDIO-014",
     "Newline-delimited JSON instead of header blocks",
     Severity.WARNING,
     section="stdio proposal, grammar",
     hook_points=EVERYWHERE,
     scope=EvidenceScope.SESSION,
-    bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     flagged=pipe_script(
         pipe_call("GetTask", TASK_PARAMS),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from a2a_proxy.model.values import Binding, Frame
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import HookPoint
+from a2a_proxy.rules.define.conditions import STDIO, HookPoint
+from a2a_proxy.rules.define.rule import rule
 from a2a_proxy.rules.state.records import ExchangeRecord, Notes
 
+stdio_rule = partial(rule, bindings=STDIO)
+"""The decorator `rule` of this family."""
 EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
 """Hook points of every message on a pipe: it belongs to a call or to the connection."""
 RIGHT_TYPES = "\1"

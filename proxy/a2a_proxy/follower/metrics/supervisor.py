@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
+from a2a_proxy.recorder.process_supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 MAX_STARTS = 4
 """Number of processes that may die before it is given up."""
@@ -20,7 +20,7 @@ _EXIT_SECONDS = 5.0
 """Seconds the process has to exit."""
 
 
-class MetricsKeeper(ProcessSupervisor):
+class MetricsSupervisor(ProcessSupervisor):
     """Keeps one process alive; it ends when this object is closed, or with the proxy, however that
     ends."""
 
@@ -32,10 +32,10 @@ class MetricsKeeper(ProcessSupervisor):
     ) -> None:
         """`sockets` already listen; `close` closes them.
 
-        `notify` takes a message and a hint, on the keeper's thread.
+        `notify` takes a message and a hint, on the supervisor's thread.
         """
         policy = RestartPolicy(pauses, max_deaths=MAX_STARTS, retry_failed_start=False)
-        super().__init__("metrics keeper", policy, has_status_pipe=False)
+        super().__init__("metrics supervisor", policy, has_status_pipe=False)
         self._sockets = sockets
         self._notify = notify
         self._life_read, self._life = os.pipe()

@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.follower.keeper import (
+from a2a_proxy.follower.supervisor import (
     FollowerProgram,
-    HookKeeper,
+    FollowerSupervisor,
     HookReport,
-    KeeperTiming,
     NoticeCallback,
+    SupervisorTiming,
 )
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
@@ -24,7 +24,7 @@ _STUCK_SECONDS = 60.0
 """Seconds that a request may take: longer than any usual timeout."""
 
 
-class OtlpKeeper(HookKeeper):
+class OtlpSupervisor(FollowerSupervisor):
     """Keeps the process of one export alive."""
 
     def __init__(
@@ -40,13 +40,13 @@ class OtlpKeeper(HookKeeper):
             label="OTLP export",
             checkpoint=file,
         )
-        timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
+        timing = SupervisorTiming(stuck_seconds=_STUCK_SECONDS)
         super().__init__(
             "otlp", recording, notify, session=session, follow=True, timing=timing, program=program
         )
 
     def finish(self) -> HookReport:
-        """Finish as `HookKeeper.finish`, and delete the checkpoint if everything has been sent."""
+        """Finish, and delete the checkpoint if everything has been sent."""
         report = super().finish()
         if report.outcome == "done":
             self._path.unlink(missing_ok=True)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.follower.keeper import MAX_STARTS, HookKeeper, KeeperTiming
 from a2a_proxy.follower.lag import count_frames_after
+from a2a_proxy.follower.supervisor import MAX_STARTS, FollowerSupervisor, SupervisorTiming
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import until, until_dead
@@ -28,20 +28,20 @@ SECONDS = 120.0
 
 
 class Kept:
-    """A keeper and what it told."""
+    """A supervisor and what it told."""
 
     def __init__(self, name: str, recording: Path, **options: Any) -> None:
         self.told: list[tuple[str, str]] = []
-        options.setdefault("timing", KeeperTiming(pause_seconds=(0.01,)))
-        self.keeper = HookKeeper(
+        options.setdefault("timing", SupervisorTiming(pause_seconds=(0.01,)))
+        self.supervisor = FollowerSupervisor(
             name, str(recording), lambda *told: self.told.append(told), **options
         )
-        self.keeper.start()
+        self.supervisor.start()
 
     def ended(self) -> tuple[str, int, int]:
         """Wait for its end: outcome, calls, errors."""
-        assert self.keeper.wait(SECONDS)
-        report = self.keeper.finish()
+        assert self.supervisor.wait(SECONDS)
+        report = self.supervisor.finish()
         return report.outcome, report.calls, report.errors
 
 
@@ -65,7 +65,7 @@ def keep(hooks: dict[str, str]) -> Iterator[Callable[..., Kept]]:
 
     yield start
     for each in made:
-        each.keeper.finish()
+        each.supervisor.finish()
 
 
 def test_a_hook_gets_every_call_of_a_finished_recording(
@@ -122,7 +122,7 @@ def test_a_follower_has_the_lowest_priority(
     made.open()
     one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)
     until(lambda: noted(hooks))
-    pid = one.keeper.pid
+    pid = one.supervisor.pid
     assert noted(hooks)[0]["nice"] == 19
     assert os.getsid(pid) == pid
     if sys.platform == "linux":
@@ -133,7 +133,7 @@ def test_a_follower_has_the_lowest_priority(
             and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
         )
         assert not grouped or group.read_text().split()[-1] == "19"
-        one.keeper.raise_priority()
+        one.supervisor.raise_priority()
         assert not grouped or group.read_text().split()[-1] == "0"
 
 
@@ -148,8 +148,8 @@ def test_exceptions_of_a_hook_are_counted_and_logged(
     (first, hint), (second, _) = one.told
     assert first == "hook noting:Fails: on_frame failed: ValueError: no 0"
     assert second == "hook noting:Fails: close failed: SystemExit: not even that"
-    assert str(one.keeper.log) in hint
-    text = one.keeper.log.read_text()
+    assert str(one.supervisor.log) in hint
+    text = one.supervisor.log.read_text()
     assert text.count("Traceback") == 2
     assert 'raise ValueError(f"no {frame.seq}")' in text
 
@@ -227,14 +227,14 @@ def test_a_spinning_hook_is_reported_and_ended(
     """It is reported after a time, killed after the grace period, and the frames it has not seen
     are counted."""
     sample(tmp_path / "r.db")
-    one = keep("noting:Spins", tmp_path / "r.db", timing=KeeperTiming(stuck_seconds=0.1))
+    one = keep("noting:Spins", tmp_path / "r.db", timing=SupervisorTiming(stuck_seconds=0.1))
     told = until(lambda: one.told)
     assert told[0][0].startswith("a call of hook noting:Spins has not returned for")
     until(lambda: methods(hooks) == ["start", "on_frame"])
-    report = one.keeper.finish()
+    report = one.supervisor.finish()
     assert (report.outcome, report.calls, report.frame) == ("slow", 1, 0)
     assert count_frames_after(str(tmp_path / "r.db"), facts(1).uuid, report.frame) == 9
-    until_dead(one.keeper.pid)
+    until_dead(one.supervisor.pid)
 
 
 def test_a_hook_is_stopped_between_two_calls(
@@ -244,7 +244,7 @@ def test_a_hook_is_stopped_between_two_calls(
     sample(tmp_path / "r.db")
     one = keep("noting:Waits", tmp_path / "r.db")
     until(lambda: "on_frame" in methods(hooks))
-    one.keeper.stop()
+    one.supervisor.stop()
     Path(hooks["HOOKED"]).with_name("go").touch()
     assert one.ended() == ("stopped", 3, 0)
     assert methods(hooks) == ["start", "on_frame", "close"]
@@ -255,18 +255,20 @@ def test_output_of_a_hook_is_in_its_log(keep: Callable[..., Kept], tmp_path: Pat
     sample(tmp_path / "r.db")
     one = keep("noting:Prints", tmp_path / "r.db")
     assert one.ended() == ("done", 9, 0)
-    assert one.keeper.log.read_text().splitlines() == ["printed 0", "printed 1", "printed 2"] * 3
+    assert (
+        one.supervisor.log.read_text().splitlines() == ["printed 0", "printed 1", "printed 2"] * 3
+    )
 
 
 def test_threads_of_a_hook_do_not_delay_the_end(
     keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After all calls the follower does not wait for threads of the hook."""
-    monkeypatch.setattr("a2a_proxy.follower.keeper._EXIT_SECONDS", 0.2)
+    monkeypatch.setattr("a2a_proxy.follower.supervisor._EXIT_SECONDS", 0.2)
     sample(tmp_path / "r.db")
     one = keep("noting:Lingers", tmp_path / "r.db")
     assert one.ended() == ("done", 3, 0)
-    until_dead(one.keeper.pid)
+    until_dead(one.supervisor.pid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal for pipes")
@@ -278,12 +280,13 @@ def test_a_hook_ends_with_its_parent_process(hooks: dict[str, str], tmp_path: Pa
     """
     sample(tmp_path / "r.db")
     code = (
-        "import sys, time; from a2a_proxy.follower import keeper as keeper_module\n"
-        "from a2a_proxy.follower.keeper import HookKeeper\n"
-        "keeper_module._MIN_BUSY_SHARE = 0.0\n"
-        "keeper = HookKeeper('noting:Spins', sys.argv[1], print, follow=True); keeper.start()\n"
-        "while not keeper.pid: time.sleep(0.01)\n"
-        "print(keeper.pid, flush=True); time.sleep(1000)"
+        "import sys, time; from a2a_proxy.follower import supervisor as supervisor_module\n"
+        "from a2a_proxy.follower.supervisor import FollowerSupervisor\n"
+        "supervisor_module._MIN_BUSY_SHARE = 0.0\n"
+        "supervisor = FollowerSupervisor('noting:Spins', sys.argv[1], print, follow=True)\n"
+        "supervisor.start()\n"
+        "while not supervisor.pid: time.sleep(0.01)\n"
+        "print(supervisor.pid, flush=True); time.sleep(1000)"
     )
     line = [sys.executable, "-c", code, str(tmp_path / "r.db")]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as starter:

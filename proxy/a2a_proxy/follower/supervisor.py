@@ -35,7 +35,7 @@ from a2a_proxy.follower.status import (
     HookCallFailed,
 )
 from a2a_proxy.recorder.priority import restore_priority_of
-from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
+from a2a_proxy.recorder.process_supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 NoticeCallback = Callable[[str, str], None]
 """Takes a message and a hint."""
@@ -146,10 +146,10 @@ class FollowerProgram(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     """Its name in messages for people."""
     checkpoint: int
-    """Descriptor of its checkpoint file; the keeper closes it."""
+    """Descriptor of its checkpoint file; the supervisor closes it."""
 
 
-class KeeperTiming(msgspec.Struct, frozen=True, kw_only=True):
+class SupervisorTiming(msgspec.Struct, frozen=True, kw_only=True):
     """When a follower process is restarted, and when it counts as stuck."""
 
     pause_seconds: Sequence[float] = (0.1, 1.0, 5.0)
@@ -158,10 +158,10 @@ class KeeperTiming(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds a call may take before it is reported."""
 
 
-DEFAULT_TIMING = KeeperTiming()
+DEFAULT_TIMING = SupervisorTiming()
 
 
-class HookKeeper(ProcessSupervisor):
+class FollowerSupervisor(ProcessSupervisor):
     """Keeps one follower process alive, for a hook or another program."""
 
     def __init__(
@@ -173,12 +173,12 @@ class HookKeeper(ProcessSupervisor):
         session: str = "",
         follow: bool = False,
         prints: bool = False,
-        timing: KeeperTiming = DEFAULT_TIMING,
+        timing: SupervisorTiming = DEFAULT_TIMING,
         program: FollowerProgram | None = None,
     ) -> None:
-        """Create a keeper. `session` is the UUID of the only session to follow, empty for all.
+        """Create a supervisor. `session` is the UUID of the only session to follow, empty for all.
 
-        With `follow`, later rows are followed too. `notify` is called on the keeper's thread.
+        With `follow`, later rows are followed too. `notify` is called on the supervisor's thread.
         Raises OSError if the state directory cannot be used.
         """
         self.name = name
@@ -275,9 +275,9 @@ class HookKeeper(ProcessSupervisor):
         numbers = [
             "--life",
             str(inherited[0]),
-            "--say",
+            "--status",
             str(inherited[1]),
-            "--ledger",
+            "--checkpoint",
             str(inherited[2]),
         ]
         try:
