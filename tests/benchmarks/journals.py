@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import os
@@ -16,7 +17,13 @@ from english import English
 from a2a_proxy.capture.file_layout import SessionFile, write_session
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import pack_record, segment_header, segment_path
-from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction
+
+try:
+    from a2a_proxy.model.wire import ChunkKind, ConnectionFacts, DialFacts, Direction
+except ImportError:  # `paired` runs this with older trees, which have them in another module
+    chunk = importlib.import_module("a2a_proxy.model.chunk")
+    ChunkKind, ConnectionFacts = chunk.ChunkKind, chunk.ConnectionFacts
+    DialFacts, Direction = chunk.DialFacts, chunk.Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
 """Kind, direction, connection, bytes, and the number of A2A messages that they complete."""

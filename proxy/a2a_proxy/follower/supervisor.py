@@ -3,10 +3,9 @@
 Each follower has one thread, which waits for a pipe. Only `finish` waits for a follower, for a
 bounded time.
 
-Throttles a process whose call computes without end to a tenth of the processor time.
-
-The lowest priority is not enough: two processors shown by a system are often one with two sets of
-registers, and a process on one of them takes a quarter of the other's speed at any priority.
+A process whose call computes without end is throttled to a tenth of the processor time. The lowest
+priority is not enough: two processors shown by a system are often one with two sets of registers,
+and a process on one of them takes a quarter of the other's speed at any priority.
 """
 
 from __future__ import annotations

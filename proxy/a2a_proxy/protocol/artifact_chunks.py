@@ -5,7 +5,6 @@ The content itself is assembled by `artifact` from recorded frames.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -69,15 +68,6 @@ class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
 _decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
 
 
-def make_text_chunk(
-    artifact_id: str, name: str, texts: Sequence[bytes], place: TextPlace | None
-) -> ArtifactChunk:
-    """Return the chunk whose parts are these texts."""
-    content = hash(tuple([text.decode() for text in texts]))
-    text = texts[0] if len(texts) == 1 else b""
-    return ArtifactChunk(artifact_id, name, len(texts), sum(map(len, texts)), content, text, place)
-
-
 def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
     """Return the artifacts of a frame; empty if it has none or cannot be read."""
     return _read_chunks(frame.schema, frame.payload)
@@ -90,6 +80,12 @@ def _read_chunks(schema: str, payload: bytes) -> list[ArtifactChunk]:
         return [make(artifact) for artifact in _read_artifacts(schema, payload)]
     except (*UNREADABLE_ERRORS, RenderError):
         return []
+
+
+def find_only_chunk(frame: Frame) -> ArtifactChunk | None:
+    """Return the artifact of a frame; None if it has none or several, or cannot be read."""
+    found = chunks_of_frame(frame)
+    return found[0] if len(found) == 1 else None
 
 
 def texts_of_frame(frame: Frame) -> list[str]:
@@ -119,7 +115,7 @@ def _artifacts_in(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
 def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
     content = tuple([_json_content(part) for part in artifact.parts or ()])
     artifact_id = artifact.artifact_id or str(artifact.index or 0)
-    return _make_chunk(artifact_id, artifact.name or "", content)
+    return make_chunk(artifact_id, artifact.name or "", content)
 
 
 def _json_content(part: _ChunkPart) -> str | bytes | int:
@@ -137,13 +133,17 @@ def _json_content(part: _ChunkPart) -> str | bytes | int:
     return len(raw.rstrip("=")) * 3 // 4
 
 
-def _make_chunk(
-    artifact_id: str, name: str, content: tuple[str | bytes | int, ...]
+def make_chunk(
+    artifact_id: str,
+    name: str,
+    content: tuple[str | bytes | int, ...],
+    place: TextPlace | None = None,
 ) -> ArtifactChunk:
+    """Return the chunk whose parts have this content: a text, canonical data, or bytes counted."""
     only = content[0] if len(content) == 1 else b""
     text = only.encode("utf-8", "surrogatepass") if isinstance(only, str) else b""
     size = sum(map(_content_size, content))
-    return ArtifactChunk(artifact_id, name, len(content), size, hash(content), text)
+    return ArtifactChunk(artifact_id, name, len(content), size, hash(content), text, place)
 
 
 def _content_size(content: str | bytes | int) -> int:
@@ -172,7 +172,7 @@ _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
     content = tuple([_proto_content(part) for part in artifact.parts])
-    return _make_chunk(artifact.artifact_id, artifact.name, content)
+    return make_chunk(artifact.artifact_id, artifact.name, content)
 
 
 def _proto_content(part: Any) -> str | bytes | int:

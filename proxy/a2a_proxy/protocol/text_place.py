@@ -33,10 +33,10 @@ class TextPlace(msgspec.Struct, gc=False):
             return b""
 
 
-def find_text_place(payload: bytes, text: bytes) -> TextPlace | None:
-    """Return the place of the text of the only part in a valid payload; None if it is escaped in an
+def find_text_place(payload: bytes, text: str) -> TextPlace | None:
+    """Return the place of the text of the only part in valid JSON; None if it is escaped in an
     uncommon way or the payload is large."""
     if len(payload) > _MAX_PLACE + len(text):
         return None
-    before, _, after = payload.partition(msgspec.json.encode(text.decode()))
+    before, _, after = payload.partition(msgspec.json.encode(text))
     return TextPlace(before, after) if before.endswith((b'"text":', b'"text": ')) else None

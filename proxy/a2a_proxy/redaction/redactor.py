@@ -30,7 +30,7 @@ from a2a_proxy.model.values import (
     Task,
 )
 from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Headers, TlsFacts
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, texts_of_frame
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, find_only_chunk, texts_of_frame
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
@@ -261,9 +261,7 @@ class Redactor:
     def _accept_chunk(self, frame: Frame, chunk: ArtifactChunk | None, sieved: int) -> bool:
         """Whether the next chunk of an artifact has no secret, nor has the text before it with
         it."""
-        if chunk is None:
-            found = chunks_of_frame(frame)
-            chunk = found[0] if len(found) == 1 else None
+        chunk = chunk or find_only_chunk(frame)
         if chunk is None or not chunk.text:
             return False
         place = _place_of(frame)

@@ -6,9 +6,11 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from a2a_proto import from_dict
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
@@ -134,3 +136,22 @@ def test_only_the_text_of_ordinary_chunks_is_read() -> None:
         for text in ("one ", "two\n", '"3" ', "\u00e9 ")
     ]
     assert _assert_alike(payloads) == 3
+
+
+def test_the_text_of_protobuf_is_not_looked_for_as_json() -> None:
+    """A description may have the same text in JSON of its own."""
+    gate = ChunkGate()
+    exchange = msgspec.structs.replace(EXCHANGE, binding=Binding.GRPC)
+    for seq, word in enumerate(("one", "two")):
+        artifact = {
+            "artifactId": "a1",
+            "description": f'{{"text":"{word}"}}',
+            "parts": [{"text": "one"}],
+        }
+        update = {"taskId": "t", "contextId": "c", "artifact": artifact, "append": True}
+        payload = from_dict("1.0", "StreamResponse", {"artifactUpdate": update}).SerializeToString()
+        frame = msgspec.structs.replace(_frame(payload, seq), schema="lf.a2a.v1.StreamResponse")
+        _, chunk = gate.check(frame, exchange, checks_for(exchange))
+        assert chunk is not None
+        assert chunk.text == b"one"
+        assert chunk.place is None

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, make_text_chunk
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, find_only_chunk, make_chunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace, find_text_place
@@ -104,18 +104,18 @@ class ChunkGate:
             if text and not frame.truncated:
                 return ArtifactSummary(
                     last.artifact_id, last.name, last.description, last.media_type, (text,)
-                ), make_text_chunk(last.artifact_id, last.name, (text,), place)
+                ), make_chunk(last.artifact_id, last.name, (text.decode(),), place)
         found = check_payload(frame, exchange, checks)
         if type(found) is not ArtifactSummary:
-            chunks = chunks_of_frame(frame)
-            return found, chunks[0] if len(chunks) == 1 else None
-        texts = [piece for piece in found.pieces if isinstance(piece, bytes)]
-        new_place = find_text_place(payload, texts[0]) if len(texts) == 1 else None
+            return found, find_only_chunk(frame)
+        texts = [piece.decode() for piece in found.pieces if isinstance(piece, bytes)]
+        is_json = frame.schema == "json"
+        new_place = find_text_place(payload, texts[0]) if is_json and len(texts) == 1 else None
         if new_place is not None:
             for oldest in keys_to_evict(self._last, _MAX_CHUNKS):
                 del self._last[oldest]
             self._last[frame.exchange] = checks, found, new_place
-        return found, make_text_chunk(found.artifact_id, found.name, texts, new_place)
+        return found, make_chunk(found.artifact_id, found.name, tuple(texts), new_place)
 
 
 def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:
