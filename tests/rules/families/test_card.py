@@ -233,6 +233,27 @@ class TestInterfaces:
         assert said(fetch_card(offering(JSONRPC | {"url": url})), "007") == found
         assert said(fetch_card(_json(CARD_0_3 | {"url": url})), "007") == found
 
+    @pytest.mark.parametrize(
+        ("url", "found"),
+        [
+            ("http://agent.internal:8443/", ["WARNING"]),
+            ("http://10.1.2.3/", ["WARNING"]),
+            ("http://agent.example.com", ["WARNING"]),
+            ("http://localhost:8000/", []),
+            ("https://agent.internal:8443/", []),
+        ],
+    )
+    def test_plain_text_after_https(self, url: str, found: list[str]) -> None:
+        """A card that was fetched over https leads the client to plain text."""
+        offer = card(supportedInterfaces=[JSONRPC | {"url": url}])
+        call = fetch_card(offer, upstream="https://agent.internal:8443")
+        assert said(call, "007") == found
+
+    def test_plain_text_at_the_port_of_https(self) -> None:
+        """The same host and port cannot serve both, also on this machine."""
+        offer = card(supportedInterfaces=[JSONRPC | {"url": "http://localhost:8443/"}])
+        assert said(fetch_card(offer, upstream="https://127.0.0.1:8443"), "007") == ["WARNING"]
+
     def test_transports_of_0_3(self) -> None:
         """JSON-RPC and REST can share a URL; who is silent about the transport is warned."""
         same = {

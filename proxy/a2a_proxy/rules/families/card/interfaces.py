@@ -38,6 +38,7 @@ from a2a_proxy.rules.state.card_declarations import (
 _CORE_BINDINGS = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[\w.-]+):\d{1,5}")
+_host_and_port = lru_cache(maxsize=1024)(address_of)
 _JSONRPC = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 
 
@@ -166,20 +167,32 @@ def _is_fitting_url(offer: OfferedInterface) -> bool:
     ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of an interface has the scheme http and a host that is not this machine. Reported as
-    information if the host is in a private network.
+    """The URL of an interface has the scheme http and a host that is not this machine, or the host
+    and port from which the card was fetched over https. Reported as information if the host is in a
+    private network and the card was not fetched over https.
 
-    Anyone on the network path can read and change tasks and credentials. The operator of the agent
-    should offer the interface over https and correct the card.
+    Anyone on the network path can read and change tasks and credentials. A client that came over
+    https and follows the card continues in plain text, or fails where only https is served; often a
+    gateway ends TLS and the agent behind it does not know its own address. The operator of the
+    agent should offer the interface over https and correct the card.
     """
+    upstream = context.record.upstream
+    is_fetched_by_tls = scheme_of(upstream) == "https"
     for offer in read_interfaces(read_card(context)):
-        far = plain_text_reach(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
-        if far is not HostReach.LOOPBACK:
+        if scheme_of(offer.url) != "http":
+            continue
+        far = plain_text_reach(offer.url)
+        is_same_place = is_fetched_by_tls and _host_and_port(offer.url) == _host_and_port(upstream)
+        if far is not HostReach.LOOPBACK or is_same_place:
+            summary = f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted'
+            if is_fetched_by_tls:
+                summary += ", but the card was fetched over https"
+            is_far = far is HostReach.PUBLIC or is_fetched_by_tls
             yield RuleFinding(
-                summary=f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted',
+                summary=summary,
                 path=context.root + offer.path,
                 value=offer.url,
-                severity=None if far is HostReach.PUBLIC else Severity.INFO,
+                severity=None if is_far else Severity.INFO,
             )
 
 
@@ -282,9 +295,6 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 _BINDING_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
-
-
-_host_and_port = lru_cache(maxsize=1024)(address_of)
 
 
 def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator[RuleFinding]:
