@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.conversation import (
     EventPause,
     grpc,
@@ -24,6 +25,7 @@ GET = {"id": "t1"}
 DONE = status("COMPLETED", second=1)
 BEGUN = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
 LAST = {"append": True, "lastChunk": True}
+END = {"lastChunk": True}
 
 
 def verdicts(script: Script, number: str) -> list[str]:
@@ -297,6 +299,45 @@ def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], su
         f"the stream #1 {summary}",
         "1",
     )
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+@pytest.mark.parametrize(
+    ("chunks", "severity", "end"),
+    [
+        (
+            [chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", **END)],
+            Severity.WARNING,
+            "updates (no `append`): of 22 bytes of text the client keeps the last 5",
+        ),
+        (  # the whole text again
+            [chunk("It "), chunk("rains", append=True), chunk("It rains today", **END)],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+        (  # the agent begins anew, and goes on
+            [chunk("It rains "), chunk("in Oslo ", append=True), chunk("No")],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+        (  # a word of progress was replaced by the answer
+            [chunk("thinking"), chunk("42", **END)],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+        (  # nothing is left, on purpose
+            [chunk("It rains "), chunk("in Oslo ", append=True), chunk("", **END)],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+    ],
+)
+def test_what_a_replacement_loses(
+    chunks: list[dict[str, Any]], severity: Severity, end: str, binding: str
+) -> None:
+    """A warning only if text that was appended is lost for good."""
+    found = [each for each in findings(stream(binding, *chunks)) if each.rule == "A2A-ART-004"]
+    assert [(each.severity, each.summary.endswith(end)) for each in found] == [(severity, True)]
 
 
 def test_summaries_use_the_singular() -> None:

@@ -158,18 +158,21 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
 @rule(
     "A2A-ART-004",
     "An artifact was replaced",
-    Severity.INFO,
+    Severity.WARNING,
     section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.ODD_CHUNK,
-    flagged=_artifact_stream(chunk("a"), chunk("b")),
+    flagged=_artifact_stream(
+        chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", lastChunk=True)
+    ),
     clean=_COMPLETE_STREAM,
 )
-def replaced(context: RuleContext) -> Iterator[RuleFinding]:
+def artifact_replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that this stream has already
-    sent, so it replaces that artifact. This is allowed. An exact repetition of the bytes is
-    reported as A2A-STREAM-020 instead.
+    sent, so it replaces that artifact. This is allowed, and reported as information, unless it is
+    the `lastChunk` and has less text than the chunks that were appended before, which is then lost.
+    An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
 
     Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must
     set `append` on a chunk that continues the artifact.
@@ -180,11 +183,25 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
         told = (
             f"artifact {context.frame.artifact_id} replaces the content of {before} (no `append`)"
         )
+        kept = _find_shorter_end(context, found)
+        if kept is not None:
+            told += f": of {found.length + kept} bytes of text the client keeps the last {kept}"
         yield RuleFinding(
             summary=told,
             path=_member_path(context, "artifact.artifactId"),
             value=context.frame.artifact_id,
+            severity=Severity.INFO if kept is None else None,
         )
+
+
+def _find_shorter_end(context: RuleContext, before: KnownArtifact) -> int | None:
+    """Return the bytes of text in the last chunk of an artifact, if it replaces more text that was
+    appended chunk by chunk; None otherwise."""
+    if not (context.frame.last_chunk and before.appends and before.is_fully_recorded):
+        return None
+    chunks = chunks_of_frame(context.frame)
+    content = add_parts(NO_PARTS, chunks[0].pieces) if chunks else NO_PARTS
+    return content.length if 0 < content.length < before.length else None
 
 
 @rule(
