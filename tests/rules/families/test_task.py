@@ -155,3 +155,37 @@ def test_a_status_that_is_too_old_is_found_in_every_form_of_time(stamp: str, fla
     compared."""
     asked = {"statusTimestampAfter": "2026-11-23T14:00:00Z"}
     assert told(rpc("ListTasks", asked, stamped(stamp)), "007") == ["error"] * flagged
+
+
+MINE = send(taskId="mine-1")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        rpc("SendMessage", MINE, error=rpc_error(-32001, "TASK_NOT_FOUND")),
+        rpc("SendStreamingMessage", MINE, error=rpc_error(-32001, "TASK_NOT_FOUND")),
+        rest("POST", "/message:send", MINE, GONE, status=404),
+        grpc("SendMessage", MINE, status=5, details=[error_info("TASK_NOT_FOUND")]),
+        grpc("SendStreamingMessage", MINE, status=5, text="no task"),
+    ],
+    ids=["jsonrpc", "jsonrpc stream", "rest", "grpc", "grpc without details"],
+)
+def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
+    """Never certain: the task may be older than the recording."""
+    assert told(script, "013") == ["info?"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        rpc("SendMessage", send(), error=rpc_error(-32001, "TASK_NOT_FOUND")),
+        rpc("SendMessage", MINE, error=rpc_error(-32602, "INVALID_PARAMS")),
+        rest("POST", "/message:send", MINE, status=404),
+        made(None) + rpc("SendMessage", send(taskId="t1"), error=rpc_error(-32001, ""), id=2),
+        rpc("GetTask", {"id": "mine-1"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
+    ],
+    ids=["no task named", "another error", "an error page", "a known task", "no message"],
+)
+def test_other_refusals_are_not_the_unknown_task_of_a_message(script: Script) -> None:
+    assert told(script, "013") == []

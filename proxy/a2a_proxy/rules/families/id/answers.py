@@ -25,9 +25,6 @@ from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
-_UNKNOWN_TASK = rpc(
-    "SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")
-)
 _QUESTION = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 _IMMEDIATE_CONFIGURATION = {"returnImmediately": True}
 
@@ -56,7 +53,7 @@ def _answered_request(context: RuleContext) -> RequestSnapshot | None:
         send(taskId="mine-1", configuration=_IMMEDIATE_CONFIGURATION),
         snapshot(id="mine-1"),
     ),
-    clean=_UNKNOWN_TASK,
+    clean=rpc("SendMessage", send(configuration=_IMMEDIATE_CONFIGURATION), snapshot()),
 )
 def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has not sent in this recording, and the agent

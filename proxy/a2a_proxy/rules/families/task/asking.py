@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.values import Binding, Severity
+from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -69,25 +69,58 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         or context.operation not in _TASK_ID_OPERATIONS
     ):
         return
-    failure, known = (
-        context.failure,
-        context.session.task_record(context.record.agent, request_snapshot.task_id),
-    )
+    known = context.session.task_record(context.record.agent, request_snapshot.task_id)
     born = known is not None and known.created_by != 0
     if known is not None and born and owner_of(known) != principal_digest(context.exchange):
         return
-    by_status = {
-        Binding.GRPC: failure.code == 5,
-        Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
-    }
-    if failure.name == "TASK_NOT_FOUND" or (
-        not failure.name and by_status.get(context.binding, False)
-    ):
+    if _is_not_found(context):
         yield RuleFinding(
             summary=f"task {request_snapshot.task_id} is not found, although the agent returned it "
             f"before",
             is_sure=born,
         )
+
+
+@rule(
+    "A2A-TASK-013",
+    "Message to a task that the agent does not know",
+    Severity.INFO,
+    actor=Actor.CLIENT,
+    section="1.0 3.4.2; 0.3 6.4",
+    scope=EvidenceScope.LIVE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.ERROR,
+    operations=("SendMessage", "SendStreamingMessage"),
+    required_flags=FrameFlag.NAMES,
+    flagged=rpc("SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND")),
+    clean=rpc("SendMessage", send(), error=rpc_error(-32001, "TASK_NOT_FOUND")),
+)
+def message_to_unknown_task(context: RuleContext) -> Iterator[RuleFinding]:
+    """A message names a task id that this agent has not sent in this recording, and the agent
+    answers TaskNotFoundError. Low confidence: the task may be older than the recording, and the
+    agent may have forgotten it.
+
+    The message is lost. Only agents create task ids: the client must send the first message of a
+    task without `taskId`, and continue with the id that the agent returns.
+    """
+    asked = context.record.request_snapshot
+    if asked is not None and not asked.is_task_known and _is_not_found(context):
+        told = f"the client names task {asked.task_id}, which no answer of this recording has shown"
+        yield RuleFinding(
+            summary=f"{told}; a message that begins a task has no taskId",
+            value=asked.task_id,
+            is_sure=False,
+        )
+
+
+def _is_not_found(context: RuleContext) -> bool:
+    """Whether the error is TaskNotFoundError, by its name, or by its status where it has none."""
+    by_status = {
+        Binding.GRPC: context.failure.code == 5,
+        Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
+    }
+    name = context.failure.name
+    return name == "TASK_NOT_FOUND" or (not name and by_status.get(context.binding, False))
 
 
 def _is_agent_error(context: RuleContext) -> bool:
