@@ -332,7 +332,8 @@ class Frame(OfSession[FrameRow]):
         Returns text if it is not JSON, None if it is empty.
         """
         return readable_payload(
-            self._load_facts(), self.exchange.facts if self.exchange is not None else None
+            self.facts if self.facts.payload else replace(self.facts, payload=self.payload),
+            self.exchange.facts if self.exchange is not None else None,
         )
 
     def typed_event(self) -> Event:
@@ -370,9 +371,6 @@ class Frame(OfSession[FrameRow]):
             for row, each in told
             if (each.exchange, each.connection, each.seq) == mine
         ]
-
-    def _load_facts(self) -> FrameFacts:
-        return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
 
 
 class Finding(OfSession[FindingRow]):

@@ -274,7 +274,7 @@ def restore_recording(
     with create_atomically(path) as db:
         counts = [
             _make_rebuild(files, parts[uuid], calls[uuid], selection).write_to(db)
-            for uuid in _sort_by_start(parts)
+            for uuid in sorted(parts, key=lambda uuid: (parts[uuid][-1].cut.line["started"], uuid))
         ]
     return RestoredCounts(
         sessions=len(counts),
@@ -304,10 +304,6 @@ def _gone_files_note(files: ParquetFiles) -> str:
         if files.gone
         else ""
     )
-
-
-def _sort_by_start(segments: dict[str, list[Manifest]]) -> list[str]:
-    return sorted(segments, key=lambda uuid: (segments[uuid][-1].cut.line["started"], uuid))
 
 
 def _select_calls(
@@ -368,17 +364,13 @@ def _cards_before(
         for agent, before in list(left.items()):
             call = (
                 _last_card_call(files, part, agent, before)
-                if _may_contain_card(part, agent, before)
+                if part.cut.since <= before and agent in part.cards
                 else None
             )
             if call is not None:
                 found.add(call)
                 del left[agent]
     return found
-
-
-def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
-    return part.cut.since <= before and agent in part.cards
 
 
 def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:

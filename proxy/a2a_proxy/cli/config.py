@@ -358,15 +358,15 @@ def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
     gets its own. Raises UserError."""
     for i, (option, text, second) in enumerate(listeners):
         for other, other_text, first in listeners[:i]:
-            if second.port and _hosts_overlap(first, second):
+            if (
+                second.port
+                and first.port == second.port
+                and not set(first.hosts).isdisjoint(second.hosts)
+            ):
                 same = (option, text) == (other, other_text)
                 how = "is given twice" if same else f"and {option} {text} are the same port"
                 need = "each agent" if option == other == "--listen" else "each listener"
                 raise UserError(f"{other} {other_text} {how}", f"{need} needs its own port")
-
-
-def _hosts_overlap(left: Listen, right: Listen) -> bool:
-    return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
 def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:

@@ -388,7 +388,13 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
     """Run the proxy, or show the help (`_HELP`)."""
-    typed_here = _command_line_options(context)
+    # The options of this command that were given on the command line, not in the environment.
+    source = context.get_parameter_source
+    typed_here = [
+        each.opts[0]
+        for each in context.command.params
+        if source(each.name or "") is ParameterSource.COMMANDLINE
+    ]
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
@@ -401,17 +407,6 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     from a2a_proxy.cli.run import run_proxy
 
     context.exit(run_proxy(proxy_config(ProxyArguments(**typed))))
-
-
-def _command_line_options(context: click.Context) -> list[str]:
-    """Return the options of this command that were given on the command line, not in the
-    environment."""
-    source = context.get_parameter_source
-    return [
-        each.opts[0]
-        for each in context.command.params
-        if source(each.name or "") is ParameterSource.COMMANDLINE
-    ]
 
 
 def _refuse_group_options(command: str, options: list[str]) -> None:
@@ -927,9 +922,12 @@ def _invoke_command(program: str, command: click.Command) -> int:
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
         path = context.command_path if context is not None else program
+        # A message of click, which is a sentence, in the style of this program: lower case, no full
+        # stop.
+        text = " ".join(mistake.format_message().split()).rstrip(".")
         print_error(
             program,
-            _lower_case_message(mistake.format_message()),
+            text[:1].lower() + text[1:],
             f"the options are listed by: {path} --help",
         )
         return EXIT_USAGE
@@ -943,10 +941,3 @@ def _invoke_command(program: str, command: click.Command) -> int:
         # success.
         return 0
     return code if isinstance(code, int) else 0
-
-
-def _lower_case_message(message: str) -> str:
-    """Return a message of click, which is a sentence, in the style of this program: lower case, no
-    full stop."""
-    text = " ".join(message.split()).rstrip(".")
-    return text[:1].lower() + text[1:]

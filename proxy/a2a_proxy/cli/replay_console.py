@@ -100,7 +100,16 @@ class ReplayTextConsole:
         elif isinstance(event, MaskedCall):
             self._out(event.match.text)
         elif isinstance(event, WebhookPosted):
-            self._print_webhook(event)
+            if event.status:
+                self._out(
+                    f"webhook {event.url} answered {event.status}"
+                    + (f" at try {event.tries}" if event.tries > 1 else "")
+                )
+            else:
+                self._out(
+                    f"webhook {event.url} not reached in "
+                    f"{_format_count(event.tries, 'try', 'tries')}: {event.reason}"
+                )
         elif isinstance(event, UnservedCall):
             self._out(
                 f"{event.place:<6} {event.operation}", event.binding, f"not served: {event.reason}"
@@ -143,18 +152,6 @@ class ReplayTextConsole:
             self._err(f"a2a-proxy: warning: {text}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
-
-    def _print_webhook(self, event: WebhookPosted) -> None:
-        if event.status:
-            self._out(
-                f"webhook {event.url} answered {event.status}"
-                + (f" at try {event.tries}" if event.tries > 1 else "")
-            )
-        else:
-            self._out(
-                f"webhook {event.url} not reached in {_format_count(event.tries, 'try', 'tries')}: "
-                f"{event.reason}"
-            )
 
     def _print_lines(self, text: str) -> None:
         """Print lines in which peers' text is visible, so that it has no line breaks of its own."""

@@ -527,22 +527,19 @@ class ProxyRun:
         SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM
         too. SIGTERM is often followed by SIGKILL, so the proxy ends soon even if much is left.
         """
-        if number == signal.SIGTERM and self._may_leave_recorder():
+        # Whether nothing waits for the end of the recording, and the recorder can outlive this
+        # process: the end of the first process of a container ends all others.
+        if number == signal.SIGTERM and (
+            self._work is None
+            and self._config.fail_on == "never"
+            and not self._followers
+            and os.getpid() != 1
+        ):
             self._leave_at = min(self._leave_at, time.monotonic() + _LEAVE_SECONDS)
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
         if self._interrupts > 1:
             self._leave_now.set()
-
-    def _may_leave_recorder(self) -> bool:
-        """Whether nothing waits for the end of the recording, and the recorder can outlive this
-        process: the end of the first process of a container ends all others."""
-        return (
-            self._work is None
-            and self._config.fail_on == "never"
-            and not self._followers
-            and os.getpid() != 1
-        )
 
     async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait while the disk writes. Return False if it stalls for too long, or the user

@@ -100,7 +100,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
             "the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py"
         )
     if config.record is not None:
-        _check_recording(config.record)
+        check_writable(config.record)
     clock = session_clock()
     with state_directory_errors():
         session = _make_session_file(config, clock())
@@ -206,10 +206,6 @@ class _RecorderStarter(threading.Thread):
         self._supervisor.drain_journal()
         outcome = self._supervisor.outcome
         return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
-
-
-def _check_recording(record: Path) -> None:
-    check_writable(record)
 
 
 def _make_session_file(config: StdioConfig, started: int) -> SessionFile:

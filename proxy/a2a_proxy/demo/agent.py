@@ -112,16 +112,6 @@ def _is_lost(event: Json) -> bool:
     return any(told.get("generation") == _LOST_GENERATION for told in event.values())
 
 
-def _status_details() -> bytes:
-    """Return the same error as a google.rpc.Status."""
-    info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
-        reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"]
-    )
-    status: Any = message_class("rpc", "google.rpc.Status")(code=5, message=_NOT_FOUND_MESSAGE)
-    status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
-    return bytes(status.SerializeToString())
-
-
 def _rpc_error(method: str) -> Json:
     if method != "GetTask":
         return {"code": -32601, "message": "method not found"}
@@ -183,7 +173,15 @@ class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic
         asked = to_dict(message_class("1.0", "GetTaskRequest").FromString(request))
         task = self._agent.find_task(asked.get("id", ""))
         if task is None:
-            details = (("grpc-status-details-bin", _status_details()),)
+            # The same error as a google.rpc.Status.
+            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+                reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"]
+            )
+            status: Any = message_class("rpc", "google.rpc.Status")(
+                code=5, message=_NOT_FOUND_MESSAGE
+            )
+            status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
+            details = (("grpc-status-details-bin", bytes(status.SerializeToString())),)
             await context.abort(grpc.StatusCode.NOT_FOUND, _NOT_FOUND_MESSAGE, details)
         assert isinstance(task, DemoTask)
         return encode_message("Task", task.as_json())

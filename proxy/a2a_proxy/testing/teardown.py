@@ -180,7 +180,7 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
     lost = []
     for note, (place, text) in found:
         if place is None:
-            lost.append(f"{_note_place(note)}: {text}")
+            lost.append(f"{label_place(note.session, note.note.exchange, note.note.seq)}: {text}")
             continue
         at = note.note.at - started[note.session] + now[place.session]
         write_note(new, place, at, text=text, bookmark=note.note.bookmark)
@@ -240,7 +240,3 @@ def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str |
         return note.text
     seq = frames.get(int(pin[2]))
     return None if seq is None else f"gate: after #{call.exchange.id}.{seq}"
-
-
-def _note_place(row: NoteRow) -> str:
-    return label_place(row.session, row.note.exchange, row.note.seq)

@@ -206,7 +206,12 @@ def check_recording(
 
 def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:
     missed = _describe_missed(recording, session.id, finding)
-    return CheckFinding(finding, _finding_operation(recording, session, finding), missed)
+    row = (
+        recording.read_exchange(make_key(session.id, finding.exchange))
+        if finding.exchange
+        else None
+    )
+    return CheckFinding(finding, row.exchange.operation if row is not None else "", missed)
 
 
 def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
@@ -254,12 +259,3 @@ def _events_elsewhere(
                     frame, frame.payload, row.exchange.operation, row.exchange.dialect
                 )
                 yield f"{told} on #{number}.{frame.seq}"
-
-
-def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
-    row = (
-        recording.read_exchange(make_key(session.id, finding.exchange))
-        if finding.exchange
-        else None
-    )
-    return row.exchange.operation if row is not None else ""

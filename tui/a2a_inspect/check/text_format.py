@@ -39,7 +39,14 @@ def format_lines(report: CheckReport) -> Iterator[str]:
         groups = [[each] for each in findings] if report.lists_all else _group_by_rule(findings)
         has_more = has_more or any(len(group) > 1 for group in groups)
         yield from _session_lines(one)
-        yield from _group_lines(groups)
+        # The groups, each followed by those that follow from it, indented.
+        parents = _causes(groups)
+        followers: dict[int, list[int]] = {}
+        for index, parent in parents.items():
+            followers.setdefault(parent, []).append(index)
+        for index in range(len(groups)):
+            if index not in parents:
+                yield from _group_tree(groups, followers, index, 0)
     yield from _idle_suppression_lines(report)
     names_rules = report.lists_all or len(report.executed_rules) < len(all_rules())
     which = f": {_rule_ranges(report)}" if names_rules else ""
@@ -104,17 +111,6 @@ def _group_by_rule(findings: list[CheckFinding]) -> list[_Group]:
         groups[total.rule, total.severity]
         for total in rule_totals(each.finding for each in findings)
     ]
-
-
-def _group_lines(groups: list[_Group]) -> Iterator[str]:
-    """Yield the groups, each followed by those that follow from it, indented."""
-    parents = _causes(groups)
-    followers: dict[int, list[int]] = {}
-    for index, parent in parents.items():
-        followers.setdefault(parent, []).append(index)
-    for index in range(len(groups)):
-        if index not in parents:
-            yield from _group_tree(groups, followers, index, 0)
 
 
 def _causes(groups: list[_Group]) -> dict[int, int]:

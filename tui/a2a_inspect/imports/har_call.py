@@ -216,8 +216,15 @@ class HarCall:
             len(self._response_body) if is_whole else -1,
         )
         if not is_whole:
+            # With a `Content-Length` of at most the size of the body, a cut one would be whole.
             fields = [
-                each for each in fields if not _is_length(each, up_to=len(self._response_body))
+                each
+                for each in fields
+                if not (
+                    each[0].lower() == "content-length"
+                    and each[1].isdecimal()
+                    and int(each[1]) <= len(self._response_body)
+                )
             ]
         yield (
             down,
@@ -357,12 +364,6 @@ def _value(fields: Fields, lowercase_name: str) -> str:
 def _without_coding(fields: Fields) -> Fields:
     """Return the fields without `Content-Encoding`: bodies in a HAR file are decoded."""
     return [each for each in fields if each[0].lower() != "content-encoding"]
-
-
-def _is_length(field: tuple[str, str], up_to: int) -> bool:
-    """Return whether this is a `Content-Length` of at most `up_to` bytes, with which a cut body
-    would be whole."""
-    return field[0].lower() == "content-length" and field[1].isdecimal() and int(field[1]) <= up_to
 
 
 def _split_trailers(fields: Fields) -> tuple[Fields, Fields]:

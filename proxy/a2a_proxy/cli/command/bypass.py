@@ -19,7 +19,6 @@ from a2a_proxy.cli.command.process_table import (
     PROC,
     Address,
     Process,
-    TcpSocket,
     is_helper,
     proxy_ignorance,
     read_descendants,
@@ -124,8 +123,20 @@ class BypassWatch:
         of_command = [(owners[each.inode], each) for each in sockets if each.inode in owners]
         self._listening |= {each.local[1] for _, each in of_command if each.listening}
         for process, each in of_command:
-            if not each.listening and self._is_past_proxy(each):
-                self._note_connection(process, each)
+            # Whether the process itself has opened this connection, and not to the proxy.
+            if (
+                not each.listening
+                and each.local[1] not in self._listening
+                and each.remote[1] not in self._proxy_ports
+            ):
+                key = process.pid, each.remote
+                if (target := self._targets.get(key)) is not None:
+                    target.ports.add(each.local[1])
+                elif len(self._targets) < _MAX_TARGETS:
+                    name = read_name(process.pid, self._proc)
+                    self._targets[key] = _Target(name, {each.local[1]})
+                    reason = proxy_ignorance(process.pid, each.remote[0], self._proc)
+                    self._show_line(_describe(name, process.pid, each.remote), reason)
 
     def list_processes(self) -> list[str]:
         """Return the processes of the command that run now, as `worker (pid 72)`."""
@@ -147,20 +158,6 @@ class BypassWatch:
             elif each.state != _ENDED:
                 found.append(each)
         return found
-
-    def _is_past_proxy(self, found: TcpSocket) -> bool:
-        """Return whether the process itself has opened this connection, and not to the proxy."""
-        return found.local[1] not in self._listening and found.remote[1] not in self._proxy_ports
-
-    def _note_connection(self, process: Process, found: TcpSocket) -> None:
-        key = process.pid, found.remote
-        if (target := self._targets.get(key)) is not None:
-            target.ports.add(found.local[1])
-        elif len(self._targets) < _MAX_TARGETS:
-            name = read_name(process.pid, self._proc)
-            self._targets[key] = _Target(name, {found.local[1]})
-            reason = proxy_ignorance(process.pid, found.remote[0], self._proc)
-            self._show_line(_describe(name, process.pid, found.remote), reason)
 
 
 def _describe(name: str, pid: int, remote: Address) -> str:

@@ -379,15 +379,11 @@ def recording_file(options: DriveCommandOptions) -> Iterator[Path]:
         yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _delete_journals(file)
-
-
-def _delete_journals(file: Path) -> None:
-    """Delete the journal of an interrupted drive, because its recording is deleted."""
-    with contextlib.suppress(OSError):
-        for left in file_layout.find_leftovers():
-            if left.session.recording == str(file.absolute()):
-                file_layout.delete_journal(left.path)
+        # Delete the journal of an interrupted drive, because its recording is deleted.
+        with contextlib.suppress(OSError):
+            for left in file_layout.find_leftovers():
+                if left.session.recording == str(file.absolute()):
+                    file_layout.delete_journal(left.path)
 
 
 @contextlib.contextmanager

@@ -72,7 +72,14 @@ def compare_artifacts(
     both: list[ArtifactTexts] = []
     free = dict(other)
     for (artifact, name), text in mine.items():
-        found = next((key for key in free if _is_same_artifact(ids, artifact, key[0])), None)
+        found = next(
+            (
+                key
+                for key in free
+                if key[0] == (ids.find_partner(LEFT, "artifact", artifact) or artifact)
+            ),
+            None,
+        )
         if found is None:
             rows.append(_artifact_row(ValueChange.LEFT, (name,), text.text, None))
             continue
@@ -84,10 +91,6 @@ def compare_artifacts(
         for (_, name), text in free.items()
     ]
     return rows, tuple(both)
-
-
-def _is_same_artifact(ids: PairedIds, left: str, right: str) -> bool:
-    return right == (ids.find_partner(LEFT, "artifact", left) or left)
 
 
 def _text_differences(texts: ArtifactTexts) -> Iterator[DifferenceRow]:

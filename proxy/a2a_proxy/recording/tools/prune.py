@@ -50,7 +50,14 @@ def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
         with translate_errors(path):
             for session in sessions:
                 _remove_session(db, session)
-            _forget_unused(db)
+            # Delete identifiers and blobs that are no longer used. Writers cache those that they
+            # have used, so they are deleted only if all sessions have ended.
+            with transaction(db):
+                if not db.execute(
+                    "SELECT EXISTS (SELECT 1 FROM session WHERE how = '')"
+                ).fetchone()[0]:
+                    db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")
+                    db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")
             db.executescript("PRAGMA incremental_vacuum;")
     finally:
         with contextlib.suppress(sqlite3.Error):
@@ -79,14 +86,3 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
                 (make_key(session, 0), make_key(session + 1, 0)),
             )
         db.execute("DELETE FROM session WHERE id = ?", (session,))
-
-
-def _forget_unused(db: sqlite3.Connection) -> None:
-    """Delete identifiers and blobs that are no longer used.
-
-    Writers cache those that they have used, so they are deleted only if all sessions have ended.
-    """
-    with transaction(db):
-        if not db.execute("SELECT EXISTS (SELECT 1 FROM session WHERE how = '')").fetchone()[0]:
-            db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")
-            db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")
