@@ -365,10 +365,10 @@ class Frame(OfSession[FrameRow]):
         """Return the rules' findings about this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
         rows = self._file.reader.read_findings(exchange=make_key(self.session, self.facts.exchange))
-        told = ((row, row.finding) for row in rows)
+        pairs = ((row, row.finding) for row in rows)
         return [
             Finding(self._file, row)
-            for row, each in told
+            for row, each in pairs
             if (each.exchange, each.connection, each.seq) == mine
         ]
 

@@ -142,10 +142,10 @@ class ParquetFiles:
                     del self._footers[next(iter(self._footers))]
             source = pa.PythonFile(_RangeFile(self._store, key, size, self._footers[key]), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
-                told = len(manifest.stored_file(table).groups)
+                group_count = len(manifest.stored_file(table).groups)
                 if (
                     _range_of_schema(file.schema_arrow, key) != manifest.cut
-                    or file.num_row_groups != told
+                    or file.num_row_groups != group_count
                 ):
                     raise foreign_object_error(key)
                 return file.read_row_groups(groups, columns)

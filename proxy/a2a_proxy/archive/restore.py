@@ -99,14 +99,15 @@ class SessionRebuild:
         for changes in rebuild_segments(Recording.from_connection(db, "the recording"), row):
             writer.write([], [], changes)
         complete = state["complete"]
-        said = [] if complete in ("", "complete") else [complete]
+        reasons = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
-            said.append(
+            reasons.append(
                 f"files with more frames of it that are missing from the archive: "
                 f"{len(self._files.gone)}"
             )
         writer.finish(
-            over, **{**state, "complete": "; ".join((*said, f"{CHOICE_PREFIX}{self._selection}"))}
+            over,
+            **{**state, "complete": "; ".join((*reasons, f"{CHOICE_PREFIX}{self._selection}"))},
         )
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 

@@ -219,11 +219,11 @@ class TextConsole:
             )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
-        told = (
+        message = (
             f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; "
             f"{calls}{failed}"
         )
-        self.show_note(told, f"call it for the whole recording: {summary.resume_hint}")
+        self.show_note(message, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
         """Wait until all lines are printed."""
@@ -362,8 +362,8 @@ def _count_findings(summary: RecorderDone) -> str:
     """Return a count such as `3 findings (1 error, 2 infos)`."""
     infos = summary.findings - summary.error_findings - summary.warning_findings
     counts = {"error": summary.error_findings, "warning": summary.warning_findings, "info": infos}
-    told = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
-    return text.format_count(summary.findings, "finding") + (f" ({told})" if told else "")
+    counted = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
+    return text.format_count(summary.findings, "finding") + (f" ({counted})" if counted else "")
 
 
 def _dropped_lines_note(count: int) -> str:

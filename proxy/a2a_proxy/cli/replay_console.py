@@ -122,18 +122,20 @@ class ReplayTextConsole:
     def show_summary(self, player: Player) -> None:
         """Print the numbers of calls played, missed and not requested."""
         unused = player.unused_calls()
-        said = [
+        counts = [
             f"{_format_count(self._played, 'call')} played",
             _format_count(len(player.misses), "miss", "misses"),
         ]
         if player.allowed_misses:
-            said.append(
+            counts.append(
                 f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences"
             )
         if player.masked_matches:
-            said.append(_format_count(len(player.masked_matches), "masked match", "masked matches"))
-        said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
-        self._err(", ".join(said))
+            counts.append(
+                _format_count(len(player.masked_matches), "masked match", "masked matches")
+            )
+        counts.append(f"{_format_count(len(unused), 'recorded call')} not requested")
+        self._err(", ".join(counts))
         if unused:
             listed = ", ".join(f"{call.place} {call.operation}" for call in unused[:_MAX_UNUSED])
             more = f" and {len(unused) - _MAX_UNUSED} more" if len(unused) > _MAX_UNUSED else ""

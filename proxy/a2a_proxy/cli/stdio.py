@@ -37,7 +37,7 @@ from a2a_proxy.relay.stdio import StdioRelay
 from a2a_proxy.relay.stdio_agent import exit_like
 
 if TYPE_CHECKING:
-    from a2a_proxy.recorder.supervisor import RecorderSupervisor
+    from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 
 _LOG_NAME = "stdio"
 """Name of the followers' log, as a hook's log has one."""
@@ -148,7 +148,7 @@ class _RecorderStarter(threading.Thread):
 
     def run(self) -> None:
         """Start the recorder process, if possible."""
-        from a2a_proxy.recorder.supervisor import (
+        from a2a_proxy.recorder.recorder_supervisor import (
             RecorderSupervisor,  # imported while the agent starts
         )
 

@@ -40,7 +40,7 @@ def await_recorders(
         UserError: the recorder has ended, and there is no recording.
     """
     began = moved = now()
-    said, before = began + _UNNOTICED - _SAY_EVERY, -1
+    reported, before = began + _UNNOTICED - _SAY_EVERY, -1
     while waiting := [
         each
         for each in file_layout.find_unfinished(path)
@@ -63,13 +63,13 @@ def await_recorders(
                 f"(--no-wait does not wait)",
             )
             return
-        if at - said >= _SAY_EVERY:
+        if at - reported >= _SAY_EVERY:
             _print_line(
                 program,
                 f"waiting for the recorder of {path}: {text.format_size(left)} left to record "
                 f"(--no-wait skips this)",
             )
-            said = at
+            reported = at
         sleep(_LOOK_EVERY)
 
 

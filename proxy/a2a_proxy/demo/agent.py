@@ -59,8 +59,8 @@ class DemoAgent:
 
     async def _serve_card(self, request: web.Request) -> web.Response:
         caching = {"Cache-Control": "max-age=60", "ETag": '"1"'}
-        told = agent_card(f"http://{request.host}", request.host, numbered=self._lossy)
-        return web.json_response(told, headers=caching)
+        card = agent_card(f"http://{request.host}", request.host, numbered=self._lossy)
+        return web.json_response(card, headers=caching)
 
     async def _serve_jsonrpc(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
@@ -109,7 +109,7 @@ _ERROR_INFO = {
 
 
 def _is_lost(event: Json) -> bool:
-    return any(told.get("generation") == _LOST_GENERATION for told in event.values())
+    return any(member.get("generation") == _LOST_GENERATION for member in event.values())
 
 
 def _rpc_error(method: str) -> Json:

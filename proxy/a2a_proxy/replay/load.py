@@ -56,8 +56,7 @@ UNFILLED_LABEL = (
 )
 _ALL_REFUSED_HINT = (
     "record it again, or allow such calls: --allow-incomplete plays each up to where it breaks "
-    "off, --allow-redacted"
-    " delivers the labels"
+    "off, --allow-redacted delivers the labels"
 )
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)

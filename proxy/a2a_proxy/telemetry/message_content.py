@@ -50,13 +50,13 @@ class MessageContent(msgspec.Struct, frozen=True):
         """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of
         omitted bytes and frames."""
         made: Attributes = {}
-        for name, said in (("input", self.input), ("output", self.output)):
-            if said.messages:
+        for name, content in (("input", self.input), ("output", self.output)):
+            if content.messages:
                 made[f"gen_ai.{name}.messages"] = json.dumps(
-                    said.messages, ensure_ascii=False, separators=(",", ":")
+                    content.messages, ensure_ascii=False, separators=(",", ":")
                 )
-            if said.cut:
-                made[f"a2a_proxy.content.{name}_cut_bytes"] = said.cut
+            if content.cut:
+                made[f"a2a_proxy.content.{name}_cut_bytes"] = content.cut
         if self.unread:
             made["a2a_proxy.content.frames_unread"] = self.unread
         return made

@@ -168,9 +168,9 @@ class ExporterLogHandler(logging.Handler):
 def _retry_reason(arguments: tuple[Any, ...]) -> str:
     """Return the error in a warning about one try; for an error of the operating system, its
     description."""
-    said = " ".join(str(arguments[0]).split()) if arguments else ""
-    found = _ERRNO.search(said)
-    return found[1].lower() if found else said
+    message = " ".join(str(arguments[0]).split()) if arguments else ""
+    found = _ERRNO.search(message)
+    return found[1].lower() if found else message
 
 
 def _failure_outcome(arguments: tuple[Any, ...], message: str) -> RequestOutcome:

@@ -121,14 +121,14 @@ def _open_session(
         node.warn(
             pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}")
         )
-    said: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     if phase == "passed":
-        said += [(MASKED_TITLE, each) for each in session.masked_matches]
-        said += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
-    said += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
-    said += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
+        notes += [(MASKED_TITLE, each) for each in session.masked_matches]
+        notes += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
+    notes += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
+    notes += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
     node.stash.setdefault(SUMMARY_KEY, []).extend(
-        (title, f"{node.nodeid}: {line}") for title, line in said
+        (title, f"{node.nodeid}: {line}") for title, line in notes
     )
     if wrong:
         _fail_test("\n\n".join(wrong))

@@ -56,8 +56,8 @@ def _violation_text(finding: Finding, operation: str) -> str:
         if finding.exchange
         else ""
     )
-    said = f" {operation}" if operation else ""
-    return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
+    name = f" {operation}" if operation else ""
+    return f"{finding.severity.name.lower()} {finding.rule}{where}{name}: {finding.summary}"
 
 
 def list_differences(cassette: Path, recording: Path) -> list[str]:
@@ -93,13 +93,13 @@ def _change_text(row: DifferenceRow) -> str:
 
 def _match_title(match: CallPair) -> str:
     if match.left is None or match.right is None:
-        row, said = (
+        row, reason = (
             (match.right, "was not recorded")
             if match.left is None
             else (match.left, "was not made")
         )
         assert row is not None
-        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
+        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {reason}"
     left, right = match.left.exchange, match.right.exchange
     return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
 
@@ -117,8 +117,10 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
         return recording
     from a2a_proxy.api import Recording as Told
 
-    with Told(recording) as told:
-        wanted = {make_key(each.session, each.number) for each in told.exchanges() if keep(each)}
+    with Told(recording) as selected:
+        wanted = {
+            make_key(each.session, each.number) for each in selected.exchanges() if keep(each)
+        }
     part = recording.with_name("chosen.a2a.jsonl")
     with Recording(recording) as stored:
         selection = Selection(stored, wanted, f"{CHOICE_PREFIX}what before_record keeps")

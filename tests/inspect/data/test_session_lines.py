@@ -16,7 +16,7 @@ from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.capture import file_layout
 from a2a_proxy.model.values import Finding, Observation, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.define.catalogue import all_rules

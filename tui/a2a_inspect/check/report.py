@@ -186,10 +186,10 @@ def check_recording(
         quiet: set[str] = set()
         cards = CardRecheck(verifier) if verifier is not None else None
         judged = recheck_session(recording, session, asked, quiet, cards)
-        told = (each for each in judged if each.rule not in unwanted)
+        included = (each for each in judged if each.rule not in unwanted)
         if keys is not None:
-            told = (each for each in told if make_key(session.id, each.exchange) in keys)
-        found = [_make_finding(recording, session, each) for each in told]
+            included = (each for each in included if make_key(session.id, each.exchange) in keys)
+        found = [_make_finding(recording, session, each) for each in included]
         size = counts.exchanges, counts.frames
         began = session.facts.started
         notes = (
@@ -255,7 +255,7 @@ def _events_elsewhere(
                 and row
             ):
                 wanted.discard(frame.generation)
-                told = describe_frame(
+                description = describe_frame(
                     frame, frame.payload, row.exchange.operation, row.exchange.dialect
                 )
-                yield f"{told} on #{number}.{frame.seq}"
+                yield f"{description} on #{number}.{frame.seq}"

@@ -77,7 +77,9 @@ class BypassWatch:
         """The connections of all processes at the previous look."""
         self._next_read = 0.0
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="bypass-watch", daemon=True)
+        self._thread = threading.Thread(
+            target=self._watch_command, name="bypass-watch", daemon=True
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -90,12 +92,12 @@ class BypassWatch:
         for (pid, remote), target in self._targets.items():
             if len(target.ports) > 1:
                 self._show_line(
-                    f"{_describe(target.name, pid, remote)}, at least {len(target.ports)} "
-                    f"connections",
+                    f"{_describe_connection(target.name, pid, remote)}, "
+                    f"at least {len(target.ports)} connections",
                     "",
                 )
 
-    def _watch(self) -> None:
+    def _watch_command(self) -> None:
         pause = _INTERVAL_SECONDS
         while not self._stopped.wait(pause):
             began = time.thread_time()
@@ -136,7 +138,7 @@ class BypassWatch:
                     name = read_name(process.pid, self._proc)
                     self._targets[key] = _Target(name, {each.local[1]})
                     reason = proxy_ignorance(process.pid, each.remote[0], self._proc)
-                    self._show_line(_describe(name, process.pid, each.remote), reason)
+                    self._show_line(_describe_connection(name, process.pid, each.remote), reason)
 
     def list_processes(self) -> list[str]:
         """Return the processes of the command that run now, as `worker (pid 72)`."""
@@ -160,5 +162,5 @@ class BypassWatch:
         return found
 
 
-def _describe(name: str, pid: int, remote: Address) -> str:
+def _describe_connection(name: str, pid: int, remote: Address) -> str:
     return f"past the proxy: {name} (pid {pid}) to {format_address(*remote)}"

@@ -91,8 +91,8 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
             took=call.closed - call.started if call is not None and call.closed else None,
         )
         if match.change is not None:
-            told = list(_failure_lines(match, report))
-            case.add_failure(str(match.change), told[0], told)
+            lines = list(_failure_lines(match, report))
+            case.add_failure(str(match.change), lines[0], lines)
     if any(row.counts for row in report.difference.tasks):
         words = [
             line.text

@@ -347,9 +347,8 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
             else f"one of {len(kinds)} labels, not the credential"
         )
         yield (
-            f"the recorded {name} is {what}: {calls} sent without it; "
-            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or "
-            f"{HEADERS_VARIABLE} in the "
+            f"the recorded {name} is {what}: {calls} sent without it; to send one: --header "
+            f"'{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
             "environment"
         )
     bodies = sum(

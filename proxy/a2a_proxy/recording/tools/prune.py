@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds
 from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 
 BEING_PRUNED = "being pruned"
@@ -83,6 +83,6 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
         for table in _KEYED_TABLES:
             db.execute(
                 f"DELETE FROM {table} WHERE id >= ? AND id < ?",
-                (make_key(session, 0), make_key(session + 1, 0)),
+                key_bounds(session),
             )
         db.execute("DELETE FROM session WHERE id = ?", (session,))

@@ -114,11 +114,11 @@ def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
 def translate_options(hint: str) -> str:
     """Return a hint with settings in place of options: `--match loose` is `match="loose"` in
     `a2a_cassette`."""
-    said = hint
+    translated = hint
     for option, setting in _SETTING_FORMS:
-        said = option.sub(setting, said)
+        translated = option.sub(setting, translated)
     return (
-        said
-        if said == hint
-        else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
+        translated
+        if translated == hint
+        else f"{translated.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
     )
