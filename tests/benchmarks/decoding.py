@@ -22,6 +22,7 @@ TESTS = Path(__file__).resolve().parents[1]
 PACKAGES = (
     "a2a_proto",
     "capture",
+    "http",
     "protocol",
     "recording/cassette",
     "recording/query",

@@ -48,6 +48,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "model",
+    "http",
     "wire",
     "protocol",
     "redaction",

@@ -15,11 +15,11 @@ import pytest
 from a2a_proto import from_dict, message_class
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
+from a2a_proxy.http.h1 import decode_chunked
 from a2a_proxy.model.values import FAULT_MARK, Finding, Frame, FrameKind, MissedReason, Observation
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import connection
 from a2a_proxy.relay.connection import MAX_BUFFERED
-from a2a_proxy.relay.edits.http1_scan import decode_chunked
 from a2a_proxy.relay.listener_state import EditPolicy
 from support_observer import fresh, observe
 from support_relay import Bench, Story, agent, relaying, until

@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http.h1 import CHUNKED, UNTIL_CLOSE, Http1Error
 from a2a_proxy.model.wire import Body, Control, Direction, End, Head, Undecodable, WireEvent
 from a2a_proxy.wire.http1 import Http1Decoder
-from a2a_proxy.wire.http1_body import (
-    MAX_SIZE_LINE,
-    BodyError,
-    BodyReader,
-    Phase,
-    request_framing,
-    response_framing,
-)
-from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE, HeadError, Leniencies, ParsedHead
+from a2a_proxy.wire.http1_body import MAX_SIZE_LINE, BodyReader
+from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE, Leniencies
 from support_http1 import conversations, messages, oracle_requests, oracle_responses
 from support_wire import Step, merged, pieces_of, play, reload
 
@@ -113,14 +107,18 @@ BASE = 1000
 class Read:
     """What a reader made of bytes in pieces."""
 
-    def __init__(self, phase: Phase, data: bytes, cuts: Iterable[int] = (), left: int = 0) -> None:
+    def __init__(self, framing: int, data: bytes, cuts: Iterable[int] = ()) -> None:
         leniencies, events = Leniencies(), list[WireEvent]()
-        reader = BodyReader(7, Direction.TO_AGENT, phase, left, BASE, leniencies)
+        reader = BodyReader(7, Direction.TO_AGENT, framing, BASE, leniencies)
         at = 0
         for number, piece in enumerate(pieces_of(data, cuts), 1):
             reader = reload(reader)
-            at += reader.feed(piece, 0, BASE + at, number, events)
-            if not reader.phase:
+            try:
+                at += reader.feed(piece, 0, BASE + at, number, events)
+            except Http1Error as error:
+                error.start += BASE + at
+                raise
+            if not reader.left:
                 break
         self.body = b"".join(each.data for each in events if isinstance(each, Body))
         self.spans = [(each.start, each.end) for each in merged(events) if isinstance(each, Body)]
@@ -141,29 +139,29 @@ class Read:
     __hash__ = None  # type: ignore[assignment]
 
 
-def read(phase: Phase, data: bytes, left: int = 0) -> Read:
+def read(framing: int, data: bytes) -> Read:
     """Read the bytes whole, byte by byte, and split once at each place: all give the same."""
-    whole = Read(phase, data, left=left)
-    assert Read(phase, data, range(len(data)), left) == whole
+    whole = Read(framing, data)
+    assert Read(framing, data, range(len(data))) == whole
     for cut in range(1, len(data)):
-        assert Read(phase, data, (cut,), left) == whole, cut
+        assert Read(framing, data, (cut,)) == whole, cut
     return whole
 
 
 def test_a_body_of_known_length() -> None:
-    found = read(Phase.LENGTH, b"hello, more", 5)
+    found = read(5, b"hello, more")
     assert (found.body, found.consumed, found.ends) == (b"hello", 5, [BASE + 5])
     assert found.spans == [(BASE, BASE + 5)]
-    assert read(Phase.LENGTH, b"hell", 5).ends == []
+    assert read(5, b"hell").ends == []
 
 
 def test_a_body_until_the_end_of_the_connection() -> None:
-    found = read(Phase.UNTIL_EOF, b"hello")
+    found = read(UNTIL_CLOSE, b"hello")
     assert (found.body, found.consumed, found.ends) == (b"hello", 5, [])
 
 
 def test_a_chunked_body_with_extensions_and_trailers() -> None:
-    found = read(Phase.SIZE, b"5;a=b\r\nhello\r\n00A\r\n0123456789\r\n0\r\nX: y\r\n\r\nnext")
+    found = read(CHUNKED, b"5;a=b\r\nhello\r\n00A\r\n0123456789\r\n0\r\nX: y\r\n\r\nnext")
     assert (found.body, found.consumed) == (b"hello0123456789", 42)
     assert found.ends == [BASE + 42]
     assert found.trailers == [(((b"X", b"y"),), BASE + 34, BASE + 42)]
@@ -171,7 +169,7 @@ def test_a_chunked_body_with_extensions_and_trailers() -> None:
 
 
 def test_a_chunked_body_without_trailers() -> None:
-    found = read(Phase.SIZE, b"1\r\nx\r\n0\r\n\r\nnext")
+    found = read(CHUNKED, b"1\r\nx\r\n0\r\n\r\nnext")
     assert (found.body, found.consumed, found.ends, found.trailers) == (b"x", 11, [BASE + 11], [])
 
 
@@ -194,7 +192,7 @@ def test_a_chunked_body_without_trailers() -> None:
 def test_leniencies_are_reported_at_their_place(
     data: bytes, reports: list[tuple[str, int, int]]
 ) -> None:
-    found = read(Phase.SIZE, data)
+    found = read(CHUNKED, data)
     assert (found.body, found.consumed, found.reports) == (b"x", len(data), reports)
 
 
@@ -216,25 +214,25 @@ def test_other_bytes_are_refused_at_their_offset(
     data: bytes, offset: int, expected: str, got: str
 ) -> None:
     for cuts in ((), range(len(data)), *((cut,) for cut in range(1, len(data)))):
-        with pytest.raises(BodyError) as caught:
-            Read(Phase.SIZE, data, cuts)
-        assert (caught.value.offset, caught.value.expected) == (BASE + offset, expected)
+        with pytest.raises(Http1Error) as caught:
+            Read(CHUNKED, data, cuts)
+        assert (caught.value.start, caught.value.expected) == (BASE + offset, expected)
         assert caught.value.got == got or not got
 
 
 def test_a_size_of_15_digits_after_zeros() -> None:
-    assert Read(Phase.SIZE, b"0" * 20 + b"5\r\nhello\r\n0\r\n\r\n").body == b"hello"
-    assert Read(Phase.SIZE, b"f" * 15 + b"\r\nhello").body == b"hello"
+    assert Read(CHUNKED, b"0" * 20 + b"5\r\nhello\r\n0\r\n\r\n").body == b"hello"
+    assert Read(CHUNKED, b"f" * 15 + b"\r\nhello").body == b"hello"
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (MAX_SIZE_LINE - 1,)])
 def test_a_size_line_has_at_most_16_kib(cuts: tuple[int, ...]) -> None:
     longest = b"1;" + b"x" * (MAX_SIZE_LINE - 4) + b"\r\n"
-    assert Read(Phase.SIZE, longest + b"y\r\n0\r\n\r\n", cuts).body == b"y"
+    assert Read(CHUNKED, longest + b"y\r\n0\r\n\r\n", cuts).body == b"y"
     for data in (longest.replace(b"1;", b"1;x"), b"1;" + b"x" * MAX_SIZE_LINE):
-        with pytest.raises(BodyError) as caught:
-            Read(Phase.SIZE, data, cuts)
-        assert (caught.value.offset, caught.value.got) == (BASE, "'1;xxxxxx'")
+        with pytest.raises(Http1Error) as caught:
+            Read(CHUNKED, data, cuts)
+        assert (caught.value.start, caught.value.got) == (BASE, "'1;xxxxxx'")
         assert str(MAX_SIZE_LINE) in caught.value.expected
 
 
@@ -242,50 +240,8 @@ def test_a_size_line_has_at_most_16_kib(cuts: tuple[int, ...]) -> None:
 def test_a_trailer_section_has_at_most_the_size_of_a_head(cuts: tuple[int, ...]) -> None:
     longest = b"X: " + b"x" * (MAX_HEAD_SIZE - 7) + b"\r\n\r\n"
     assert len(longest) == MAX_HEAD_SIZE
-    assert Read(Phase.SIZE, b"0\r\n" + longest, cuts).ends == [BASE + 3 + MAX_HEAD_SIZE]
+    assert Read(CHUNKED, b"0\r\n" + longest, cuts).ends == [BASE + 3 + MAX_HEAD_SIZE]
     for data in (b"x" + longest, b"x" * MAX_HEAD_SIZE):
-        with pytest.raises(BodyError, match="a trailer section of at most") as caught:
-            Read(Phase.SIZE, b"0\r\n" + data, cuts)
-        assert caught.value.offset == BASE + 3
-
-
-def head_with(
-    *, lengths: tuple[bytes, ...] = (), codings: tuple[bytes, ...] = (), status: int = 200
-) -> ParsedHead:
-    return ParsedHead((), "1.1", list(lengths), list(codings), status=status)
-
-
-def test_the_framing_of_a_request() -> None:
-    assert request_framing(head_with()) == (Phase.DONE, 0)
-    assert request_framing(head_with(lengths=(b"0",))) == (Phase.DONE, 0)
-    assert request_framing(head_with(lengths=(b"1",))) == (Phase.LENGTH, 1)
-    assert request_framing(head_with(codings=(b"gzip", b"chunked"))) == (Phase.SIZE, 0)
-    for codings, lengths in (((b"chunked", b"gzip"), ()), ((b"chunked",), (b"1",))):
-        with pytest.raises(HeadError):
-            request_framing(head_with(codings=codings, lengths=lengths))
-
-
-def test_the_framing_of_a_response() -> None:
-    assert response_framing(head_with(), b"GET") == (Phase.UNTIL_EOF, 0)
-    assert response_framing(head_with(lengths=(b"0",)), b"GET") == (Phase.DONE, 0)
-    assert response_framing(head_with(lengths=(b"1",)), b"GET") == (Phase.LENGTH, 1)
-    assert response_framing(head_with(codings=(b"chunked",)), b"GET") == (Phase.SIZE, 0)
-    assert response_framing(head_with(codings=(b"chunked", b"gzip")), b"GET") == (
-        Phase.UNTIL_EOF,
-        0,
-    )
-    assert response_framing(head_with(lengths=(b"1",)), b"HEAD") == (Phase.DONE, 0)
-    for status in (100, 199, 204, 304):
-        assert response_framing(head_with(lengths=(b"1",), status=status), b"GET") == (
-            Phase.DONE,
-            0,
-        )
-    for status, phase in (
-        (200, Phase.DONE),
-        (299, Phase.DONE),
-        (300, Phase.LENGTH),
-        (407, Phase.LENGTH),
-    ):
-        assert response_framing(head_with(lengths=(b"1",), status=status), b"CONNECT")[0] is phase
-    with pytest.raises(HeadError):
-        response_framing(head_with(codings=(b"chunked",), lengths=(b"1",)), b"GET")
+        with pytest.raises(Http1Error, match="too long") as caught:
+            Read(CHUNKED, b"0\r\n" + data, cuts)
+        assert caught.value.start == BASE + 3

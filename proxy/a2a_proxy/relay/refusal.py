@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
-from a2a_proxy.relay.edits.http1_scan import Http1ScanError, header_field, parse_request_head
+from a2a_proxy.http.h1 import Http1Error, header_field, parse_request_head
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
@@ -137,7 +137,7 @@ def _body_length(head: bytes) -> int:
     try:
         _, _, framing = parse_request_head(head)
         is_expecting = header_field(head, b"expect") is not None
-    except Http1ScanError:
+    except Http1Error:
         return 0
     return 0 if is_expecting or framing > MAX_BODY_BYTES else max(framing, 0)
 

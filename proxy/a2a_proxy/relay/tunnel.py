@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.http.h1 import MAX_HEAD_BYTES
 from a2a_proxy.model.wire import TlsFacts
 from a2a_proxy.relay.client_tls import HANDSHAKE_SECONDS, ClientTls
 from a2a_proxy.relay.connection import (
@@ -28,7 +29,6 @@ from a2a_proxy.relay.dial import DialError, connect_socket, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import edit_head, make_origin, parse_connect
-from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem

@@ -14,8 +14,8 @@ import urllib.parse
 
 import msgspec
 
+from a2a_proxy.http.h1 import MAX_HEAD_BYTES, Http1Error, parse_response_head
 from a2a_proxy.model.errors import UserError
-from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES, Http1ScanError, parse_response_head
 from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.host_patterns import HostPattern
 from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
@@ -77,7 +77,7 @@ async def ask_proxy(
     data = await peek_bytes(sock, lambda data: b"\r\n\r\n" in data, MAX_HEAD_BYTES, seconds)
     try:
         status, _ = parse_response_head(data[: data.find(b"\r\n\r\n") + 4], to_head=True)
-    except Http1ScanError:
+    except Http1Error:
         raise ProxyAnswerError("does not answer as an HTTP proxy") from None
     if status == 407:
         hint = "give it credentials: --upstream-proxy http://USER:PASSWORD@HOST:PORT"

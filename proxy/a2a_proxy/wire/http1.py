@@ -17,6 +17,13 @@ from collections import deque
 
 import msgspec
 
+from a2a_proxy.http.h1 import (
+    UNTIL_CLOSE,
+    Http1Error,
+    body_framing,
+    is_bodiless,
+    quote_sample,
+)
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import (
@@ -29,14 +36,7 @@ from a2a_proxy.model.wire import (
     Undecodable,
     WireEvent,
 )
-from a2a_proxy.wire.http1_body import (
-    BodyError,
-    BodyReader,
-    Phase,
-    quote_sample,
-    request_framing,
-    response_framing,
-)
+from a2a_proxy.wire.http1_body import BodyReader
 from a2a_proxy.wire.http1_head import (
     MAX_HEAD_SIZE,
     MIN_SNIFFED,
@@ -125,12 +125,11 @@ class Http1Decoder(State, tag="http/1.1"):
                 continue
             try:
                 pos = body.feed(data, pos, base, at, out)
-            except BodyError as error:
-                self._stop_decoding(
-                    side, at, error.offset, error.expected, error.got, body.stream, out
-                )
+            except Http1Error as error:
+                offset = base + error.start
+                self._stop_decoding(side, at, offset, error.expected, error.got, body.stream, out)
                 return
-            if not body.phase:
+            if not body.left:
                 self._end_message(side, base + pos)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
@@ -140,7 +139,7 @@ class Http1Decoder(State, tag="http/1.1"):
             return
         side.ended = True
         body = side.body
-        if body is not None and body.phase is Phase.UNTIL_EOF:
+        if body is not None and body.left == UNTIL_CLOSE:
             side.body = None
             out.append(End(body.stream, direction, at, side.offset, by_eof=True))
         self._cut_streams(side, at, "eof", out)
@@ -230,14 +229,7 @@ class Http1Decoder(State, tag="http/1.1"):
             return
         stream = self._open_stream(parsed.method)
         out.append(_make_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
-        try:
-            phase, length = request_framing(parsed)
-        except HeadError as error:
-            self._stop_decoding(
-                side, at, side.start, "one way to delimit the body", str(error), stream, out
-            )
-            return
-        self._begin_body(side, stream, phase, length, end, at, out)
+        self._begin_body(side, stream, parsed, 0, end, at, out)
 
     def _on_response_head(
         self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]
@@ -253,17 +245,14 @@ class Http1Decoder(State, tag="http/1.1"):
             return
         pending.popleft()
         out.append(_make_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
-        try:
-            phase, length = response_framing(parsed, method)
-        except HeadError as error:
-            self._stop_decoding(
-                side, at, side.start, "one way to delimit the body", str(error), stream, out
-            )
-            return
-        self._begin_body(side, stream, phase, length, end, at, out)
+        connects = method == b"CONNECT" and parsed.status < 300
+        if connects or is_bodiless(parsed.status, to_head=method == b"HEAD"):
+            self._end_body(side, stream, end, at, out)
+        else:
+            self._begin_body(side, stream, parsed, UNTIL_CLOSE, end, at, out)
         if parsed.status == 101:
             self._begin_tunnel(side, stream, parsed.upgrade.decode("latin-1"), end, at, out)
-        elif method == b"CONNECT" and parsed.status < 300:
+        elif connects:
             self._begin_tunnel(side, stream, "connect", end, at, out)
 
     def _open_stream(self, method: bytes) -> int:
@@ -279,17 +268,30 @@ class Http1Decoder(State, tag="http/1.1"):
         self,
         side: _Http1Direction,
         stream: int,
-        phase: Phase,
-        length: int,
+        parsed: ParsedHead,
+        otherwise: int,
         end: int,
         at: int,
         out: list[WireEvent],
     ) -> None:
-        if phase is Phase.DONE:
-            out.append(End(stream, side.direction, at, end))
-            self._end_message(side, end)
+        """Begin the body after a head; `otherwise` is its framing if no field delimits it."""
+        try:
+            framing = body_framing(parsed.length, parsed.coding, otherwise)
+        except Http1Error as error:
+            self._stop_decoding(
+                side, at, side.start, "one way to delimit the body", str(error), stream, out
+            )
+            return
+        if framing:
+            side.body = BodyReader(stream, side.direction, framing, end, self._leniencies)
         else:
-            side.body = BodyReader(stream, side.direction, phase, length, end, self._leniencies)
+            self._end_body(side, stream, end, at, out)
+
+    def _end_body(
+        self, side: _Http1Direction, stream: int, end: int, at: int, out: list[WireEvent]
+    ) -> None:
+        out.append(End(stream, side.direction, at, end))
+        self._end_message(side, end)
 
     def _end_message(self, side: _Http1Direction, end: int) -> None:
         side.body = None

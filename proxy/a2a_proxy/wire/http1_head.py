@@ -48,10 +48,10 @@ class ParsedHead(msgspec.Struct):
 
     headers: Headers
     version: str
-    lengths: list[bytes]
-    """Values of the Content-Length fields, in order."""
-    codings: list[bytes]
-    """Transfer codings in lower case, in order, of all fields."""
+    length: bytes | None = None
+    """Value of Content-Length."""
+    coding: bytes | None = None
+    """The last transfer coding, in lower case."""
     host: bytes = b""
     upgrade: bytes = b""
     method: bytes = b""
@@ -181,9 +181,9 @@ def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> Parse
         if key not in _FRAMING_FIELDS:
             key = key.rstrip()  # `Content-Length : 3` is accepted only leniently
         if key == b"content-length":
-            parsed.lengths.append(value)
+            parsed.length = value  # httptools rejects a second one
         elif key == b"transfer-encoding":
-            parsed.codings += [coding.strip(b" \t") for coding in value.lower().split(b",")]
+            parsed.coding = value.lower().rpartition(b",")[2].strip(b" \t")
         elif key == b"host":
             parsed.host = parsed.host or value
         elif key == b"upgrade":
@@ -209,7 +209,7 @@ def _parse_request_head(head: bytes) -> ParsedHead:
         raise HeadError(f"version {version}")
     return _pick_framing_fields(
         collector,
-        ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target),
+        ParsedHead((), version, method=parser.get_method(), target=collector.target),
     )
 
 
@@ -240,8 +240,6 @@ def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
     parsed = ParsedHead(
         (),
         version.decode(),
-        [],
-        [],
         method=method,
         target=target,
         leniency=what,
@@ -275,8 +273,6 @@ def _parse_response_head(head: bytes) -> ParsedHead:
     parsed = ParsedHead(
         (),
         version,
-        [],
-        [],
         status=status,
         reason=collector.reason,
         leniency=what,

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.wire import Direction
-from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
-from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MAX_RESPONSE_BYTES, Http1Editor
-from a2a_proxy.relay.edits.http1_message import CARD_PATHS
-from a2a_proxy.relay.edits.http1_scan import (
-    Http1ScanError,
+from a2a_proxy.http.h1 import (
+    Http1Error,
     Http1Scanner,
     MessagePart,
     decode_chunked,
     parse_request_head,
     parse_response_head,
 )
+from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
+from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MAX_RESPONSE_BYTES, Http1Editor
+from a2a_proxy.relay.edits.http1_message import CARD_PATHS
 from support_http1 import conversations
 from support_wire import pieces_of
 
@@ -492,5 +492,5 @@ def test_the_scanner_agrees_with_httptools(
 )
 def test_responses_out_of_order(head: bytes) -> None:
     """What only looks like a response is not understood."""
-    with pytest.raises(Http1ScanError):
+    with pytest.raises(Http1Error):
         parse_response_head(head, to_head=False)

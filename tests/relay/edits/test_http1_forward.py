@@ -112,7 +112,7 @@ def test_http_1_0_gets_a_host() -> None:
                 b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
             ),
             400,
-            "Content-Length with Transfer-Encoding",
+            "Content-Length and Transfer-Encoding together",
         ),
         (b"\x00\x01\x02\x03\r\n\r\n", 400, "a malformed request head"),
         (b"GET http://a.test/ HTTP/1.1\r\nX: " + b"a" * 70_000, 400, "a head that is too long"),

@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from a2a_proxy.http.h1 import (
+    CHUNKED,
+    HEAD_SHIFT,
+    PART_WORK,
+    Http1Error,
+    Http1Scanner,
+    MessagePart,
+    decode_chunked,
+    header_field,
+    parse_request_head,
+    parse_response_head,
+)
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http1_message import (
@@ -31,18 +43,6 @@ from a2a_proxy.relay.edits.http1_message import (
     rewrite_head,
 )
 from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
-from a2a_proxy.relay.edits.http1_scan import (
-    CHUNKED,
-    HEAD_SHIFT,
-    PART_WORK,
-    Http1ScanError,
-    Http1Scanner,
-    MessagePart,
-    decode_chunked,
-    header_field,
-    parse_request_head,
-    parse_response_head,
-)
 
 MAX_RESPONSE_BYTES = 1024 * 1024
 """Bytes of a response or a request that are held, its head included."""
@@ -252,7 +252,7 @@ class Http1Editor:
             while at < len(data) and self.budget > 0 and not self._end_reason:
                 at = scan(data, at, now, outs[direction])
                 self.budget -= PART_WORK
-        except Http1ScanError as reason:
+        except Http1Error as reason:
             self._end_reason = str(reason)
         if self._end_reason:
             self._end_editing(direction, outs)
@@ -373,7 +373,7 @@ class Http1Editor:
             method, target, framing = parse_request_head(head)
             request = self._classify_request(head, method, target)
             new = head if held is None else self._edit_request_head(head, request, framing, offset)
-        except Http1ScanError as reason:
+        except Http1Error as reason:
             self._end_reason = str(reason)
             out += held or ()
             return
@@ -571,12 +571,12 @@ class Http1Editor:
         self._known_response, self._known_response_body = b"", 0
         try:
             if not self._pending_requests:
-                raise Http1ScanError("a response without a request")
+                raise Http1Error("a response without a request")
             request = self._pending_requests[0]
             status, framing = parse_response_head(head, request.head)
             if status == 101 or (request.connect and 200 <= status < 300):
-                raise Http1ScanError("another protocol from here")
-        except Http1ScanError as reason:
+                raise Http1Error("another protocol from here")
+        except Http1Error as reason:
             self._end_reason = str(reason)
             return
         empty = scanner.begin_body(framing)

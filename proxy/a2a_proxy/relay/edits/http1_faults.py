@@ -16,6 +16,19 @@ import msgspec
 from a2a_proxy.faults.live import WEBHOOK
 from a2a_proxy.faults.plan import CallFaults, FaultPlan, describe_mark
 from a2a_proxy.faults.stream import FaultPiece, StreamFaults
+from a2a_proxy.http.h1 import (
+    CHUNKED,
+    HEAD_SHIFT,
+    PART_WORK,
+    UNTIL_CLOSE,
+    Http1Error,
+    Http1Scanner,
+    MessagePart,
+    decode_chunked,
+    header_field,
+    parse_request_head,
+    parse_response_head,
+)
 from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.webhook import is_pushed_event
@@ -44,20 +57,6 @@ from a2a_proxy.relay.edits.fault_output import (
     note_late,
 )
 from a2a_proxy.relay.edits.http1_message import CARD_PATHS, count_tokens, replace_fields
-from a2a_proxy.relay.edits.http1_scan import (
-    CHUNKED,
-    HEAD_SHIFT,
-    PART_WORK,
-    UNTIL_CLOSE,
-    ChunkReader,
-    Http1ScanError,
-    Http1Scanner,
-    MessagePart,
-    decode_chunked,
-    header_field,
-    parse_request_head,
-    parse_response_head,
-)
 
 MAX_REQUEST_BYTES = 1 << 20
 """Bytes of a request that is held until its operation is known; a longer one is forwarded without
@@ -95,7 +94,7 @@ class _Response:
 
     def __init__(self, call: _PendingCall, faults: CallFaults, framing: int, *, sse: bool) -> None:
         self.number = call.number
-        self.chunks = ChunkReader() if framing == CHUNKED else None
+        self.reads_chunks = framing == CHUNKED
         self.is_chunked = framing != UNTIL_CLOSE
         """Whether it is sent with the chunked coding."""
         self.slice_size = faults.slice_size
@@ -254,7 +253,7 @@ class Http1Faults:
                     end = self._scan_response(scanned, now)
                     at, self._offset = at + end, self._offset + end
                 self.budget -= PART_WORK
-        except Http1ScanError:
+        except Http1Error:
             self._opaque[_TO_AGENT] = True
             self._release(to_agent)
             if (
@@ -341,7 +340,7 @@ class Http1Faults:
         if part is MessagePart.HEAD_END:
             try:
                 self._on_request_head(now, out)
-            except Http1ScanError:
+            except Http1Error:
                 self._held = [
                     b"".join(self._held or ())[: -len(raw)]
                 ]  # the caller forwards the rest
@@ -458,7 +457,8 @@ class Http1Faults:
         elif response is None:
             self._queue.add(raw, now)
         else:
-            self._on_body(response, raw, self._offset + end, now)
+            pieces = self._responses.pieces if response.reads_chunks else [(0, end)]
+            self._on_body(response, data, pieces, now)
         if part is MessagePart.BODY_END:
             self._on_response_end(self._offset + end, now)
         return end
@@ -467,11 +467,11 @@ class Http1Faults:
         head = self._responses.head
         self.budget -= len(head) >> HEAD_SHIFT
         if not self._pending:
-            raise Http1ScanError("a response without a request")
+            raise Http1Error("a response without a request")
         call = self._pending[0]
         status, framing = parse_response_head(head, call.head)
         if status == 101 or (call.connect and 200 <= status < 300):
-            raise Http1ScanError("another protocol from here")
+            raise Http1Error("another protocol from here")
         is_empty = self._responses.begin_body(framing)
         if status >= 200:
             self._pending.popleft()
@@ -495,15 +495,17 @@ class Http1Faults:
         if is_empty and status >= 200:
             self._answer_due(now)
 
-    def _on_body(self, response: _Response, raw: bytes, end: int, now: float) -> None:
-        parts = [(raw, end)] if response.chunks is None else response.chunks.feed(raw, end)
-        self.budget -= BODY_WORK * len(parts)
-        for data, place in parts:
+    def _on_body(
+        self, response: _Response, data: bytes, pieces: list[tuple[int, int]], now: float
+    ) -> None:
+        """Handle the pieces of `data` that are bytes of the body."""
+        self.budget -= BODY_WORK * len(pieces)
+        for start, end in pieces:
             was_holding = response.held_bytes
-            pieces = response.feed(data, place)
-            if pieces or not was_holding:
+            found = response.feed(data[start:end], self._offset + end)
+            if found or not was_holding:
                 self._response_since = now
-            self._send(pieces, now)
+            self._send(found, now)
 
     def _on_response_end(self, end: int, now: float) -> None:
         response = self._response

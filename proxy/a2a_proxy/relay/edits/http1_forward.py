@@ -12,17 +12,17 @@ from collections import deque
 
 from msgspec.structs import replace
 
-from a2a_proxy.relay.edits.edit import UNLIMITED
-from a2a_proxy.relay.edits.http1_scan import (
+from a2a_proxy.http.h1 import (
     HEAD_SHIFT,
     PART_WORK,
-    Http1ScanError,
+    Http1Error,
     Http1Scanner,
     MessagePart,
     header_field,
     parse_request_head,
     parse_response_head,
 )
+from a2a_proxy.relay.edits.edit import UNLIMITED
 from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, Upstream, format_address
 
@@ -137,7 +137,7 @@ class Http1Forward:
                         out.append(scanner.trailer)
                 elif part is not MessagePart.HEAD:
                     out.append(data[at:end])
-            except Http1ScanError as reason:
+            except Http1Error as reason:
                 self.refusal = _refuse(f"it has {reason}")
                 break
             at = end
@@ -198,7 +198,7 @@ class Http1Forward:
                 if part is MessagePart.HEAD_END:
                     self._on_response()
                 self.budget -= PART_WORK
-        except Http1ScanError:
+        except Http1Error:
             self._answers_known = False
         return at if self._answers_known and not self.is_opaque else len(data)
 
@@ -207,7 +207,7 @@ class Http1Forward:
         self.budget -= len(head) >> HEAD_SHIFT
         self._known_response_size = 0
         if not self._unanswered:
-            raise Http1ScanError("a response without a request")
+            raise Http1Error("a response without a request")
         is_head = self._unanswered[0]
         status, framing = parse_response_head(head, is_head)
         if status == 101:
@@ -256,7 +256,7 @@ def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
     try:
         _, target, _ = parse_request_head(head)
         header_field(head, b"host")
-    except Http1ScanError as reason:
+    except Http1Error as reason:
         return _refuse(f"it has {reason}")
     found = _CONNECT_TARGET.fullmatch(target)
     port = int(found[2]) if found is not None else 0
@@ -267,7 +267,7 @@ def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
 
 def edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
     """Return the head with the target in origin form, this `Host`, and without `Proxy-*` fields.
-    Raises Http1ScanError if it has two `Host` fields."""
+    Raises Http1Error if it has two `Host` fields."""
     before = header_field(head, b"host")
     lines = head[:-4].split(b"\r\n")
     version = lines[0].rpartition(b" ")[2]

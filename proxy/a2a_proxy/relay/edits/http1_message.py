@@ -7,14 +7,14 @@ from hashlib import sha256
 
 import msgspec
 
-from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.http1_scan import (
+from a2a_proxy.http.h1 import (
     CHUNKED,
-    Http1ScanError,
+    Http1Error,
     decode_chunked,
     header_field,
     parse_request_head,
 )
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 
 MAX_CARD_BYTES = 1024 * 1024
 """Bytes of an unpacked card."""
@@ -73,7 +73,7 @@ def is_card_call(head: bytes, body: bytes) -> bool:
         if parse_request_head(head)[2] == CHUNKED:
             body = decode_chunked(body)
         return msgspec.json.decode(body, type=_RpcCallShape).method in _CARD_METHODS
-    except (ValueError, RecursionError, Http1ScanError):
+    except (ValueError, RecursionError, Http1Error):
         return False
 
 
@@ -88,7 +88,7 @@ def decode_content(head: bytes, body: bytes) -> bytes | None:
             return None
         unpack = zlib.decompressobj(31)
         data = unpack.decompress(body, MAX_CARD_BYTES)
-    except (Http1ScanError, zlib.error):
+    except (Http1Error, zlib.error):
         return None
     return data if unpack.eof else None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
+from a2a_proxy.http.h1 import CHUNKED, decode_chunked, header_field, split_chunked
 from a2a_proxy.relay.edits.edit import WebhookUrls
 from a2a_proxy.relay.edits.http1_message import count_tokens, replace_fields
-from a2a_proxy.relay.edits.http1_scan import CHUNKED, decode_chunked, header_field, split_chunked
 from a2a_proxy.relay.edits.push_config import (
     HINTS,
     PushCall,

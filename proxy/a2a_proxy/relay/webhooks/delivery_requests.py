@@ -7,8 +7,8 @@ registration, and from nothing that the agent sends.
 
 from __future__ import annotations
 
+from a2a_proxy.http.h1 import MAX_HEAD_BYTES
 from a2a_proxy.relay.edits.http1_forward import ForwardTarget, Http1Forward
-from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.webhooks.agent_urls import is_allowed_source
 from a2a_proxy.relay.webhooks.registration import is_key, parse_receiver

@@ -11,17 +11,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from a2a_proxy.relay.dial import DialError, dial_upstream
-from a2a_proxy.relay.edits.card_urls import is_local
-from a2a_proxy.relay.edits.http1_message import decode_content
-from a2a_proxy.relay.edits.http1_scan import (
+from a2a_proxy.http.h1 import (
     CHUNKED,
-    Http1ScanError,
+    Http1Error,
     Http1Scanner,
     MessagePart,
     decode_chunked,
     parse_response_head,
 )
+from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.edits.card_urls import is_local
+from a2a_proxy.relay.edits.http1_message import decode_content
 from a2a_proxy.relay.edits.push_config import PushCall, is_failure
 from a2a_proxy.relay.hosts import is_ip_address
 from a2a_proxy.relay.listener_state import ShowNote
@@ -93,7 +93,7 @@ class _Answer(asyncio.Protocol):
                     elif part is MessagePart.BODY_END:
                         self._finish()
                 at = end
-        except Http1ScanError:
+        except Http1Error:
             self._settle(False)
 
     def eof_received(self) -> bool:

@@ -8,15 +8,18 @@ from collections.abc import Iterable
 
 import pytest
 
-from a2a_proxy.relay.edits.http1_scan import (
+from a2a_proxy.http.h1 import (
     CHUNKED,
     CHUNKS_AT_ONCE,
     MAX_HEAD_BYTES,
     MAX_LINE_BYTES,
+    TRAILERS,
     UNTIL_CLOSE,
-    Http1ScanError,
+    ChunkScanner,
+    Http1Error,
     Http1Scanner,
     MessagePart,
+    body_framing,
     decode_chunked,
     header_field,
     parse_request_head,
@@ -107,12 +110,15 @@ def test_many_chunks_are_scanned_a_few_at_a_time() -> None:
         (b"-1\r\n", "not a number"),
         (b"1 x\r\n", "not a number"),
         (b"1" * 16 + b"\r\n", "not a number"),
+        (b"0" * 16 + b"1\r\n", "not a number"),
+        (b"1;x\0\r\n", "not a number"),
+        (b"1;x\r\r\n", "not a number"),
         (b"0;" + b"x" * MAX_LINE_BYTES + b"\r\n", "too long"),
     ],
 )
 def test_ambiguous_chunks_are_not_understood(body: bytes, reason: str) -> None:
     for cuts in ((), range(1, len(HEAD + body)) if len(body) < 100 else (len(HEAD) + 10,)):
-        with pytest.raises(Http1ScanError, match=reason):
+        with pytest.raises(Http1Error, match=reason):
             ends(HEAD + body, CHUNKED, cuts)
 
 
@@ -120,7 +126,7 @@ def test_a_line_of_the_chunked_coding_has_at_most_4096_bytes() -> None:
     line = b"1;" + b"x" * (MAX_LINE_BYTES - 4) + b"\r\n"
     data = HEAD + line + b"x\r\n0\r\n\r\n"
     assert ends(data, CHUNKED) == ends(data, CHUNKED, [len(HEAD) + 9]) == [(HEAD, len(data))]
-    with pytest.raises(Http1ScanError, match="too long"):
+    with pytest.raises(Http1Error, match="too long"):
         ends(data.replace(b"1;", b"1;x"), CHUNKED)
 
 
@@ -133,16 +139,16 @@ def test_a_head_has_at_most_64_kib(cuts: tuple[int, ...]) -> None:
     longest = head_of(MAX_HEAD_BYTES)
     assert len(longest) == MAX_HEAD_BYTES
     assert ends(longest, 0, cuts) == [(longest, MAX_HEAD_BYTES)]
-    with pytest.raises(Http1ScanError, match="too long"):
+    with pytest.raises(Http1Error, match="too long"):
         ends(head_of(MAX_HEAD_BYTES + 1), 0, cuts)
-    with pytest.raises(Http1ScanError, match="too long"):
+    with pytest.raises(Http1Error, match="too long"):
         ends(b"x" * 2 * MAX_HEAD_BYTES, 0, cuts)
 
 
 @pytest.mark.parametrize("head", [b"GET / HTTP/1.1\n\r\n", b"GET / HTTP/1.1\r\nHost: a\n\r", b"\n"])
 def test_a_bare_line_feed_in_a_head_is_not_understood(head: bytes) -> None:
     for cuts in ((), range(1, len(head))):
-        with pytest.raises(Http1ScanError, match="bare LF"):
+        with pytest.raises(Http1Error, match="bare LF"):
             ends(head, 0, cuts)
 
 
@@ -152,7 +158,7 @@ def fields(*lines: str) -> bytes:
 
 def test_a_transfer_coding_in_http_1_0_is_not_understood() -> None:
     """RFC 9112 6.1: the receiver may not know the coding."""
-    with pytest.raises(Http1ScanError, match=r"HTTP/1\.0"):
+    with pytest.raises(Http1Error, match=r"HTTP/1\.0"):
         parse_request_head(b"POST /x HTTP/1.0\r\n" + fields("Transfer-Encoding: chunked"))
 
 
@@ -182,6 +188,16 @@ def test_the_framing_of_a_message(lines: tuple[str, ...], framing: int | None) -
         )
 
 
+def test_the_decoder_accepts_more_codings() -> None:
+    """The last coding delimits the body: of a request only `chunked` can, of a response the end of
+    the connection too."""
+    assert body_framing(None, b"chunked", 0) == body_framing(None, b"chunked", UNTIL_CLOSE)
+    assert body_framing(None, b"gzip", UNTIL_CLOSE) == UNTIL_CLOSE
+    for length, coding in ((None, b"gzip"), (None, b""), (b"1", b"chunked")):
+        with pytest.raises(Http1Error):
+            body_framing(length, coding, 0)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -201,9 +217,9 @@ def test_the_framing_of_a_message(lines: tuple[str, ...], framing: int | None) -
     ],
 )
 def test_ambiguous_fields_are_not_understood(lines: tuple[str, ...]) -> None:
-    with pytest.raises(Http1ScanError):
+    with pytest.raises(Http1Error):
         parse_request_head(b"POST / HTTP/1.1\r\n" + fields(*lines))
-    with pytest.raises(Http1ScanError):
+    with pytest.raises(Http1Error):
         parse_response_head(b"HTTP/1.1 200 OK\r\n" + fields(*lines), False)
 
 
@@ -211,7 +227,7 @@ def test_ambiguous_fields_are_not_understood(lines: tuple[str, ...]) -> None:
     "line", ["GET  / HTTP/1.1", "GET / HTTP/2", "GET /", "G(T / HTTP/1.1", "GET / HTTP/1.1 "]
 )
 def test_other_request_lines_are_not_understood(line: str) -> None:
-    with pytest.raises(Http1ScanError):
+    with pytest.raises(Http1Error):
         parse_request_head(fields(line))
 
 
@@ -219,7 +235,7 @@ def test_other_request_lines_are_not_understood(line: str) -> None:
     "line", ["HTTP/1.1 20", "HTTP/1.1 099 x", "HTTP/2 200", "HTTP/1.1 2000", "200 OK"]
 )
 def test_other_status_lines_are_not_understood(line: str) -> None:
-    with pytest.raises(Http1ScanError):
+    with pytest.raises(Http1Error):
         parse_response_head(fields(line), False)
 
 
@@ -228,10 +244,40 @@ def test_a_field_is_found_by_its_whole_name_and_must_be_single() -> None:
     assert header_field(head, b"host") == b"a"
     assert header_field(head, b"etag") == b"w"
     assert header_field(head, b"et") is None
-    with pytest.raises(Http1ScanError, match="two host fields"):
+    with pytest.raises(Http1Error, match="two host fields"):
         header_field(HEAD[:-2] + fields("HOST: b"), b"host")
 
 
 def test_chunks_are_joined_without_extensions_and_trailers() -> None:
     assert decode_chunked(CHUNKS) == b"hello0123456789\n"
     assert decode_chunked(b"0\r\n\r\n") == b""
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, len(CHUNKS)])
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_the_places_of_the_data_are_the_same_in_any_split(step: int, most: int) -> None:
+    """Up to the trailers, whatever is read at once."""
+    chunks, data, read = ChunkScanner(MAX_LINE_BYTES), b"", 0
+    doubts: list[tuple[str, str, int]] = []
+    for start in range(0, len(CHUNKS), step):
+        piece, at = CHUNKS[start : start + step], 0
+        while at < len(piece) and chunks.phase is not TRAILERS:
+            places: list[tuple[int, int]] = []
+            at = chunks.scan(piece, at, places, most)
+            assert len(places) <= most
+            data += b"".join(piece[first:stop] for first, stop in places)
+            doubts += chunks.doubts
+            chunks.doubts.clear()
+        read += at
+    assert data == decode_chunked(CHUNKS)
+    assert CHUNKS[read:] == b"X: y\r\n\r\n"
+    assert doubts == [("chunk_size_space", "space after the chunk size", 5)]
+
+
+def test_one_part_has_one_line_of_trailers_at_most() -> None:
+    """A caller with a budget can stop between them."""
+    scanner, trailers = Http1Scanner(), b"X: y\r\n" * 1000
+    scanner.read_part(HEAD, 0)
+    scanner.begin_body(CHUNKED)
+    assert scanner.read_part(b"0\r\n" + trailers, 0) == (MessagePart.BODY, 9)
+    assert scanner.read_part(trailers, 6) == (MessagePart.BODY, 12)
