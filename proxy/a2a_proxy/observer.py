@@ -43,7 +43,7 @@ from a2a_proxy.model.wire import (
     Undecodable,
     WireEvent,
 )
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, find_only_chunk
 from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
 from a2a_proxy.protocol.conversation import (
     ConnectionConversation,
@@ -569,7 +569,8 @@ class Observer:
                 update = check_payload(each, exchange, checks)
                 views.append((exchange, checks, update, read_strings(each, update), None))
             elif each.event is _ARTIFACT:
-                update, chunk = self._chunk_gate.check(each, exchange, checks)
+                update = self._chunk_gate.check(each, exchange, checks)
+                chunk = update if type(update) is ArtifactChunk else find_only_chunk(each)
                 views.append((exchange, checks, update, None, chunk))
             else:
                 views.append(view)

@@ -80,7 +80,7 @@ def test_status_details() -> None:
     bad.field_violations.add(field="message.parts", description="empty")
     status.details.add().Pack(known)
     status.details.add().Pack(bad)
-    status.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=b"\x0a\x00")
+    status.details.add(type_url="type.googleapis.com/google.rpc.RequestInfo", value=b"\x0a\x00")
     status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=b"\xff")
     prefix = "type.googleapis.com/google.rpc."
     assert read_status(status.SerializeToString()) == {
@@ -97,7 +97,7 @@ def test_status_details() -> None:
                 "@type": prefix + "BadRequest",
                 "fieldViolations": [{"field": "message.parts", "description": "empty"}],
             },
-            {"@type": prefix + "RetryInfo", "value": "CgA="},
+            {"@type": prefix + "RequestInfo", "value": "CgA="},
             {"@type": prefix + "ErrorInfo", "value": "/w=="},
         ],
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from a2a_proxy.protocol.errors import (
     GrpcOutcome,
     decode_binary_value,
     error_line,
-    message_with_generations,
+    message_with_details,
     parse_rest_error,
     rpc_reason,
 )
@@ -138,9 +139,112 @@ INFO = {
     ],
 )
 def test_a_generation_mismatch_has_expected_and_actual_numbers(said: object, told: str) -> None:
-    """Expected and actual generation, in any place; other errors have none."""
-    assert message_with_generations(GENERATION_MISMATCH, "changed", said) == told
-    assert message_with_generations("TASK_NOT_FOUND", "changed", said) == "changed"
+    """Expected and actual generation, in any place."""
+    assert message_with_details(GENERATION_MISMATCH, "changed", said) == told
+
+
+@pytest.mark.parametrize(
+    ("details", "line"),
+    [
+        ("the model is overloaded", "failed (the model is overloaded)"),
+        ('Traceback (most recent call last):\n  File "x"\nKeyError: 7\n', "failed (KeyError: 7)"),
+        ("Error: no key\n    at run (agent.js:1:2)", "failed (Error: no key)"),
+        ({"details": "no key"}, "failed (no key)"),
+        ({"reason": "QUOTA", "message": "too many"}, "failed (too many)"),
+        (
+            [{"type": "missing", "loc": ["params", "message"], "msg": "Field required"}],
+            "failed (params.message: Field required)",
+        ),
+        (
+            {"error": "failed", "issues": [{"path": ["parts", 0], "message": "Required"}]},
+            "failed (parts.0: Required)",
+        ),
+        (
+            [
+                {"@type": "x/google.rpc.ErrorInfo", "reason": "R", "metadata": {"limit": "5"}},
+                {
+                    "@type": "x/google.rpc.BadRequest",
+                    "fieldViolations": [{"field": "message.parts", "description": "is empty"}],
+                },
+                {"@type": "x/google.rpc.RetryInfo", "retryDelay": "2s"},
+                {"@type": "x/google.rpc.Help", "links": [{"description": "docs"}]},
+            ],
+            "failed (limit: 5, message.parts: is empty, retry after 2s)",
+        ),
+        (
+            [{"metadata": {"errors": [{"field": "message.message_id", "message": "is due"}]}}],
+            "failed (message.message_id: is due)",
+        ),
+        (
+            {"violations": [{"subject": "user:1", "description": "10 calls a minute"}]},
+            "failed (user:1: 10 calls a minute)",
+        ),
+        (
+            {
+                "type": "about:blank",
+                "title": "failed",
+                "invalid-params": [{"name": "a", "reason": "b"}],
+            },
+            "failed (a: b)",
+        ),
+        (
+            {"title": "One failed", "errors": {"$.role": ["cannot be read", "is due"]}},
+            "failed (One failed, $.role: cannot be read, $.role: is due)",
+        ),
+        (
+            [{"message": "failed"}, "R", 7, None, {"x": "y"}, {"field": 1, "description": 2}],
+            "failed",
+        ),
+        ({}, "failed"),
+        (None, "failed"),
+    ],
+)
+def test_a_message_has_what_the_details_add(details: object, line: str) -> None:
+    """A text, objects of google.rpc, problem details and the forms of frameworks; what message or
+    reason already say is not repeated."""
+    assert message_with_details("R", "failed", details) == line
+
+
+def test_details_without_a_message_are_the_message() -> None:
+    assert (
+        message_with_details("", "", {"detail": [{"loc": ["body"], "msg": "due"}]}) == "body: due"
+    )
+
+
+def test_remarks_of_details_are_bounded() -> None:
+    """Three remarks of 80 characters, however many, long or deep the details are."""
+    deep: object = "deepest"
+    for _ in range(900):
+        deep = {"error": deep}
+    many = [{"msg": f"{number}" * 100} for number in range(100_000)]
+    assert message_with_details("", "failed", deep) == "failed"
+    assert len(message_with_details("", "failed", many)) == len("failed ()") + 3 * 80 + 2 * len(
+        ", "
+    )
+
+
+def test_details_in_trailers() -> None:
+    """The details of google.rpc in a gRPC status are in the line of the error."""
+    status: Any = message_class("rpc", "Status")(code=8)
+    violations: Any = message_class("rpc", "QuotaFailure")()
+    violations.violations.add(subject="user:1", description="10 calls a minute")
+    retry: Any = message_class("rpc", "RetryInfo")()
+    retry.retry_delay.seconds = 2
+    for name, detail in (("QuotaFailure", violations), ("RetryInfo", retry)):
+        status.details.add(
+            type_url=f"type.googleapis.com/google.rpc.{name}", value=detail.SerializeToString()
+        )
+    outcome = GrpcOutcome(
+        (
+            (b"grpc-status", b"8"),
+            (b"grpc-message", b"busy"),
+            (b"grpc-status-details-bin", base64.b64encode(status.SerializeToString())),
+        )
+    )
+
+    assert outcome.error_text == (
+        "RESOURCE_EXHAUSTED: busy (user:1: 10 calls a minute, retry after 2s)"
+    )
 
 
 @pytest.mark.parametrize("reasons", [RPC_REASONS, RPC_REASONS_0_1], ids=["0.2 and later", "0.1"])

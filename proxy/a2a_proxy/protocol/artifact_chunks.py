@@ -1,12 +1,14 @@
-"""Sizes and hashes of the artifacts in frames: enough for the task list, without keeping content.
+"""The artifacts in frames: what redaction, tasks, segments and rules compare of them.
 
-The content itself is assembled by `artifact` from recorded frames.
+An artifact that is complete is assembled by `artifact` from recorded frames.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -17,42 +19,57 @@ from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace
 
+PartContent = bytes | str | int
+"""Content of a part: its text, its data as canonical JSON, or the number of bytes of a file."""
+
 
 class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
-    """The content of one artifact in one frame."""
+    """The content of one artifact in one frame: the artifact of an update, or one of a task."""
 
     artifact_id: str
     name: str
-    parts: int
-    size: int
-    """Bytes of text, raw content and data."""
-    content: int
-    """Hash of the content, the same for every binding if the parts are text."""
-    text: bytes
+    description: int
+    """CRC-32 of the description; 0 if there is none."""
+    media_type: str
+    """Media type of the first part."""
+    pieces: Sequence[PartContent]
+    text: bytes = b""
     """The text, if it is the only part."""
     place: TextPlace | None = None
     """Where the text is in the payload, if that is known."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of text, raw content and data."""
+        return sum([_content_size(each) for each in self.pieces])
 
-class _ChunkFile(msgspec.Struct, rename="camel", gc=False):
-    bytes: str | None = None
-    file_with_bytes: str | None = None
+    @property
+    def content(self) -> int:
+        """Hash of the content, the same for every binding if the parts are text."""
+        return hash(tuple(self.pieces))
 
 
-class _ChunkPart(msgspec.Struct, gc=False):
+class PartShape(msgspec.Struct, rename="camel", gc=False):
+    """A part in any dialect, or the file in it."""
+
     text: str | None = None
     raw: str | None = None
     data: msgspec.Raw = msgspec.Raw()
-    kind: str | None = None
-    type: str | None = None
-    file: _ChunkFile | None = None
+    kind: msgspec.Raw = msgspec.Raw()
+    type: msgspec.Raw = msgspec.Raw()
+    file: PartShape | None = None
+    bytes: str | None = None
+    file_with_bytes: str | None = None
+    media_type: msgspec.Raw = msgspec.Raw()
+    mime_type: msgspec.Raw = msgspec.Raw()
 
 
 class _ChunkArtifact(msgspec.Struct, rename="camel", gc=False):
     artifact_id: str | None = None
     index: int | None = None
     name: str | None = None
-    parts: list[_ChunkPart] | None = None
+    description: msgspec.Raw = msgspec.Raw()
+    parts: list[PartShape] | None = None
 
 
 class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
@@ -66,20 +83,12 @@ class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
 
 
 _decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
     """Return the artifacts of a frame; empty if it has none or cannot be read."""
     return _read_chunks(frame.schema, frame.payload)
-
-
-@lru_cache(maxsize=1)  # the same frame is read by the redactor, the tasks and the segments
-def _read_chunks(schema: str, payload: bytes) -> list[ArtifactChunk]:
-    make = _chunk_of_json if schema == JSON else _chunk_of_proto
-    try:
-        return [make(artifact) for artifact in _read_artifacts(schema, payload)]
-    except (*UNREADABLE_ERRORS, RenderError):
-        return []
 
 
 def find_only_chunk(frame: Frame) -> ArtifactChunk | None:
@@ -88,20 +97,25 @@ def find_only_chunk(frame: Frame) -> ArtifactChunk | None:
     return found[0] if len(found) == 1 else None
 
 
-def texts_of_frame(frame: Frame) -> list[str]:
+def texts_of_frame(frame: Frame) -> list[bytes]:
     """Return the texts in the artifacts of a frame, in their order; empty if it cannot be read."""
-    artifacts = _read_artifacts(frame.schema, frame.payload)
-    return [part.text for artifact in artifacts for part in artifact.parts or () if part.text]
+    return [
+        piece
+        for chunk in chunks_of_frame(frame)
+        for piece in chunk.pieces
+        if isinstance(piece, bytes) and piece
+    ]
 
 
-def _read_artifacts(schema: str, payload: bytes) -> list[Any]:
+@lru_cache(maxsize=1)  # the same frame is read by redactor, tasks, segments and rules
+def _read_chunks(schema: str, payload: bytes) -> list[ArtifactChunk]:
     try:
         if schema == JSON:
-            return _artifacts_in(_decode_holder(payload))
+            return [*map(_chunk_of_json, _artifacts_in(_decode_holder(payload)))]
         if is_protobuf(schema):
-            return _proto_artifacts(decoder_for(schema).parse(payload))
-    except (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError):
-        return []
+            return [*map(_chunk_of_proto, _proto_artifacts(decoder_for(schema).parse(payload)))]
+    except (*UNREADABLE_ERRORS, DecodeError, KeyError):
+        pass
     return []
 
 
@@ -113,21 +127,40 @@ def _artifacts_in(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
 
 
 def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
-    content = tuple([_json_content(part) for part in artifact.parts or ()])
-    artifact_id = artifact.artifact_id or str(artifact.index or 0)
-    return make_chunk(artifact_id, artifact.name or "", content)
+    parts, media_type = artifact.parts or [], msgspec.Raw()
+    if parts:
+        first = parts[0]
+        media_type = first.media_type or (first.file.mime_type if first.file else media_type)
+    return make_chunk(
+        artifact.artifact_id or str(artifact.index or 0),
+        artifact.name,
+        _text_of(artifact.description),
+        _text_of(media_type),
+        [*map(json_part_content, parts)],
+    )
 
 
-def _json_content(part: _ChunkPart) -> str | bytes | int:
-    """Return the text or canonical data of a part; for base64 only the decoded length in bytes."""
+def _text_of(raw: msgspec.Raw) -> str:
+    """Return the text of a member; empty if it is absent or no text. The parts can be read then
+    too."""
+    try:
+        return _decode_text(raw) if raw else ""
+    except UNREADABLE_ERRORS:
+        return ""
+
+
+def json_part_content(part: PartShape) -> PartContent:
+    """Return the content of a part in JSON; for base64 only the decoded length in bytes."""
     if part.text is not None:
-        return part.text
+        return part.text.encode("utf-8", "surrogatepass")
     data = bytes(part.data)
     if data:
-        value = msgspec.json.decode(data)
-        wrapped = (
-            isinstance(value, dict) and set(value) == {"data"} and not (part.kind or part.type)
-        )
+        try:
+            value = msgspec.json.decode(data)
+        except UNREADABLE_ERRORS:
+            return len(data)
+        has_kind = _text_of(part.kind or part.type)
+        wrapped = isinstance(value, dict) and set(value) == {"data"} and not has_kind
         return _canonical_json(value["data"] if wrapped else value)
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
     return len(raw.rstrip("=")) * 3 // 4
@@ -135,23 +168,22 @@ def _json_content(part: _ChunkPart) -> str | bytes | int:
 
 def make_chunk(
     artifact_id: str,
-    name: str,
-    content: tuple[str | bytes | int, ...],
-    place: TextPlace | None = None,
+    name: str | None,
+    description: str | None,
+    media_type: str | None,
+    pieces: Sequence[PartContent],
 ) -> ArtifactChunk:
-    """Return the chunk whose parts have this content: a text, canonical data, or bytes counted."""
-    only = content[0] if len(content) == 1 else b""
-    text = only.encode("utf-8", "surrogatepass") if isinstance(only, str) else b""
-    size = sum(map(_content_size, content))
-    return ArtifactChunk(artifact_id, name, len(content), size, hash(content), text, place)
+    """Return the chunk of an artifact whose members have these values."""
+    checksum = crc32(description.encode("utf-8", "surrogatepass")) if description else 0
+    only = pieces[0] if len(pieces) == 1 else b""
+    text = only if isinstance(only, bytes) else b""
+    return ArtifactChunk(artifact_id, name or "", checksum, media_type or "", pieces, text)
 
 
-def _content_size(content: str | bytes | int) -> int:
+def _content_size(content: PartContent) -> int:
     if isinstance(content, int):
         return content
-    if isinstance(content, str):
-        return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
-    return len(content)
+    return len(content if isinstance(content, bytes) else content.encode())
 
 
 def _proto_artifacts(message: Any) -> list[Any]:
@@ -171,23 +203,30 @@ _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
-    content = tuple([_proto_content(part) for part in artifact.parts])
-    return make_chunk(artifact.artifact_id, artifact.name, content)
+    parts, media_type = artifact.parts, ""
+    if parts:
+        first = parts[0]
+        is_old = "file" in first.DESCRIPTOR.fields_by_name
+        media_type = first.file.mime_type if is_old else first.media_type
+    pieces = [*map(proto_part_content, parts)]
+    return make_chunk(artifact.artifact_id, artifact.name, artifact.description, media_type, pieces)
 
 
-def _proto_content(part: Any) -> str | bytes | int:
+def proto_part_content(part: Any) -> PartContent:
+    """Return the content of a part in protobuf."""
     text: str = part.text
-    if text:
-        return text
-    fields = part.DESCRIPTOR.fields_by_name
+    if text or part.HasField("text"):
+        return text.encode()
+    is_old = "file" in part.DESCRIPTOR.fields_by_name
     if part.HasField("data"):
-        value = to_dict(part)["data"]
-        return _canonical_json(
-            value.get("data") if "file" in fields and isinstance(value, dict) else value
-        )
-    return len(part.raw if "raw" in fields else part.file.file_with_bytes)
+        try:
+            value = to_dict(part)["data"]
+        except RenderError:
+            return int(part.data.ByteSize())
+        return _canonical_json(value.get("data") if is_old and isinstance(value, dict) else value)
+    return len(part.file.file_with_bytes if is_old else part.raw)
 
 
-def _canonical_json(value: object) -> bytes:
+def _canonical_json(value: object) -> str:
     """Return JSON in canonical form, independent of spacing and order on the wire."""
-    return msgspec.json.encode(value, order="sorted")
+    return msgspec.json.encode(value, order="sorted").decode()

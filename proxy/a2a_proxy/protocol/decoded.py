@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from a2a_proto import read_status
 from a2a_proxy.model.values import Exchange, Frame
+from a2a_proxy.protocol.errors import decode_binary_value
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
+from a2a_proxy.protocol.schema import TRAILERS
 
 _MAX_UNDECODED = 64 << 10
 """Maximum number of bytes returned of an undecoded payload."""
 
 
 def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
-    """Return the payload as JSON values, A2A in 1.0 form; text if it is not JSON; None if it is
-    empty."""
+    """Return the payload as JSON values, A2A in 1.0 form, trailers as pairs of name and value; text
+    if it is not JSON; None if it is empty."""
     if not frame.payload:
         return None
     try:
@@ -39,6 +42,16 @@ def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
             frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind
         )
         return canonical or value
-    if value is None and frame.schema in ("trailers", "control"):
-        return json.loads(frame.payload)
-    return value
+    if frame.schema == TRAILERS:
+        return [[name, _read_trailer(name, text)] for name, text in json.loads(frame.payload)]
+    return json.loads(frame.payload) if value is None and frame.schema == "control" else value
+
+
+def _read_trailer(name: str, text: str) -> Any:
+    """Return a trailer's value as text, but the details of an error as the object that they are."""
+    if name.lower() != "grpc-status-details-bin":
+        return text
+    try:
+        return read_status(decode_binary_value(text.encode("latin-1")))
+    except ValueError:
+        return text

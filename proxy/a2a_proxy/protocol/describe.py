@@ -15,7 +15,7 @@ from a2a_proxy.protocol.errors import (
     AMBIGUOUS_CODES,
     GrpcOutcome,
     error_line,
-    message_with_generations,
+    message_with_details,
     parse_rest_error,
     rpc_reason,
 )
@@ -243,12 +243,12 @@ def _describe_error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
     if frame.rpc_id and error:
         known = dialect is not Dialect.UNKNOWN or frame.error_code not in AMBIGUOUS_CODES
         reason = rpc_reason(frame.error_code if known else 0, error.get("data"), dialect)
-        message = message_with_generations(
+        message = message_with_details(
             reason, _text_or_empty(error.get("message")), error.get("data")
         )
         return f"error {error_line(reason, frame.error_code, message)}"
     reason, message = parse_rest_error(value)
-    message = message_with_generations(reason, message, value)
+    message = message_with_details(reason, message, value)
     text = payload[:_MAX_QUOTE].decode("utf-8", "replace") if frame.schema == TEXT else ""
     return f"error {error_line(reason, frame.error_code or '', message or text)}"
 

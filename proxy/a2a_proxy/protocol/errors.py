@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from a2a_proto import message_class
+from a2a_proto import read_status
 from a2a_proxy.model.values import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.text import to_one_line
@@ -68,25 +70,99 @@ GRPC_STATUS_NAMES = (
 
 GENERATION_MISMATCH = "TASK_GENERATION_MISMATCH"
 
+_MAX_REMARKS, _MAX_DETAILS, _MAX_DEPTH, _MAX_TEXT = 3, 20, 5, 16384
+_TEXT_MEMBERS = (
+    *("description", "message", "msg", "detail", "details", "reason", "title"),
+    *("error_description", "error"),
+)
+"""Members with the text of an error or of one of its details: google.rpc, problem details, and what
+frameworks write."""
+_PLACE_MEMBERS = ("field", "loc", "path", "pointer", "subject", "resourceName", "name")
+"""Members that name what a detail is about."""
+_DETAIL_MEMBERS = (
+    *("error", "detail", "details", "data", "errors", "issues"),
+    *("fieldViolations", "violations", "invalid-params"),
+)
+"""Members with further details."""
+_TEXTS_BY_PLACE = ("errors", "metadata")
+"""Members with an object that has a text, or a list of texts, for each place."""
+
 
 AMBIGUOUS_CODES = frozenset({-32006, -32007, -32008, -32009, -32010})
 """Codes whose meaning depends on the dialect."""
 
 
-def message_with_generations(reason: str, message: str, details: object) -> str:
-    """Return the message of an error; for a TaskGenerationMismatchError with the expected and the
-    actual generation, if `details` (an ErrorInfo, a list of details, or a whole body with either)
-    contains them."""
-    if reason != GENERATION_MISMATCH:
-        return message
-    numbers = _find_generations(details)
-    expected, current = (
-        to_one_line(str(numbers.get(f"{name}Generation", "")), 20)
-        for name in ("expected", "current")
+def message_with_details(reason: str, message: str, details: object) -> str:
+    """Return the message of an error with what its details add, in brackets: at most three remarks.
+
+    `details` is a list of google.rpc details in ProtoJSON, the `data` of a JSON-RPC error, or a
+    whole REST body in any form. A TaskGenerationMismatchError gets the expected and the actual
+    generation.
+    """
+    remarks = (
+        _generation_remarks(details)
+        if reason == GENERATION_MISMATCH
+        else islice(_new_remarks(reason, message, details), _MAX_REMARKS)
     )
-    phrases = [f"expected generation {expected}"] if expected else []
-    phrases += [f"it is {current}"] if current else []
-    return f"{message} ({', '.join(phrases)})".strip() if phrases else message
+    added = ", ".join(remarks)
+    return f"{message} ({added})" if message and added else message or added
+
+
+def _generation_remarks(details: object) -> Iterator[str]:
+    numbers = _find_generations(details)
+    for name, label in (("expected", "expected generation"), ("current", "it is")):
+        if number := to_one_line(str(numbers.get(f"{name}Generation", "")), 20):
+            yield f"{label} {number}"
+
+
+def _new_remarks(reason: str, message: str, details: object) -> Iterator[str]:
+    """Yield the remarks of the details that neither the reason nor the message says."""
+    seen = {reason, ""}
+    for place, paragraph in _find_remarks(details):
+        text = _main_line(paragraph)
+        if text not in seen and text not in message:
+            seen.add(text)
+            yield to_one_line(f"{place}: {text}" if place else text, 80)
+
+
+def _main_line(text: str) -> str:
+    """Return the line that says most: the last one of a Python traceback, else the first one."""
+    lines = text[:_MAX_TEXT].strip().splitlines() or [""]
+    return lines[-1 if lines[0].startswith("Traceback ") else 0].strip()
+
+
+def _find_remarks(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the place, where it is named, and the text of each remark in an object with details, or
+    in a list of them."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, list):
+        for each in value[:_MAX_DETAILS]:
+            yield from _find_remarks(each, place, depth)
+    elif isinstance(value, dict) and depth < _MAX_DEPTH:
+        texts = (value.get(name) for name in _TEXT_MEMBERS)
+        yield (
+            _place_of(value) or place,
+            next((text for text in texts if isinstance(text, str) and text), ""),
+        )
+        if delay := _str_or_empty(value.get("retryDelay")):
+            yield "", f"retry after {delay}"
+        for name in _DETAIL_MEMBERS:
+            inner = value.get(name)
+            if isinstance(inner, list | dict):
+                yield from _find_remarks(inner, depth=depth + 1)
+        for name in _TEXTS_BY_PLACE:
+            inner = value.get(name)
+            if isinstance(inner, dict):
+                for key in list(inner)[:_MAX_DETAILS]:
+                    if isinstance(inner[key], str | list):
+                        yield from _find_remarks(inner[key], key, depth + 1)
+
+
+def _place_of(detail: dict[str, Any]) -> str:
+    """Return where the request was wrong, or what the detail is about: `params.message.parts`."""
+    place = next((detail[name] for name in _PLACE_MEMBERS if detail.get(name)), "")
+    return ".".join(map(str, place)) if isinstance(place, list) else _str_or_empty(place)
 
 
 def _find_generations(details: object) -> dict[str, Any]:
@@ -178,10 +254,9 @@ class GrpcOutcome:
         )
         self.reason = ""
         if self.status > 0:
-            self.reason, metadata = _read_error_info(
-                header_value(headers, b"grpc-status-details-bin")
-            )
-            self.message = message_with_generations(self.reason, self.message, metadata)
+            details = _read_details(header_value(headers, b"grpc-status-details-bin"))
+            self.reason = reason_of(details)
+            self.message = message_with_details(self.reason, self.message, details)
 
     @property
     def error_text(self) -> str:
@@ -196,22 +271,13 @@ class GrpcOutcome:
         return error_line(self.reason, name, self.message)
 
 
-def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
-    """Return reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty if it
-    cannot be read."""
-    if not value:
-        return "", {}
+def _read_details(value: bytes) -> list[dict[str, Any]]:
+    """Return the details in a `grpc-status-details-bin` value; empty if it cannot be read."""
     try:
-        status: Any = message_class("rpc", "google.rpc.Status").FromString(
-            decode_binary_value(value)
-        )
-        for detail in status.details:
-            if detail.type_url.endswith("google.rpc.ErrorInfo"):
-                info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
-                return str(info.reason), dict(info.metadata)
+        details: list[dict[str, Any]] = read_status(decode_binary_value(value)).get("details", [])
     except Exception:  # hostile bytes: the details are then unknown
-        return "", {}
-    return "", {}
+        return []
+    return details
 
 
 def decode_binary_value(value: bytes) -> bytes:

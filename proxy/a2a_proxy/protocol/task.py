@@ -26,7 +26,7 @@ from a2a_proxy.model.values import (
     Support,
     Task,
 )
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame, find_only_chunk
 from a2a_proxy.protocol.event import normalise_event
 from a2a_proxy.protocol.generation import (
     GenerationFault,
@@ -428,7 +428,7 @@ class TaskTracker:
             _apply_state(record, frame, exchange)
         self._count_message(record, frame)
         if frame.event is _ARTIFACT:
-            _apply_artifact(record, frame, chunk or _read_chunk(frame))
+            _apply_artifact(record, frame, chunk or find_only_chunk(frame))
         elif frame.event is _TASK:
             _apply_snapshot(record, frame)
 
@@ -602,26 +602,23 @@ def _last_shown_state(record: FollowedTask, exchange: int) -> int:
     return record.states[place][1] if 0 <= place < len(record.states) else 0
 
 
-def _read_chunk(frame: Frame) -> ArtifactChunk:
-    found = chunks_of_frame(frame)
-    return (
-        found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload), b"")
-    )
-
-
-def _apply_artifact(record: FollowedTask, frame: Frame, chunk: ArtifactChunk) -> None:
+def _apply_artifact(record: FollowedTask, frame: Frame, chunk: ArtifactChunk | None) -> None:
     state = record.artifact(frame.artifact_id, frame.at)
     state.last, state.told = frame.at, None
-    state.name = state.name or chunk.name
+    if chunk is not None:
+        state.name = state.name or chunk.name
+        parts, size, content = len(chunk.pieces), chunk.size, chunk.content
+    else:
+        parts, size, content = 0, 0, hash(frame.payload)
     state.complete = state.complete or frame.last_chunk
-    if _is_repeated_content(state, chunk.content, frame.exchange):
+    if _is_repeated_content(state, content, frame.exchange):
         return
     state.chunks += 1
     if frame.append:
-        state.parts += chunk.parts
-        state.size += chunk.size
+        state.parts += parts
+        state.size += size
     else:
-        state.parts, state.size = chunk.parts, chunk.size
+        state.parts, state.size = parts, size
 
 
 def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -> bool:
@@ -645,5 +642,5 @@ def _apply_snapshot(record: FollowedTask, frame: Frame) -> None:
         state.name = state.name or chunk.name
         if not state.chunks:
             state.complete = True
-        if chunk.parts >= state.parts:
-            state.parts, state.size = chunk.parts, chunk.size
+        if len(chunk.pieces) >= state.parts:
+            state.parts, state.size = len(chunk.pieces), chunk.size

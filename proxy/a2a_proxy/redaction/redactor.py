@@ -282,7 +282,7 @@ class Redactor:
         """
         self._continues_texts = False
         place = _place_of(frame)
-        texts = [text.encode("utf-8", "surrogatepass") for text in texts_of_frame(frame)]
+        texts = texts_of_frame(frame)
         new = self._split.redact_pieces(place, (frame.exchange, frame.seq), texts, is_line=False)
         clean = {text: other for text, other in zip(texts, new, strict=True) if other is not text}
         if frame.last_chunk or frame.event is _TASK:

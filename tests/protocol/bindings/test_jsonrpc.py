@@ -220,7 +220,7 @@ def test_vendor_dialect() -> None:
     assert [each.task_id for each in (first, second, error, last)] == ["t1"] * 4
     assert (error.kind, error.error_code) == (FrameKind.ERROR, -32000)
     assert (last.context_id, last.final, played.exchange.context_id) == ("c1", True, "c1")
-    assert (played.exchange.dialect, played.exchange.error) == (Dialect.VENDOR, "-32000: broke")
+    assert (played.exchange.dialect, played.exchange.error) == (Dialect.VENDOR, "-32000: broke (d)")
 
 
 def test_dialect_is_per_call_and_sticky() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Finding, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -42,10 +43,8 @@ from a2a_proxy.rules.examples.objects import (
 )
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.partial_decode import (
-    ArtifactSummary,
     GateResult,
     StatusSummary,
-    decode_artifacts,
     decode_status,
 )
 from a2a_proxy.rules.run import engine, gate
@@ -395,8 +394,8 @@ def test_gate_summaries_equal_partial_decoding(
         assert (
             msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False) == expected
         )
-    elif isinstance(found, ArtifactSummary):
-        assert [found] == decode_artifacts(frame)
+    elif isinstance(found, ArtifactChunk):
+        assert [found] == chunks_of_frame(frame)
     else:
         assert "metadata" in json_text(value) or how == "grpc"
 

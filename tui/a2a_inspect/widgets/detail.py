@@ -8,7 +8,6 @@ and decoded in threads, only for the visible tab, and cancelled when another fra
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
 from itertools import islice
@@ -259,7 +258,8 @@ class Detail(Vertical):
 
 def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
     """Return the lines of the Decoded tab."""
-    from a2a_inspect.data.payload_lines import decoded_lines
+    from a2a_inspect.data.payload_lines import decoded_lines, json_text
+    from a2a_proxy.protocol.decoded import readable_payload
     from a2a_proxy.protocol.schema import TRAILERS
 
     if not frame.payload:
@@ -271,7 +271,9 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
         return cut + _first_payload_lines(frame, exchange, limit)
     try:
         if frame.schema == TRAILERS:
-            return [make_visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
+            fields = readable_payload(frame, exchange)
+            lines = [f"{name}: {json_text(value)}" for name, value in fields]
+            return [make_visible(line) for field in lines for line in field.split("\n")]
         lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
     except (ValueError, TypeError, RecursionError):
         return ["(this payload cannot be decoded; the tab Raw has its bytes)"]

@@ -29,7 +29,7 @@ from a2a_proxy.protocol.dialect import (
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     error_line,
-    message_with_generations,
+    message_with_details,
     rpc_reason,
 )
 from a2a_proxy.protocol.json_shapes import (
@@ -350,7 +350,7 @@ def _emit_error(
     code = to_int64(error.code)
     call.record_error(
         code,
-        error_line(reason, error.code, message_with_generations(reason, error.message or "", data)),
+        error_line(reason, error.code, message_with_details(reason, error.message or "", data)),
     )
     summary = NO_SUMMARY
     task_id = data.get("taskId") if isinstance(data, dict) else None

@@ -20,7 +20,12 @@ from a2a_proxy.protocol.call import (
     SpanPiece,
     make_detail,
 )
-from a2a_proxy.protocol.errors import error_line, header_value, parse_rest_error
+from a2a_proxy.protocol.errors import (
+    error_line,
+    header_value,
+    message_with_details,
+    parse_rest_error,
+)
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -160,9 +165,11 @@ def _error_message(status: int, body: ByteSpan, schema: str) -> str:
     if schema != JSON:
         return http_error_line(status)
     try:
-        reason, message = parse_rest_error(msgspec.json.decode(body.data))
+        value = msgspec.json.decode(body.data)
     except UNREADABLE_ERRORS:
         return http_error_line(status)
+    reason, message = parse_rest_error(value)
+    message = message_with_details(reason, message, value)
     if not (reason or message):
         return http_error_line(status)
     return error_line(f"HTTP {status}", reason, message)

@@ -11,7 +11,7 @@ from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generati
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     error_line,
-    message_with_generations,
+    message_with_details,
     parse_rest_error,
 )
 from a2a_proxy.protocol.json_shapes import (
@@ -202,7 +202,7 @@ def _emit_error(
     reason, message = parse_rest_error(value)
     if value is None and not body.size:
         reason, message = "", ""
-    message = message_with_generations(reason, message, value)
+    message = message_with_details(reason, message, value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
     line = (

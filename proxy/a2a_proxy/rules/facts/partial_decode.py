@@ -1,5 +1,5 @@
-"""Partial decoding of statuses and artifacts, limited to the fields that rules compare between
-events (manual/protocol.md "Artifacts").
+"""Partial decoding of statuses, limited to the fields that rules compare between events, and what
+rules compare of the parts of artifacts (manual/protocol.md "Artifacts").
 
 This runs for every event, so only compared fields are decoded. Unreadable content yields an empty
 summary.
@@ -17,12 +17,12 @@ import msgspec
 from google.protobuf.message import DecodeError
 from msgspec import UNSET, UnsetType
 
-from a2a_proto import RenderError
 from a2a_proxy.model.values import EventKind, Frame
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, PartContent
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
-DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
+DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, AttributeError)
 """Exceptions that decoding a peer's bytes may raise."""
 
 
@@ -41,9 +41,6 @@ class PartsSummary(msgspec.Struct, frozen=True, gc=False):
 
 
 NO_PARTS = PartsSummary()
-
-PartContent = bytes | int
-"""Content of a part: its text, or the number of bytes of other content."""
 
 
 class StatusSummary(msgspec.Struct, frozen=True, gc=False):
@@ -65,21 +62,9 @@ class StatusSummary(msgspec.Struct, frozen=True, gc=False):
     `message_content`."""
 
 
-class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):
-    """Summary of an artifact, complete or one chunk of it."""
-
-    artifact_id: str
-    name: str
-    description: int
-    """CRC-32 of the description; 0 if there is none."""
-    media_type: str
-    """Media type of the first part."""
-    pieces: Sequence[PartContent]
-
-
 NO_STATUS = StatusSummary()
 
-GateResult = StatusSummary | ArtifactSummary | bool
+GateResult = StatusSummary | ArtifactChunk | bool
 """False if a payload is not provably valid; True if it is; or the summary of its update, if the
 gate decoded it."""
 
@@ -97,7 +82,7 @@ def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSumm
             length += len(piece)
             digest = crc32(piece, digest)
         else:
-            data += piece
+            data += piece if isinstance(piece, int) else 0
             others += 1
     return PartsSummary(length, digest, data, others)
 
@@ -144,41 +129,11 @@ def decode_status(frame: Frame) -> StatusSummary:
     return NO_STATUS
 
 
-def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
-    """Return the summaries of the artifact of an update, or of the artifacts of a task."""
-    try:
-        if frame.schema == JSON:
-            return [
-                _summarise_json_artifact(each)
-                for each in _summarise_json_artifacts(_decode_json_artifacts(frame.payload))
-            ]
-        if is_protobuf(frame.schema):
-            layout = _schema_layout(frame.schema, frame.event)
-            found = layout.read_object(frame.payload)
-            many = [found.artifact] if frame.event is EventKind.ARTIFACT else found.artifacts
-            return [_decode_proto_artifact(layout, each) for each in many]
-    except DECODE_ERRORS:
-        pass
-    return []
-
-
 # --- JSON
 
 
 class _PartialShape(msgspec.Struct, rename="camel", gc=False):
     """Base of partial shapes: unknown members are skipped without building objects."""
-
-
-class PartShape(_PartialShape):
-    """A part in any dialect."""
-
-    text: str | None = None
-    raw: str | None = None
-    file: PartShape | None = None
-    bytes: str | None = None
-    file_with_bytes: str | None = None
-    media_type: str | None = None
-    mime_type: str | None = None
 
 
 class _PartialHistoryMessage(_PartialShape):
@@ -212,14 +167,6 @@ class _PartialStatus(_PartialShape):
     progress: msgspec.Raw | UnsetType = UNSET
 
 
-class _PartialArtifact(_PartialShape):
-    artifact_id: str | None = None
-    index: int | None = None
-    name: str | None = None
-    description: str | None = None
-    parts: list[PartShape] | None = None
-
-
 class _WithStatus(_PartialShape):
     """An object with a status at any nesting: envelope, wrapper, bare event, task."""
 
@@ -231,18 +178,7 @@ class _WithStatus(_PartialShape):
     metadata: msgspec.Raw | UnsetType = UNSET
 
 
-class _WithArtifacts(_PartialShape):
-    """An object with artifacts at any nesting."""
-
-    result: _WithArtifacts | None = None
-    artifact_update: _WithArtifacts | None = None
-    task: _WithArtifacts | None = None
-    artifact: _PartialArtifact | None = None
-    artifacts: list[_PartialArtifact] | None = None
-
-
 _decode_json_status = msgspec.json.Decoder(_WithStatus).decode
-_decode_json_artifacts = msgspec.json.Decoder(_WithArtifacts).decode
 
 
 def _summarise_json_status(holder: _WithStatus) -> StatusSummary:
@@ -276,36 +212,6 @@ def _part_bytes(part: _PartialHistoryMessage) -> bytes:
     return (part.raw or part.url or "").encode("utf-8", "surrogatepass")
 
 
-def _summarise_json_artifacts(holder: _WithArtifacts) -> list[_PartialArtifact]:
-    while (inner := holder.result or holder.artifact_update or holder.task) is not None:
-        holder = inner
-    return [holder.artifact] if holder.artifact is not None else holder.artifacts or []
-
-
-def _summarise_json_artifact(artifact: _PartialArtifact) -> ArtifactSummary:
-    parts = artifact.parts or []
-    media_type = ""
-    if parts:
-        first = parts[0]
-        media_type = first.media_type or (first.file and first.file.mime_type) or ""
-    described = artifact.description
-    return ArtifactSummary(
-        artifact.artifact_id or str(artifact.index or 0),
-        artifact.name or "",
-        crc32(described.encode("utf-8", "surrogatepass")) if described else 0,
-        media_type,
-        [json_part_content(part) for part in parts],
-    )
-
-
-def json_part_content(part: PartShape) -> PartContent:
-    """Return the content of a part in JSON; for base64 only the decoded length."""
-    if part.text is not None:
-        return part.text.encode("utf-8", "surrogatepass")
-    raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
-    return len(raw.rstrip("=")) * 3 // 4
-
-
 # --- protobuf
 
 _KIND_MEMBER = "s "
@@ -313,7 +219,6 @@ _KIND_MEMBER = "s "
 _EVENT_MEMBERS = {
     EventKind.TASK: "task",
     EventKind.STATUS: "status_update",
-    EventKind.ARTIFACT: "artifact_update",
 }
 
 
@@ -364,24 +269,3 @@ def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
 def timestamp_text(timestamp: Any) -> str:
     """Return a protobuf Timestamp in the form of `StatusSummary.stamp`."""
     return f"{timestamp.seconds}{_KIND_MEMBER}{timestamp.nanos:09d}"
-
-
-def _decode_proto_artifact(layout: _SchemaLayout, artifact: Any) -> ArtifactSummary:
-    pieces: list[PartContent] = []
-    media_type = ""
-    for part in artifact.parts:
-        if not pieces:
-            media_type = part.file.mime_type if layout.is_old else part.media_type
-        text = part.text
-        pieces.append(text.encode() if text else proto_part_content(part, old=layout.is_old))
-    described = artifact.description
-    description = crc32(described.encode()) if described else 0
-    return ArtifactSummary(artifact.artifact_id, artifact.name, description, media_type, pieces)
-
-
-def proto_part_content(part: Any, *, old: bool) -> PartContent:
-    """Return the content of a part in protobuf."""
-    text: str = part.text
-    if text or part.WhichOneof("part" if old else "content") == "text":
-        return text.encode()
-    return len(part.file.file_with_bytes if old else part.raw)

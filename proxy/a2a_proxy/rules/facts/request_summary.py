@@ -7,16 +7,9 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.values import Frame
+from a2a_proxy.protocol.artifact_chunks import PartShape, json_part_content, proto_part_content
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
-from a2a_proxy.rules.facts.partial_decode import (
-    DECODE_ERRORS,
-    NO_PARTS,
-    PartShape,
-    PartsSummary,
-    add_parts,
-    json_part_content,
-    proto_part_content,
-)
+from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS, NO_PARTS, PartsSummary, add_parts
 
 
 class RequestSummary(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +78,6 @@ def _summarise_proto(value: Any) -> RequestSummary:
     references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
     return RequestSummary(
         len(parts),
-        add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]),
+        add_parts(NO_PARTS, [proto_part_content(part) for part in parts]),
         references,
     )

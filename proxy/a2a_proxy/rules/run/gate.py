@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, find_only_chunk, make_chunk
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace, find_text_place
 from a2a_proxy.rules.define.conditions import ENVELOPE
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.json_checks import (
     JSON_0_3,
     JSON_1_0,
@@ -89,33 +91,29 @@ class ChunkGate:
     exchange, only the text is read."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Checks, ArtifactSummary, TextPlace]] = {}
+        self._last: dict[int, tuple[Checks, ArtifactChunk, TextPlace]] = {}
         """The last chunk of each exchange that was valid and had one part, a text."""
 
-    def check(
-        self, frame: Frame, exchange: CallView, checks: Checks
-    ) -> tuple[GateResult, ArtifactChunk | None]:
-        """Return the result of `check_payload`, and the chunk if it was read."""
+    def check(self, frame: Frame, exchange: CallView, checks: Checks) -> GateResult:
+        """Return the result of `check_payload`."""
         payload = frame.payload
         known = self._last.get(frame.exchange)
         if known is not None and known[0] is checks and frame.size <= MAX_CHECKED_BYTES:
             _, last, place = known
             text = place.read_text(payload)
             if text and not frame.truncated:
-                return ArtifactSummary(
-                    last.artifact_id, last.name, last.description, last.media_type, (text,)
-                ), make_chunk(last.artifact_id, last.name, (text.decode(),), place)
+                members = last.artifact_id, last.name, last.description, last.media_type
+                return ArtifactChunk(*members, (text,), text, place)
         found = check_payload(frame, exchange, checks)
-        if type(found) is not ArtifactSummary:
-            return found, find_only_chunk(frame)
-        texts = [piece.decode() for piece in found.pieces if isinstance(piece, bytes)]
-        is_json = frame.schema == "json"
-        new_place = find_text_place(payload, texts[0]) if is_json and len(texts) == 1 else None
-        if new_place is not None:
-            for oldest in keys_to_evict(self._last, _MAX_CHUNKS):
-                del self._last[oldest]
-            self._last[frame.exchange] = checks, found, new_place
-        return found, make_chunk(found.artifact_id, found.name, tuple(texts), new_place)
+        if type(found) is not ArtifactChunk or frame.schema != "json" or len(found.pieces) != 1:
+            return found
+        new_place = find_text_place(payload, found.text.decode())
+        if new_place is None:
+            return found
+        for oldest in keys_to_evict(self._last, _MAX_CHUNKS):
+            del self._last[oldest]
+        self._last[frame.exchange] = checks, found, new_place
+        return msgspec.structs.replace(found, place=new_place)
 
 
 def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:

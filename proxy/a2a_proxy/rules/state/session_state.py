@@ -14,17 +14,13 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import Dialect, EventKind, Frame, FrameKind, Task
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import AgentFacts
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import (
-    ArtifactSummary,
-    GateResult,
-    StatusSummary,
-    decode_artifacts,
-)
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
@@ -86,7 +82,7 @@ class SessionState:
         self.clients: dict[str, Notes] = {}
         """Notes by client host."""
         self.notes: Notes = {}
-        self._last_artifact: ArtifactSummary | None = None
+        self._last_artifact: ArtifactChunk | None = None
         """Summary of the artifact update processed last."""
         self.is_complete = True
         """Whether everything since the beginning of the session is known: no task record had to be
@@ -300,8 +296,8 @@ class SessionState:
         if event is _ARTIFACT_EVENT:
             self._last_artifact = (
                 gate_result
-                if type(gate_result) is ArtifactSummary
-                else next(iter(decode_artifacts(frame)), None)
+                if type(gate_result) is ArtifactChunk
+                else next(iter(chunks_of_frame(frame)), None)
             )
             flags |= state_sequence.flag_artifact(record, frame, task, self._last_artifact)
         return task, flags

@@ -13,16 +13,15 @@ from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Frame
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.operations import (
     SENDING_OPERATIONS as SENDING_OPERATIONS,  # re-exported for the rules
 )
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
-    ArtifactSummary,
     GateResult,
     StatusSummary,
-    decode_artifacts,
     decode_status,
     time_before,
 )
@@ -275,7 +274,7 @@ def _end_artifacts(record: ExchangeRecord, task: TaskRecord) -> None:
 
 
 def flag_artifact(
-    record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary | None
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactChunk | None
 ) -> int:
     """Return the flags of an artifact update before it is applied."""
     found = task.artifacts.get(frame.artifact_id)
@@ -305,7 +304,7 @@ def flag_artifact(
     return flags
 
 
-def is_description_changed(artifact: KnownArtifact, summary: ArtifactSummary) -> bool:
+def is_description_changed(artifact: KnownArtifact, summary: ArtifactChunk) -> bool:
     """Whether the artifact's description changed; omitted members are unchanged (manual/protocol.md
     "Artifacts")."""
     return bool(
@@ -326,7 +325,7 @@ def apply_artifact(
     record: ExchangeRecord,
     frame: Frame,
     task: TaskRecord,
-    summary: ArtifactSummary,
+    summary: ArtifactChunk,
 ) -> None:
     """Apply an artifact update."""
     found = task.artifacts.get(frame.artifact_id)
@@ -354,7 +353,7 @@ def apply_artifact(
             found.length += len(piece)
             found.digest = crc32(piece, found.digest)
         else:
-            found.byte_count += piece
+            found.byte_count += piece if isinstance(piece, int) else 0
             found.other_parts += 1
 
 
@@ -362,7 +361,7 @@ def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
     """Apply the artifacts of a snapshot."""
     if b"rtifact" not in frame.payload and frame.schema == "json":
         return
-    for look in decode_artifacts(frame):
+    for look in chunks_of_frame(frame):
         found = task.artifacts.get(look.artifact_id)
         if found is None and len(task.artifacts) < MAX_ARTIFACTS:
             found = task.writable_artifacts()[look.artifact_id] = KnownArtifact()
@@ -370,7 +369,7 @@ def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
             _fill_description(found, look)
 
 
-def _fill_description(artifact: KnownArtifact, summary: ArtifactSummary) -> None:
+def _fill_description(artifact: KnownArtifact, summary: ArtifactChunk) -> None:
     """Keep the first non-empty value of each descriptive member."""
     artifact.name = artifact.name or summary.name
     artifact.description = artifact.description or summary.description

@@ -14,10 +14,9 @@ import pytest
 
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.rules.facts.partial_decode import (
-    ArtifactSummary,
     StatusSummary,
-    decode_artifacts,
     decode_status,
 )
 from a2a_proxy.rules.schema.fast.json_checks import (
@@ -267,8 +266,8 @@ def test_the_summary_of_an_update_is_that_of_partial_decoding(
                 msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False)
                 == expected
             )
-        elif isinstance(found, ArtifactSummary):
-            assert [found] == decode_artifacts(frame_of(form, EventKind.ARTIFACT))
+        elif isinstance(found, ArtifactChunk):
+            assert [found] == chunks_of_frame(frame_of(form, EventKind.ARTIFACT))
 
 
 @pytest.mark.parametrize(
@@ -279,7 +278,7 @@ def test_updates_with_texts_have_a_summary(name: str) -> None:
     bare = template
     while found := [path for path in optional(bare) if path[-1] == "?metadata"]:
         bare = changed(bare, found[0], ...)
-    assert isinstance(check(spell(bare)), StatusSummary | ArtifactSummary)
+    assert isinstance(check(spell(bare)), StatusSummary | ArtifactChunk)
 
 
 @EACH

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Severity
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -13,12 +14,7 @@ from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import (
-    NO_PARTS,
-    ArtifactSummary,
-    add_parts,
-    decode_artifacts,
-)
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts
 from a2a_proxy.rules.state.records import KnownArtifact
 from a2a_proxy.rules.state.state_sequence import MIN_REPEATED
 
@@ -216,7 +212,7 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     assembled content invalid. The agent should describe an artifact the same way in every chunk, or
     use a new artifact id.
     """
-    found, looks = _known_artifact(context), decode_artifacts(context.frame)
+    found, looks = _known_artifact(context), chunks_of_frame(context.frame)
     if found is None or not looks:
         return
     look = looks[0]
@@ -271,7 +267,7 @@ def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
     if len(frame.payload) < found.length or not frame.append or frame.redacted or frame.truncated:
         return
     gate_result = context.gate_result
-    looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
+    looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
     if (
         looks
         and add_parts(NO_PARTS, looks[0].pieces) == found.content
@@ -310,7 +306,7 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None or frame.append or frame.redacted or frame.truncated:
         return
     gate_result = context.gate_result
-    looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
+    looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
     content = add_parts(NO_PARTS, looks[0].pieces) if looks else NO_PARTS
     if content.length < MIN_REPEATED:
         return

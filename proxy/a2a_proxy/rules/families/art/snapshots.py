@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.values import EventKind, Frame, Severity
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -21,7 +22,7 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
 
@@ -58,7 +59,7 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO_CHUNKS:
         return
     if frame.event is EventKind.TASK:
-        looks = decode_artifacts(frame)
+        looks = chunks_of_frame(frame)
         readable = looks or frame.schema != "json"
         if readable and len({each.artifact_id for each in looks}) == len(looks):
             return
@@ -130,7 +131,7 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if not known.artifacts and not known.is_fully_streamed:
         return
-    shown = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in decode_artifacts(frame)}
+    shown = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in chunks_of_frame(frame)}
     place = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}artifacts"
     for name, each in list(known.artifacts.items())[:1000]:
         if not (each.is_fully_recorded and each.is_stream_over) or (

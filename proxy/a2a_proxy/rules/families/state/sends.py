@@ -11,6 +11,7 @@ import msgspec
 from a2a_proto.shapes.shape import Family
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, FrameKind, Severity
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -24,7 +25,7 @@ from a2a_proxy.rules.examples.objects import (
     status,
 )
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
+from a2a_proxy.rules.facts.partial_decode import decode_status
 from a2a_proxy.rules.schema.check import request_dialect
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS
@@ -245,7 +246,7 @@ def in_message(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.state != TaskState.COMPLETED or task is None or not task.created_by or task.artifacts:
         return
     if not context.has_flag(FrameFlag.CHANGED) or (
-        frame.event is EventKind.TASK and decode_artifacts(frame)
+        frame.event is EventKind.TASK and chunks_of_frame(frame)
     ):
         return
     if decode_status(frame).message_content is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list
@@ -39,13 +40,7 @@ from a2a_proxy.rules.examples.objects import (
 )
 from a2a_proxy.rules.examples.script import run_together
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import (
-    NO_PARTS,
-    add_parts,
-    decode_artifacts,
-    decode_status,
-    time_before,
-)
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.families.stdio.reading import ended_call
 from a2a_proxy.rules.state.records import TaskRecord
@@ -458,7 +453,7 @@ def _compare_snapshots(context: RuleContext, task: TaskRecord) -> Iterator[RuleF
 def _describe_artifacts(frame: Frame) -> str:
     """Describe the artifacts in a few words that differ if their content does."""
     found = []
-    for each in sorted(decode_artifacts(frame), key=lambda one: one.artifact_id)[:5]:
+    for each in sorted(chunks_of_frame(frame), key=lambda one: one.artifact_id)[:5]:
         content = add_parts(NO_PARTS, each.pieces)
         rest = (
             f", {content.other_parts} other parts of {content.byte_count} bytes"

@@ -8,6 +8,7 @@ from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -35,7 +36,6 @@ from a2a_proxy.rules.facts.partial_decode import (
     NO_PARTS,
     PartsSummary,
     add_parts,
-    decode_artifacts,
     decode_status,
     time_before,
 )
@@ -295,7 +295,7 @@ def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
     if not said.length:
         return
     shown = (
-        {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in decode_artifacts(frame)}
+        {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in chunks_of_frame(frame)}
         if frame.event is EventKind.TASK
         else {name: each.content for name, each in task.artifacts.items() if each.is_fully_recorded}
     )

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal
-from zlib import crc32
 
 import msgspec
 from msgspec import UNSET
 
 from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.protobuf_shapes import make_grammar
+from a2a_proxy.protocol.artifact_chunks import make_chunk
 from a2a_proxy.redaction.known_secrets import MIN_SECRET_DIGITS
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.plain_objects import (
     PLAIN_MEMBERS,
     PLAIN_MEMBERS_0_3,
@@ -187,11 +187,8 @@ class JsonChecks:
     def _inspect_artifact_update(self, update: Any, _around: int) -> Inspection:
         artifact = update.artifact
         texts, described = self._texts_of(artifact.parts), artifact.description
-        description = crc32(described.encode()) if described else 0
         return (
-            ArtifactSummary(artifact.artifact_id, artifact.name or "", description, "", texts)
-            if texts
-            else True
+            make_chunk(artifact.artifact_id, artifact.name, described, "", texts) if texts else True
         ), 0
 
     def _texts_of(self, parts: list[Any]) -> list[bytes]:
@@ -344,10 +341,8 @@ class _NewJsonChecks(JsonChecks):
             quotes += 4
         if described is not UNSET:
             quotes += 4
-        description = crc32(described.encode()) if described else 0
-        return ArtifactSummary(
-            artifact.artifact_id, name or "", description, media_type or "", texts
-        ), quotes + inner
+        chunk = make_chunk(artifact.artifact_id, name, described, media_type, texts)
+        return chunk, quotes + inner
 
     def _is_valid_status(self, status: Any, task_id: str, context_id: str) -> bool:
         said = status.message

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
 
 from a2a_proto import SchemaSet, message_class
 from a2a_proxy.model.values import EventKind, Frame
-from a2a_proxy.rules.facts.partial_decode import (
-    ArtifactSummary,
-    GateResult,
-    StatusSummary,
-    timestamp_text,
-)
+from a2a_proxy.protocol.artifact_chunks import make_chunk
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, timestamp_text
 from a2a_proxy.rules.schema.fast.strict_messages import twin
 from a2a_proxy.rules.schema.protobuf_times import MAX_SECONDS
 
@@ -115,11 +110,8 @@ def _is_valid_time(timestamp: Any) -> bool:
 
 
 def _check_artifact(artifact: Any) -> GateResult:
-    described = artifact.description
-    description = crc32(described.encode()) if described else 0
-    return ArtifactSummary(
-        artifact.artifact_id, artifact.name, description, "", [artifact.parts.text]
-    )
+    texts = [artifact.parts.text]
+    return make_chunk(artifact.artifact_id, artifact.name, artifact.description, "", texts)
 
 
 def _has_matching_facts(task: Any, frame: Frame, *, old: bool) -> bool:
