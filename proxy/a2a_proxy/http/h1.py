@@ -161,7 +161,7 @@ class HeadScanner(State):
     """Bytes of an incomplete head."""
 
     def scan(self, data: bytes, pos: int) -> tuple[bytes, int]:
-        """Return the head that goes on at `data[pos:]`, empty if it is not complete, and the
+        """Return the head that continues at `data[pos:]`, empty if it is not complete, and the
         position up to which bytes were read. Raises Http1Error."""
         held, before = self.held, len(self.held)
         if not before and (end := _find_head_end(data, pos)) >= 0:
