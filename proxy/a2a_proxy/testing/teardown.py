@@ -115,9 +115,9 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
     RecordingError."""
     if keep is None:
         return recording
-    from a2a_proxy.api import Recording as Told
+    from a2a_proxy.api import Recording as RecordedCalls
 
-    with Told(recording) as selected:
+    with RecordedCalls(recording) as selected:
         wanted = {
             make_key(each.session, each.number) for each in selected.exchanges() if keep(each)
         }
