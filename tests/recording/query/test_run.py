@@ -231,17 +231,23 @@ def test_paths_are_bound_parameters(small: Recording) -> None:
 def test_columns_are_queried_at_once_and_payloads_by_window(path: Path) -> None:
     """The output of `explain`: the normalized expression, the SQL with placeholders, the plan."""
     with Recording(path) as recording:
-        told = recording.get_queryable().explain_expression(
+        explanation = recording.get_queryable().explain_expression(
             "(state:Working)  AND op:message/send", Rows.EXCHANGES
         )
-        assert told.text == "state:working op:SendMessage"
-        assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
-        assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == (
+        assert explanation.text == "state:working op:SendMessage"
+        assert (explanation.sql.count("?"), "SendMessage" in explanation.sql) == (
+            len(explanation.params),
+            False,
+        )
+        assert (explanation.params[0], explanation.params[1]) == (
+            2,
+            "SendMessage",
+        ) or explanation.params[:2] == (
             "SendMessage",
             2,
         )
-        assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
-        assert told.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
+        assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in explanation.plan)
+        assert explanation.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
         assert recording.get_queryable().explain_expression("word", Rows.FRAMES).params[-2:] == (
             run._WINDOWS[Rows.FRAMES][1],
             -1,

@@ -20,7 +20,7 @@ from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.payload_tests import MAX_PATTERN_SECONDS, TooSlow
 from a2a_proxy.recording.query.sql import Rows, make_condition, node_cost, own_condition
 from a2a_proxy.recording.query.tree import Node, to_text
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
@@ -257,7 +257,7 @@ class _RowRange(msgspec.Struct, frozen=True):
         """The ids of a session's exchanges, or None if the ids do not depend on the session."""
         if self.session is None or self.rows is Rows.FRAMES:
             return None
-        return make_key(self.session, 0), make_key(self.session + 1, 0)
+        return key_bounds(self.session)
 
     @property
     def _id_bound(self) -> str:

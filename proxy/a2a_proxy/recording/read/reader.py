@@ -31,6 +31,7 @@ from a2a_proxy.recording.read.rows import (
     SegmentRow,
     SessionRow,
     TaskRow,
+    key_bounds,
     make_key,
     split_key,
 )
@@ -178,7 +179,7 @@ class Recording:
             return Counts(
                 *(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names)
             )
-        keys = (make_key(session, 0), make_key(session + 1, 0))
+        keys = key_bounds(session)
         span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
         of = "SELECT count(*) FROM {} WHERE session = ?"
         numbers = [
@@ -392,9 +393,7 @@ class Recording:
         Scans all exchanges of the session.
         """
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
-        found = self._pages.fetch_one(
-            query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id))
-        )
+        found = self._pages.fetch_one(query, (*key_bounds(session), self._ident_number(task_id)))
         return split_key(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:

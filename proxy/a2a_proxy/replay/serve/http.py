@@ -412,7 +412,12 @@ class _PlayedAnswer:
         """Return a message as bytes, in its recorded form if possible; empty for a comment."""
         if send.what is LineKind.COMMENT:
             return b""
-        local = self._localise_card(send)
+        # Put the URLs of the mock into a card that is the answer to a call.
+        local = localise_sent_card(
+            send,
+            self._call.operation,
+            lambda card: self._cards.localise_card(card, self._request.host),
+        )
         mine = self._client_call
         recorded = recorded_form(send, mine.playback, mine.to_live_value) if local is send else None
         return self._writer.encode_message(local, recorded)
@@ -425,14 +430,6 @@ class _PlayedAnswer:
             send.line.framing
             if send.line is not None and (same or send.what is not LineKind.ERROR)
             else ""
-        )
-
-    def _localise_card(self, send: PlayerSend) -> PlayerSend:
-        """Put the URLs of the mock into a card that is the answer to a call."""
-        return localise_sent_card(
-            send,
-            self._call.operation,
-            lambda card: self._cards.localise_card(card, self._request.host),
         )
 
     async def _break_off(self, send: PlayerSend) -> None:
