@@ -20,8 +20,8 @@ from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.wire import Chunk
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderDone, RecorderReady, Status
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from support_journal import Turns
 from support_observer import START

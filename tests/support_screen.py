@@ -61,7 +61,7 @@ class Person:
         wanted = "".join(words.split())
         await self.until(lambda: wanted in "".join(screen_text(self.app).split()), words)
 
-    async def told(self, words: str) -> None:
+    async def await_notice(self, words: str) -> None:
         """Wait for a notification with these words. On the screen it may be wrapped, and on a slow
         machine it may be closed before it is read."""
         await self.until(lambda: any(words in message for message in self._notes), words)

@@ -38,8 +38,8 @@ def test_every_member_is_in_the_table(name: str) -> None:
     """In the order of the class."""
     row = re.search(rf"^\| `{name}(?:\(.*?\))?` \| (.*) \|$", _PAGE, re.MULTILINE)
     assert row is not None
-    told = [word.partition("(")[0] for word in re.findall(r"`(.*?)`", row[1])]
+    documented = [word.partition("(")[0] for word in re.findall(r"`(.*?)`", row[1])]
     ours = (each for each in getattr(api, name).__mro__ if each.__module__.startswith("a2a_proxy"))
     members = {member for each in ours for member in vars(each) if not member.startswith("_")}
-    assert {"facts", *told} - {"views"} >= members
-    assert set(told) - {"views"} <= members
+    assert {"facts", *documented} - {"views"} >= members
+    assert set(documented) - {"views"} <= members

@@ -187,8 +187,8 @@ def test_frame_findings_exclude_those_of_the_exchange(tmp_path: Path) -> None:
     writer.write([request(1), status(1, 1, "Thinking"), settings], found, changes(exchange(1)))
     writer.finish(0)
     with Recording(tmp_path / "a.a2a.db") as recording:
-        told = [[each.summary for each in frame.findings()] for frame in recording.frames()]
-        assert told == [[], ["of a frame"], ["of a connection's frame"]]
+        summaries = [[each.summary for each in frame.findings()] for frame in recording.frames()]
+        assert summaries == [[], ["of a frame"], ["of a connection's frame"]]
         assert [frame.exchange is None for frame in recording.frames()] == [False, False, True]
         (call,) = recording.exchanges()
         assert [each.summary for each in call.findings()] == ["of a frame", "of the call"]

@@ -90,16 +90,18 @@ def queries(engine: str, folder: Path) -> list[str]:
         if kind_of(each, mark) == engine
     ]
     assert len(blocks) == 2
-    told = [each.strip() for block in blocks for each in block.split(";") if each.strip()]
-    told = [
-        each for each in told if not each.startswith("CREATE SECRET")
+    statements = [each.strip() for block in blocks for each in block.split(";") if each.strip()]
+    statements = [
+        each for each in statements if not each.startswith("CREATE SECRET")
     ]  # who may read is no matter of a folder
-    moment = {"duckdb": "epoch_ns(time)", "chdb": "toUnixTimestamp64Nano(time)", "spark": "time"}[
-        engine
-    ]
+    time_column = {
+        "duckdb": "epoch_ns(time)",
+        "chdb": "toUnixTimestamp64Nano(time)",
+        "spark": "time",
+    }[engine]
     for table, columns in (("frames", COLUMNS), ("facts", FACTS)):
-        told.append(f"SELECT {columns.format(moment)} FROM {source(engine, table)}")
-    return [placed(each, folder) for each in told]
+        statements.append(f"SELECT {columns.format(time_column)} FROM {source(engine, table)}")
+    return [placed(each, folder) for each in statements]
 
 
 def kind_of(block: str, mark: dict[str, str]) -> str:
@@ -131,14 +133,14 @@ def placed(query: str, folder: Path) -> str:
 
 def asked(engine: str, folder: Path) -> list[Rows]:
     """What it says to each query that is no setting."""
-    told = queries(engine, folder)
+    statements = queries(engine, folder)
     if engine == "duckdb":
         with duckdb.connect() as db:
-            rows = [[list(row) for row in db.execute(query).fetchall()] for query in told]
+            rows = [[list(row) for row in db.execute(query).fetchall()] for query in statements]
     else:
         done = subprocess.run(
             command("rows", engine),
-            input=json.dumps(told),
+            input=json.dumps(statements),
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -149,17 +151,17 @@ def asked(engine: str, folder: Path) -> list[Rows]:
         rows = json.loads(done.stdout.splitlines()[-1])
     return [
         sorted(some, key=str)
-        for query, some in zip(told, rows, strict=True)
+        for query, some in zip(statements, rows, strict=True)
         if query.startswith("SELECT")
     ]
 
 
 def test_duckdb(folder: Path) -> None:
-    gaps, exported, frames, told = asked("duckdb", folder)
+    gaps, exported, frames, timed = asked("duckdb", folder)
     assert gaps == [list(each) for each in GAPS.items()]
     assert exported == [["one:8000", 3]]
     assert len(frames) == sum(map(len, AGO.values()))
-    assert sum(row[1] == "finding" for row in told) == len(frames) - len(AGO)
+    assert sum(row[1] == "finding" for row in timed) == len(frames) - len(AGO)
 
 
 @pytest.mark.soak

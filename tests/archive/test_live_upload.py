@@ -40,12 +40,12 @@ def run(tmp_path: Path, ledger: CheckpointFile, tell: Callable[[Status], None]) 
 
 def test_an_ended_session_is_uploaded_whole(tmp_path: Path, ledger: CheckpointFile) -> None:
     (tmp_path / "archive").mkdir()
-    told: list[Status] = []
+    statuses: list[Status] = []
 
-    [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, told.append)), SegmentQuery())
+    [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, statuses.append)), SegmentQuery())
 
     mark = ledger.read_mark()
-    assert (manifest.frames.rows, manifest.cut.over, told) == (FRAMES, True, [])
+    assert (manifest.frames.rows, manifest.cut.over, statuses) == (FRAMES, True, [])
     assert (mark.calls, mark.errors, mark.frame) == (1, 0, manifest.cut.through)
 
 
@@ -54,8 +54,8 @@ def test_unreachable_storage_is_retried_and_reported_once(
 ) -> None:
     tried: list[Status] = []
 
-    def tell(said: Status) -> None:
-        tried.append(said)
+    def tell(status: Status) -> None:
+        tried.append(status)
 
     def look(ledger_mark: Callable[..., None]) -> Callable[..., None]:
         def marked(mark: upload.CallMark) -> None:
@@ -68,10 +68,10 @@ def test_unreachable_storage_is_retried_and_reported_once(
     ledger.store_mark = look(ledger.store_mark)  # type: ignore[method-assign]
     [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, tell)), SegmentQuery())
 
-    [said] = tried
-    assert isinstance(said, FollowerNotice)
-    assert "no such bucket or folder" in said.message
-    assert "retried" in said.hint
+    [message] = tried
+    assert isinstance(message, FollowerNotice)
+    assert "no such bucket or folder" in message.message
+    assert "retried" in message.hint
     assert manifest.frames.rows == FRAMES
     assert ledger.read_mark().errors == 3
 
@@ -83,9 +83,9 @@ def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFil
     writer(path).write([request(1)], changes=changes(exchange(1)))
     mark = ledger.store_mark
 
-    def marked(said: upload.CallMark) -> None:
-        mark(said)
-        if said.calls == 1 and said.frame:
+    def marked(call_mark: upload.CallMark) -> None:
+        mark(call_mark)
+        if call_mark.calls == 1 and call_mark.frame:
             path.unlink()
             sample(path)
 

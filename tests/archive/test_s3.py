@@ -92,7 +92,7 @@ def test_slow_and_cut_off_requests_are_retried(
 
 
 @pytest.mark.parametrize(
-    ("method", "answers", "told"),
+    ("method", "answers", "message"),
     [
         ("LIST", [403], ": access is refused (AccessDenied): list manifests"),
         ("PUT", [403], ": access is refused (AccessDenied): put facts/"),
@@ -101,12 +101,12 @@ def test_slow_and_cut_off_requests_are_retried(
     ],
 )
 def test_a_storage_refusal_is_one_stable_line(
-    bucket: Bucket, recording: Recording, method: str, answers: list[int], told: str
+    bucket: Bucket, recording: Recording, method: str, answers: list[int], message: str
 ) -> None:
     """It is the same line each time: it has no times, and no addresses of requests."""
     bucket.answers[method] = answers
     with pytest.raises(ArchiveError) as wrong:
         put(recording)
 
-    assert wrong.value.message.startswith(f"{URL}{told}")
+    assert wrong.value.message.startswith(f"{URL}{message}")
     assert "127.0.0.1" not in wrong.value.message

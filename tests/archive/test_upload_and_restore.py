@@ -216,14 +216,14 @@ def test_a_segment_lists_the_tasks_begun_by_its_end(
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         tasks = recording.count_rows().tasks
-    told = []
+    task_ids = []
     for each in find_segments(place, SegmentQuery()):
         facts = ParquetFiles(place).read(each, "facts", [0], ["kind", "time", "task_id"])
         facts = times_as_numbers(facts.filter(pc.equal(facts.column("kind"), "task")))
         assert each.cut.over or max(facts.column("time").to_pylist(), default=0) <= each.cut.until
-        told += facts.column("task_id").to_pylist()
+        task_ids += facts.column("task_id").to_pylist()
 
-    assert len(set(told)) == tasks
+    assert len(set(task_ids)) == tasks
 
 
 def test_each_row_group_of_facts_is_read_once(
@@ -237,14 +237,14 @@ def test_each_row_group_of_facts_is_read_once(
     asked: list[tuple[str, int]] = []
     read = ParquetFiles.read
 
-    def told(
+    def exchanges_of(
         self: ParquetFiles, manifest: Manifest, table: str, groups: list[int], columns: Any = None
     ) -> pa.Table:
         if "line" in (columns or ()):
             asked.extend((manifest.cut.name, group) for group in groups)
         return read(self, manifest, table, groups, columns)
 
-    monkeypatch.setattr(ParquetFiles, "read", told)
+    monkeypatch.setattr(ParquetFiles, "read", exchanges_of)
     restore_recording(place, SegmentQuery(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
 
     assert asked

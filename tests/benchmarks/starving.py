@@ -289,7 +289,7 @@ class _Watch:
 def _run_proxy() -> None:
     """Run a2a-proxy; its recorder runs this program too."""
     from a2a_proxy.cli.main import main
-    from a2a_proxy.recorder import supervisor
+    from a2a_proxy.recorder import recorder_supervisor as supervisor
 
     original = supervisor._recorder_command
 

@@ -48,12 +48,12 @@ def test_required_members_of_nested_messages_are_kept() -> None:
     value = card(
         securitySchemes={"o": {"oauth2SecurityScheme": {"flows": flow}}}, provider={"url": "u"}
     )
-    told = form(value, CardForm.SPECIFICATION)
+    converted = form(value, CardForm.SPECIFICATION)
     assert (
         '"securitySchemes":{"o":{"oauth2SecurityScheme":{"flows":{"clientCredentials":{"scopes":{},'
-        in told
+        in converted
     )
-    assert '"provider":{"organization":"","url":"u"}' in told
+    assert '"provider":{"organization":"","url":"u"}' in converted
 
 
 def test_numbers_and_texts() -> None:

@@ -26,16 +26,16 @@ def test_a_separate_process_archives_the_session(
     (tmp_path / "archive").mkdir()
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
     assert archive is not None
-    told: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     supervisor = make_archive_supervisor(
-        archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each)
+        archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: notes.append(each)
     )
 
     supervisor.start()
     assert supervisor.wait(120)
     report = supervisor.finish()
 
-    assert (report.outcome, report.calls, told) == ("done", 1, [])
+    assert (report.outcome, report.calls, notes) == ("done", 1, [])
     assert [
         each.cut.proxy for each in find_segments(ArchiveStore(archive.url), SegmentQuery())
     ] == ["here"]

@@ -24,10 +24,10 @@ class Notes(JsonConsole):
 
     def __init__(self) -> None:
         super().__init__(None, quiet=False)
-        self.said: list[tuple[str, str, bool]] = []
+        self.notes: list[tuple[str, str, bool]] = []
 
     def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
-        self.said.append((message, hint, loud))
+        self.notes.append((message, hint, loud))
 
 
 class Scene:
@@ -51,10 +51,10 @@ class Scene:
     def look(self, **stats: Any) -> list[tuple[str, str, bool]]:
         """What is said at the next look."""
         self.stats = msgspec.structs.replace(self.stats, **stats)
-        self.notes.said.clear()
+        self.notes.notes.clear()
         self.now += 1
         self.watch.check_capture()
-        return list(self.notes.said)
+        return list(self.notes.notes)
 
 
 def test_losses_and_their_end_are_reported_once() -> None:
@@ -78,21 +78,21 @@ def test_losses_and_their_end_are_reported_once() -> None:
         ("new connections are captured again; 8.8 KiB are missing so far", "", False)
     ]
     assert scene.look() == []
-    (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 bytes")
-    assert said[1] == "allow more: --journal-max SIZE"
+    (note,) = scene.look(lost=10_000, reason="it has reached its limit of 7 bytes")
+    assert note[1] == "allow more: --journal-max SIZE"
 
 
 def test_a_full_disk_is_not_reported_as_slow() -> None:
     """Also if it accepts small records again by the time of the check."""
-    (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
+    (note,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
     assert (
         "the journal cannot be written: disk quota exceeded; "
-        "68.4 KiB are missing so far from /state/j" in said[0]
+        "68.4 KiB are missing so far from /state/j" in note[0]
     )
-    assert "free some space there" in said[1]
-    (said,) = Scene().look(lost=1)
-    assert "the journal cannot be written: the disk is too slow; 1 B are missing" in said[0]
-    assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
+    assert "free some space there" in note[1]
+    (note,) = Scene().look(lost=1)
+    assert "the journal cannot be written: the disk is too slow; 1 B are missing" in note[0]
+    assert note[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 
 def test_a_recording_that_is_behind_is_reported_at_each_doubling_until_it_has_caught_up() -> None:
@@ -103,7 +103,7 @@ def test_a_recording_that_is_behind_is_reported_at_each_doubling_until_it_has_ca
         if second == 26:
             scene.recorded = (1, 24_000)
         notes += [
-            (second, said[0]) for said in scene.look(position=(1, 24 + 1000 * min(second, 20)))
+            (second, note[0]) for note in scene.look(position=(1, 24 + 1000 * min(second, 20)))
         ]
     kept = "the journal on disk keeps everything meanwhile"
     assert notes == [
@@ -138,7 +138,7 @@ def test_a_deleted_journal_folder_is_reported_once() -> None:
     scene.mended = True
     assert "was deleted and has been created again" in scene.look()[0][0]
     scene.mended = OSError(30, "Read-only file system", "/state")
-    assert [said[0] for said in scene.look()] == [
+    assert [note[0] for note in scene.look()] == [
         "the journal's folder is gone and cannot be created again: /state: read-only file system"
     ]
     assert scene.look() == []

@@ -52,12 +52,12 @@ def done(findings: Sequence[FindingStatus]) -> RecorderDone:
 
 
 def printed(
-    folder: Path, *said: Status, quiet: bool = False, verbose: bool = False
+    folder: Path, *statuses: Status, quiet: bool = False, verbose: bool = False
 ) -> tuple[list[str], list[str]]:
     """Return the lines on stdout and on stderr."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         console = TextConsole(out, err, quiet=quiet, verbose=verbose)
-        for each in said:
+        for each in statuses:
             console.show_status(each)
         console.close()
     return (folder / "out").read_text().splitlines(), (folder / "err").read_text().splitlines()
@@ -65,10 +65,10 @@ def printed(
 
 def shapes(lines: Sequence[str]) -> list[str]:
     """Return the lines with their times as `TIME`, and without the title and words of findings."""
-    told = (re.sub(r"^\d\d:\d\d:\d\d\.\d{3}", "TIME", line) for line in lines)
+    printed = (re.sub(r"^\d\d:\d\d:\d\d\.\d{3}", "TIME", line) for line in lines)
     return [
         re.sub(r"(  jsonrpc)? +(\d+(\.\d)? ms)|  \S+ is broken| Title of \S+", "", line)
-        for line in told
+        for line in printed
     ]
 
 

@@ -25,8 +25,8 @@ def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[s
     console = make_console("text", quiet=False, verbose=False)
     report_missed_faults(plan, console)
     console.close()
-    said = capfd.readouterr()
-    text = said.out + said.err
+    output = capfd.readouterr()
+    text = output.out + output.err
     assert "this fault never happened: reset at CancelTask (no call of CancelTask came)" in text
     assert "the client must make the call through the proxy" in text
     assert "this fault never happened: fail 503 at webhook (no delivery to a webhook came)" in text

@@ -36,7 +36,7 @@ def name(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return file
 
 
-def said(state: Path, *words: str | Path, code: int = 0) -> bytes:
+def command_output(state: Path, *words: str | Path, code: int = 0) -> bytes:
     """What a command prints on both streams."""
     line = [program(str(words[0])), *map(str, words[1:])]
     done = subprocess.run(
@@ -98,7 +98,7 @@ def test_commands_on_the_console_can_be_pasted_into_a_shell(
 
 
 def test_a_stdio_agent_is_recorded_to_an_odd_file_name(name: Path, tmp_path: Path) -> None:
-    said(
+    command_output(
         tmp_path / "state",
         "a2a-proxy",
         "stdio",
@@ -153,7 +153,7 @@ def test_journals_of_odd_file_names_are_recovered(
     os.kill(one.recorder(), 9)
     os.kill(one.process.pid, 9)
     one.wait()
-    until(lambda: b"recovered " in said(one.state, "a2a-inspect", "recover"))
+    until(lambda: b"recovered " in command_output(one.state, "a2a-inspect", "recover"))
     with Recording(name) as stored:
         assert [session.how for session in stored.read_sessions()] == ["unclean"]
 
@@ -162,20 +162,24 @@ def test_errors_name_the_odd_file_name_safely(name: Path, tmp_path: Path) -> Non
     """A folder that is missing, a command that is, a recording that is: each with a hint."""
     state = tmp_path / "state"
     pair = ("-l", "127.0.0.1:0", "-u", "127.0.0.1:1")
-    printed = said(state, "a2a-proxy", *pair, "--record", name / "r.db", code=2)
+    printed = command_output(state, "a2a-proxy", *pair, "--record", name / "r.db", code=2)
     assert b"hint: create it first: mkdir -p " in printed
-    printed = said(state, "a2a-proxy", "stdio", "--record", name / "r.db", "--", "true", code=2)
+    printed = command_output(
+        state, "a2a-proxy", "stdio", "--record", name / "r.db", "--", "true", code=2
+    )
     assert b"hint: create it first: mkdir -p " in printed
-    assert b"there is no recording" in said(state, "a2a-inspect", "ls", name, code=2)
-    assert b"command not found" in said(state, "a2a-proxy", "stdio", "--", str(name), code=127)
+    assert b"there is no recording" in command_output(state, "a2a-inspect", "ls", name, code=2)
+    assert b"command not found" in command_output(
+        state, "a2a-proxy", "stdio", "--", str(name), code=127
+    )
     assert not list((state / "journals").iterdir())
 
 
 def test_commands_print_an_odd_file_name_safely(name: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    said(state, "a2a-proxy", "demo", "--record", name)
+    command_output(state, "a2a-proxy", "demo", "--record", name)
     for words in (("ls",), ("show",), ("check",), ("redaction",), ("check", "--format", "json")):
-        said(state, "a2a-inspect", *words, name)
+        command_output(state, "a2a-inspect", *words, name)
     done = run(
         state, "a2a-inspect", "check", name, "--format", "json", "-o", name.with_suffix(".json")
     )

@@ -28,7 +28,7 @@ def groups(command: click.Command, *words: str) -> list[tuple[str, click.Command
 ALL = [(program, words) for program in (proxy, inspect) for words, _ in groups(program)]
 
 
-def told(program: click.Command, words: str) -> str:
+def help_of(program: click.Command, words: str) -> str:
     ran = CliRunner().invoke(program, [*words.split(), "--help"], prog_name="x", terminal_width=80)
     assert ran.exit_code == 0
     return ran.output
@@ -36,7 +36,7 @@ def told(program: click.Command, words: str) -> str:
 
 @pytest.mark.parametrize("program", [proxy, inspect])
 def test_help_lists_every_option_and_command_once(program: click.Group) -> None:
-    text = told(program, "")
+    text = help_of(program, "")
     options = [
         each for each in program.params if isinstance(each, click.Option) and not each.hidden
     ]
@@ -48,25 +48,25 @@ def test_help_lists_every_option_and_command_once(program: click.Group) -> None:
 
 def test_unlisted_options_are_in_a_last_section() -> None:
     """Under a heading of its own, so that a new option is not forgotten."""
-    text = told(proxy, "")
+    text = help_of(proxy, "")
     headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert headings[0] == "Relay"
     assert headings[-2:] == ["Other options", "Commands"]
     others = text[text.index("Other options:") : text.index("Commands:")]
     assert re.findall(r"--[\w-]+", others) == ["--version", "--help"]
-    assert "Other commands" not in told(inspect, "")
+    assert "Other commands" not in help_of(inspect, "")
 
 
 @pytest.mark.parametrize(("program", "words"), ALL)
 def test_help_lines_fit_80_columns(program: click.Command, words: str) -> None:
-    lines = told(program, words).splitlines()
+    lines = help_of(program, words).splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert [line for line in lines if re.search(r"[a-z,]\.\.\.$", line)] == []
 
 
 @pytest.mark.parametrize(("program", "words"), ALL, ids=str)
 def test_help_names_an_existing_page_of_the_manual(program: click.Command, words: str) -> None:
-    topics = re.findall(r"a2a-inspect help ([\w-]+)", told(program, words))
+    topics = re.findall(r"a2a-inspect help ([\w-]+)", help_of(program, words))
     assert set(topics) <= set(list_pages())
 
 

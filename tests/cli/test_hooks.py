@@ -86,14 +86,15 @@ def test_a_spinning_hook_delays_neither_traffic_nor_recording(
     with Recording(agent_path(hooks)) as recording:
         counts = recording.count_rows()
     lines = one.err.splitlines()
-    told = (
+    notes = (
         "a2a-proxy: warning: hook noting:Spins is slow: "
         f"{counts.frames} frames behind, given up; 1 call"
     )
-    assert told in lines
+    assert notes in lines
     again = f"a2a-inspect hooks {agent_path(hooks)} --hook noting:Spins"
     assert (
-        lines[lines.index(told) + 1] == f"a2a-proxy: hint: call it for the whole recording: {again}"
+        lines[lines.index(notes) + 1]
+        == f"a2a-proxy: hint: call it for the whole recording: {again}"
     )
     assert "capture complete: yes" in one.err
     assert counts.exchanges == 3
@@ -130,13 +131,13 @@ def test_hook_reports_are_json_lines(proxy: Start, agent: Agent, hooks: dict[str
     )  # a stop does not wait long for a process that begins
     assert one.stop() == 0
     events = [json.loads(line) for line in one.out.splitlines()]
-    (said,) = [each for each in events if each["event"] == "hook"]
-    assert {name: said[name] for name in ("name", "outcome", "behind_frames")} == {
+    (event,) = [each for each in events if each["event"] == "hook"]
+    assert {name: event[name] for name in ("name", "outcome", "behind_frames")} == {
         "name": "noting:Fails",
         "outcome": "done",
         "behind_frames": 0,
     }
-    assert 0 < said["errors"] < said["calls"]
+    assert 0 < event["errors"] < event["calls"]
     assert events[-1]["event"] == "summary"
 
 

@@ -92,9 +92,11 @@ def test_every_command_is_known() -> None:
 
 @pytest.mark.parametrize("command", [*commands_of(cli)])
 def test_every_command_makes_its_words_visible(command: str, tmp_path: Path) -> None:
-    told = [printed(tmp_path, *command.split(), *words) for words in ([WORD, WORD], [f"--{WORD}"])]
-    assert_harmless("".join(told), command)
-    assert all("forged" in each for each in told)
+    outputs = [
+        printed(tmp_path, *command.split(), *words) for words in ([WORD, WORD], [f"--{WORD}"])
+    ]
+    assert_harmless("".join(outputs), command)
+    assert all("forged" in each for each in outputs)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

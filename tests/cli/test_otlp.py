@@ -110,7 +110,7 @@ def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -
     path = sample(tmp_path / "r.a2a.db")
     settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
 
-    def told(sent: int, refused: int) -> tuple[str, str, bool]:
+    def summary_of(sent: int, refused: int) -> tuple[str, str, bool]:
         report = HookReport(
             name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log=""
         )
@@ -120,21 +120,25 @@ def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -
         f"send them with: a2a-inspect export otlp {path} "
         "--endpoint http://c:4318 --protocol http/protobuf"
     )
-    assert told(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
-    assert told(1, 0) == ("OTLP: 1 call sent to c:4318, 2 not sent", f"{again} --unsent", True)
+    assert summary_of(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
+    assert summary_of(1, 0) == (
+        "OTLP: 1 call sent to c:4318, 2 not sent",
+        f"{again} --unsent",
+        True,
+    )
     secret = otlp_settings("http://me:pw@c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
     report = HookReport(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
     assert "pw" not in " ".join(
         map(str, summarize_export(secret, report, str(path), facts(1).uuid))
     )
-    assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
+    assert summary_of(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
 
 def test_the_export_process_sends_all_spans_and_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = sample(tmp_path / "r.a2a.db")
-    said: list[Status] = []
+    statuses: list[Status] = []
     before = signal.getsignal(signal.SIGTERM)
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
         settings = otlp_settings(received.endpoint, "", SpanOptions("server"), frames=True)
@@ -143,7 +147,7 @@ def test_the_export_process_sends_all_spans_and_metrics(
             FollowTarget(str(path)),
             CheckpointFile(file.fileno()),
             HookLog(2),
-            said.append,
+            statuses.append,
         )
         try:
             export_session(job)
@@ -161,7 +165,7 @@ def test_the_export_process_sends_all_spans_and_metrics(
         "server.address",
         "server.port",
     }
-    assert {(said["server.address"], said["server.port"]) for said in map(attributes, points)} == {
+    assert {(each["server.address"], each["server.port"]) for each in map(attributes, points)} == {
         ("agent", 8000)
     }
     assert all(tuple(point.explicit_bounds) == CALL_BUCKETS for point in points)
@@ -175,7 +179,7 @@ def test_the_export_process_sends_all_spans_and_metrics(
     assert sum(point.as_int for point in frames.data_points) == 9
     data = received.metrics()["a2a_proxy.bytes"].sum.data_points
     assert {attributes(point)["a2a_proxy.direction"] for point in data} == {"to agent", "to client"}
-    assert said == []
+    assert statuses == []
 
 
 def test_unsent_spans_are_sent_once(
@@ -232,9 +236,9 @@ def test_the_first_try_without_an_answer_is_reported(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
     backend, heard = SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {})), list[str]()
 
-    def notify(said: Status) -> None:
-        assert isinstance(said, FollowerNotice)
-        heard.append(said.message)
+    def notify(status: Status) -> None:
+        assert isinstance(status, FollowerNotice)
+        heard.append(status.message)
 
     sender = RetrySender(backend, "c:4318", CallTally(), notify)
     sender.is_stopping = lambda: bool(heard)

@@ -53,7 +53,7 @@ def test_a_policy_file_and_flags_are_combined(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (None, "cannot read"),
         ("= 1", "is not TOML"),
@@ -65,12 +65,12 @@ def test_a_policy_file_and_flags_are_combined(tmp_path: Path) -> None:
         ('paths = "x"', "must be a list of non-empty strings"),
     ],
 )
-def test_an_invalid_policy_file_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+def test_an_invalid_policy_file_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     """One clear line with the file's name, and a hint."""
     file = tmp_path / "policy.toml"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(UserError, match=said) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         policy_words((), file)
     assert "policy.toml" in caught.value.message
     assert caught.value.hint
@@ -241,11 +241,11 @@ def test_scan_previews_what_a_policy_redacts(inspect: Callable[..., tuple[int, s
     assert code == 0
     assert "message.parts[*].text" in out or "message.parts.text" in out
     assert out.splitlines()[-1].startswith("policy: path:$..text; it would replace ")
-    told = [
+    places = [
         json.loads(line)
         for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()
     ]
-    assert told[-1]["taken"] == sum(each["times"] for each in told[:-1]) > 50
+    assert places[-1]["taken"] == sum(each["times"] for each in places[:-1]) > 50
     assert inspect("redaction", GRPC)[1] == "policy: default; it would change nothing\n"
     assert (
         "all payloads would be removed: 178 frames"
@@ -268,8 +268,8 @@ def test_scan_names_places_and_exits_with_1(
     )
     assert "hunter2" not in out
     code, out, _ = inspect("cassette", "scan", "--json", path)
-    told = [json.loads(line) for line in out.splitlines()]
-    assert (code, told[0]["kind"], told[0]["place"], told[-1]["kind"]) == (
+    objects = [json.loads(line) for line in out.splitlines()]
+    assert (code, objects[0]["kind"], objects[0]["place"], objects[-1]["kind"]) == (
         1,
         "secret",
         "#3.0",

@@ -31,9 +31,9 @@ def refused(
     def run(*words: object) -> str:
         monkeypatch.setattr(sys, "argv", ["a2a-proxy", "replay", *map(str, words)])
         code = run_cli("a2a-proxy", cli)
-        said = capsys.readouterr()
-        assert (code, said.out) == (2, "")
-        error, *_, hint = said.err.splitlines()  # between them the faults, with a caret
+        output = capsys.readouterr()
+        assert (code, output.out) == (2, "")
+        error, *_, hint = output.err.splitlines()  # between them the faults, with a caret
         assert error.startswith("a2a-proxy: error: ")
         assert hint.startswith("a2a-proxy: hint: ")
         return error
@@ -56,7 +56,7 @@ def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--listen", "nowhere"), "no port"),
         (("--stdio", "--listen", ":9001"), "--stdio"),
@@ -86,10 +86,10 @@ def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> No
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_contradictory_options_are_refused(
-    refused: Callable[..., str], words: tuple[str, ...], said: str
+    refused: Callable[..., str], words: tuple[str, ...], message: str
 ) -> None:
     """Each is refused before anything listens."""
-    assert said in refused(SAMPLE, *words)
+    assert message in refused(SAMPLE, *words)
 
 
 def test_a_port_in_use(tmp_path: Path) -> None:
@@ -158,11 +158,11 @@ def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:
 def test_stdio_replay_from_and_to_files(tmp_path: Path) -> None:
     """`--stdio < FILE > FILE`: the loop can wait for neither, and uvloop ends a process that asks
     it to."""
-    asked, told = tmp_path / "asked", tmp_path / "told"
+    asked, answered = tmp_path / "asked", tmp_path / "told"
     asked.write_text(
         '{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard", "params": {}}\n'
     )
-    with asked.open("rb") as stdin, told.open("wb") as stdout:
+    with asked.open("rb") as stdin, answered.open("wb") as stdout:
         done = subprocess.run(
             [program("a2a-proxy"), "replay", SAMPLE, "--stdio"],
             stdin=stdin,
@@ -171,7 +171,7 @@ def test_stdio_replay_from_and_to_files(tmp_path: Path) -> None:
             timeout=SECONDS,
         )
     assert done.returncode == 0
-    assert json.loads(told.read_bytes())["result"]
+    assert json.loads(answered.read_bytes())["result"]
 
 
 @pytest.mark.parametrize(("words", "code"), [(("--fail-on-miss",), 1), (("--fail-unused",), 1)])
@@ -190,8 +190,8 @@ def test_recorded_calls_that_cannot_be_served_are_reported(tmp_path: Path) -> No
         urllib.request.urlopen(f"http://{where}/.well-known/agent-card.json")
     assert missing.value.code == 404
     assert running.stop() == 0
-    told = running.err
-    assert "not served on JSON-RPC: #2" in told
-    assert "not served on REST: #2" in told
-    assert "not served on gRPC" not in told
-    assert "the recording has no agent card" in told
+    errors = running.err
+    assert "not served on JSON-RPC: #2" in errors
+    assert "not served on REST: #2" in errors
+    assert "not served on gRPC" not in errors
+    assert "the recording has no agent card" in errors

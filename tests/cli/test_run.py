@@ -281,10 +281,10 @@ def test_colours_are_for_terminals_without_no_color(proxy: Start, agent: Agent) 
         )
         os.close(theirs)
         call(listening(one))
-        said = b""
-        while not re.search(rb"ok.* #1 SendMessage", said):
-            said += os.read(ours, 4096)
-        assert (b"\x1b[32m" in said) is coloured
+        output = b""
+        while not re.search(rb"ok.* #1 SendMessage", output):
+            output += os.read(ours, 4096)
+        assert (b"\x1b[32m" in output) is coloured
         one.stop()
         os.close(ours)
 
@@ -480,11 +480,11 @@ def test_learn_ports_without_effect_is_a_warning(
     listening(one)
     assert one.stop() == 0
     lines = one.err.splitlines()
-    said = [number for number, line in enumerate(lines) if "--learn-ports" in line]
+    numbers = [number for number, line in enumerate(lines) if "--learn-ports" in line]
     if not warning:
-        assert not said
+        assert not numbers
         return
-    (number,) = said
+    (number,) = numbers
     assert lines[number - 1] == "stop with Ctrl-C"
     assert lines[number] == f"a2a-proxy: warning: --learn-ports has no effect: {warning}"
     assert lines[number + 1].startswith("a2a-proxy: hint: leave ")
@@ -561,13 +561,13 @@ class Order:
     """A console that keeps in which order things were said."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def show_status(self, status: Status) -> None:
-        self.said.append(type(status).__name__)
+        self.messages.append(type(status).__name__)
 
     def show_draining(self, lag: int) -> None:
-        self.said.append("draining")
+        self.messages.append("draining")
 
 
 async def test_the_summary_is_the_last_line(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,7 +576,7 @@ async def test_the_summary_is_the_last_line(agent: Agent, monkeypatch: pytest.Mo
     console = Order()
     monkeypatch.setattr(one, "_console", console)
     assert await one._drain_recorder(SlowToEnd(one._on_status)) == 0  # type: ignore[arg-type]
-    assert console.said == ["draining", "RecorderDone"]
+    assert console.messages == ["draining", "RecorderDone"]
 
 
 class Halting:
@@ -605,7 +605,7 @@ async def test_an_unchanged_backlog_is_not_reported_twice(
     monkeypatch.setattr(run_module, "_QUIET_SECONDS", 0)
     monkeypatch.setattr(run_module, "_DRAIN_NOTE_SECONDS", 0)
     assert await one._drain_recorder(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
-    assert console.said == ["draining"] * 3 + ["RecorderDone"]
+    assert console.messages == ["draining"] * 3 + ["RecorderDone"]
 
 
 def test_two_proxies_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:
@@ -715,9 +715,9 @@ def test_an_upstream_without_a_listener_is_reported_without_dialling(
         with pytest.raises(TimeoutError):
             agent.accept()
         one.stop()
-    said = [line for line in one.err.splitlines() if "no process listens" in line]
+    warnings = [line for line in one.err.splitlines() if "no process listens" in line]
     where = f"localhost:{ports[0]}"
-    assert said == [
+    assert warnings == [
         (
             f"a2a-proxy: warning: no process listens at {where}: "
             "requests are answered with 502 until one does"

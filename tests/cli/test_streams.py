@@ -76,7 +76,7 @@ def test_closed_stderr_leaves_stdout_unchanged(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0
-    assert [json.loads(told)["id"] for told in done.stdout.splitlines()] == list(range(1, 28))
+    assert [json.loads(printed)["id"] for printed in done.stdout.splitlines()] == list(range(1, 28))
 
 
 def test_a_follower_ends_with_its_reader(tmp_path: Path) -> None:

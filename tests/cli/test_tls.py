@@ -110,21 +110,21 @@ def test_wrong_certificates(
         for name, file in (("cert", certificate), ("key", key))
         if file
     }
-    said = mistake(lambda: config(tls=True, **given))
+    error = mistake(lambda: config(tls=True, **given))
     expected = [
         text.replace("OPTION", option).replace("DIR", str(files)) for text in (message, hint)
     ]
-    assert said[0].startswith(expected[0])
-    assert expected[1] in said[1]
+    assert error[0].startswith(expected[0])
+    assert expected[1] in error[1]
 
 
 def test_an_unreadable_key(files: Path) -> None:
     """A folder stands for a file without permission, which does not exist for root."""
     (files / "folder.pem").mkdir()
-    said = mistake(
+    error = mistake(
         lambda: config(tls=True, tls_cert=files / "cert.pem", tls_key=files / "folder.pem")
     )
-    assert said[0] == f"cannot read --tls-key {files / 'folder.pem'}: is a directory"
+    assert error[0] == f"cannot read --tls-key {files / 'folder.pem'}: is a directory"
 
 
 def test_options_without_effect(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +136,8 @@ def test_options_without_effect(files: Path, monkeypatch: pytest.MonkeyPatch) ->
             f"{option} has no effect without --tls",
             "add --tls, or leave it out",
         )
-    said = mistake(lambda: config(listen=(), upstream=(), forward=(":0",), tls=True))
-    assert said[0] == "--tls has no effect without --listen"
+    error = mistake(lambda: config(listen=(), upstream=(), forward=(":0",), tls=True))
+    assert error[0] == "--tls has no effect without --listen"
     monkeypatch.setattr(authority.importlib.util, "find_spec", lambda _: None)
     assert mistake(lambda: config(tls=True)) == (
         "--tls needs the extra tls",
@@ -216,9 +216,9 @@ def test_the_hint_for_a_forward_proxy_names_its_option(forward: str, hint: str) 
     "upstream", ["unix:/run/agent.sock", "unix:///run/agent.sock", "/run/agent.sock"]
 )
 def test_an_upstream_that_is_a_unix_socket(upstream: str) -> None:
-    said = mistake(lambda: config(upstream=(upstream,)))
-    assert said[0] == f"cannot send to {upstream!r}: Unix sockets are not supported"
-    assert said[1].endswith("UNIX-CONNECT:/run/agent.sock")
+    error = mistake(lambda: config(upstream=(upstream,)))
+    assert error[0] == f"cannot send to {upstream!r}: Unix sockets are not supported"
+    assert error[1].endswith("UNIX-CONNECT:/run/agent.sock")
 
 
 def test_the_options_reach_the_config(files: Path) -> None:

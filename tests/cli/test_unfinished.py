@@ -69,8 +69,8 @@ def test_a_reader_waits_for_the_recorder(
         line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as reader:
         assert reader.stderr is not None
-        said = reader.stderr.readline()
-        assert said.startswith("a2a-inspect: waiting for the recorder of ")
+        first_line = reader.stderr.readline()
+        assert first_line.startswith("a2a-inspect: waiting for the recorder of ")
         assert reader.poll() is None
         held.unlink()
         out, err = reader.communicate(timeout=SECONDS)

@@ -91,9 +91,9 @@ def create(address: str, url: str) -> None:
     urllib.request.urlopen(asked, timeout=SECONDS).close()
 
 
-@pytest.mark.parametrize(("words", "told"), [((), True), (("--webhooks", "127.0.0.1:0"), False)])
+@pytest.mark.parametrize(("words", "warns"), [((), True), (("--webhooks", "127.0.0.1:0"), False)])
 def test_receivers_that_the_proxy_does_not_see(
-    words: tuple[str, ...], told: bool, proxy: Callable[..., Proxy], agent: Agent
+    words: tuple[str, ...], warns: bool, proxy: Callable[..., Proxy], agent: Agent
 ) -> None:
     """One line for each, without the option; none for a webhook at a port of the proxy itself."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, *words)
@@ -109,8 +109,8 @@ def test_receivers_that_the_proxy_does_not_see(
         "a2a-proxy: notifications for http://client.example "
         "do not pass here; to record them: --webhooks :9100"
     )
-    assert (one.out + one.err).splitlines().count(line) == int(told)
-    assert (one.out + one.err).count("do not pass here") == int(told)
+    assert (one.out + one.err).splitlines().count(line) == int(warns)
+    assert (one.out + one.err).count("do not pass here") == int(warns)
 
 
 def test_agents_of_this_machine_need_no_url_beside_another_proxy() -> None:

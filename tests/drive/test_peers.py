@@ -70,8 +70,8 @@ _LIVE = {
 async def test_live_streams_are_driven_in_both_directions(sample: str, tmp_path: Path) -> None:
     """Each answer after its question, half-closes and a cancel where they were, two streams of one
     task."""
-    told = [story for story in (*STORIES, *PROPOSALS) if story.name in _LIVE[sample]]
-    far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
+    stories = [story for story in (*STORIES, *PROPOSALS) if story.name in _LIVE[sample]]
+    far = LiveAgent(parts(stories), card(streaming=True, bidiStreaming=True))
     try:
         found = await driven(sample, tmp_path, "--upstream", await far.start())
     finally:

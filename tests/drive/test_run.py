@@ -75,11 +75,11 @@ def live(*turns: tuple[ClientAction, int, bytes], answers: tuple[bytes, ...] = (
     """A live stream #1 whose client does these things after having heard so many events."""
     heard = [frame(1, 10 + n, 10 + n, agent=True, payload=data) for n, data in enumerate(answers)]
     made = step(1, 10, 90, *heard, operation="SendLiveMessage")
-    said = [
+    texts = [
         ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, data))
         for n, (act, n_heard, data) in enumerate(turns)
     ]
-    return msgspec.structs.replace(made, turns=tuple(said))
+    return msgspec.structs.replace(made, turns=tuple(texts))
 
 
 def _said(act: ClientAction, seq: int, data: bytes) -> Frame | None:

@@ -20,7 +20,7 @@ HEADERS = (
 )
 
 
-def said(
+def sent_request(
     binding: Binding, dialect: Dialect, operation: str = "SendMessage", value: Any = None
 ) -> Any:
     return translate_request(
@@ -31,7 +31,7 @@ def said(
 def test_a_call_is_translated_to_older_json_rpc() -> None:
     """Its method and shapes, without a version header; data and metadata of the client are
     unchanged."""
-    made = said(Binding.JSONRPC, Dialect.V0_3)
+    made = sent_request(Binding.JSONRPC, Dialect.V0_3)
     body = msgspec.json.decode(made.payload)
     assert (body["method"], body["id"], made.rpc_id) == ("message/send", 7, "7")
     assert body["params"]["message"]["parts"] == [{"kind": "text", "text": "hi"}]
@@ -39,26 +39,26 @@ def test_a_call_is_translated_to_older_json_rpc() -> None:
 
 
 def test_rest_requests_carry_ids_in_the_path() -> None:
-    made = said(Binding.REST, Dialect.V1_0, "GetTask", {"id": "t-1", "historyLength": 2})
+    made = sent_request(Binding.REST, Dialect.V1_0, "GetTask", {"id": "t-1", "historyLength": 2})
     assert (made.method, made.target, made.payload) == ("GET", "/tasks/t-1?historyLength=2", b"")
     assert (b"A2A-Version", b"1.0") in made.headers
     assert b"Content-Type" not in dict(made.headers)
 
 
 def test_grpc_requests_use_the_package_of_the_dialect() -> None:
-    assert said(Binding.GRPC, Dialect.V1_0).target == "/lf.a2a.v1.A2AService/SendMessage"
-    assert said(Binding.GRPC, Dialect.V0_3).target == "/a2a.v1.A2AService/SendMessage"
+    assert sent_request(Binding.GRPC, Dialect.V1_0).target == "/lf.a2a.v1.A2AService/SendMessage"
+    assert sent_request(Binding.GRPC, Dialect.V0_3).target == "/a2a.v1.A2AService/SendMessage"
 
 
 def test_streaming_calls_accept_event_streams() -> None:
-    assert (b"Accept", b"text/event-stream") in said(
+    assert (b"Accept", b"text/event-stream") in sent_request(
         Binding.JSONRPC, Dialect.V1_0, "SendStreamingMessage"
     ).headers
 
 
 def test_a_request_without_form_in_the_target_is_an_error() -> None:
     with pytest.raises(CallError, match=r"SendMessage cannot be expressed in 1\.0 over grpc"):
-        said(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
+        sent_request(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
 
 
 @pytest.mark.parametrize(

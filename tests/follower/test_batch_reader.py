@@ -97,14 +97,14 @@ def in_order(seen: list[tuple[RowKind, int, Any]]) -> None:
     assert len(keys) == len(set(keys))
     frames = [row for kind, row in keys if kind is RowKind.FRAME]
     assert frames == sorted(frames)
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     ended: set[int] = set()
     for _, _, value in seen:
         if isinstance(value, Frame):
             assert value.exchange not in ended
-            told.add((value.exchange, value.seq))
+            reported.add((value.exchange, value.seq))
         elif isinstance(value, Finding) and value.exchange and value.seq >= 0:
-            assert (value.exchange, value.seq) in told
+            assert (value.exchange, value.seq) in reported
         elif isinstance(value, Exchange):
             ended.add(value.id)
 

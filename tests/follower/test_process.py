@@ -58,7 +58,7 @@ class Run:
     def __init__(self, path: Path, ledger: int) -> None:
         self.path, self.ledger = sample(path), CheckpointFile(ledger)
         self.taken: list[Any] = []
-        self.said: list[Status] = []
+        self.messages: list[Status] = []
 
     def process(self, fatal: int = -1, **aim: Any) -> Follower:
         """A process that dies in the call after `fatal` others."""
@@ -69,7 +69,7 @@ class Run:
             lambda: Taker(self.taken, fatal),
             self.ledger,
             tally,
-            self.said.append,
+            self.messages.append,
         )
 
 
@@ -137,11 +137,11 @@ def test_lag_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     need to be kept up with."""
     monkeypatch.setattr(process, "_MIN_REPORTED_LAG", 3)
     run.process().run()
-    assert run.said == []
+    assert run.messages == []
     with tempfile.TemporaryFile() as ledger:
         run.ledger = CheckpointFile(ledger.fileno())
         run.process(follow=True).run()
-    assert run.said == [FollowerLag(7)]
+    assert run.messages == [FollowerLag(7)]
 
 
 def test_the_end_of_a_session_is_signalled_before_the_rest_is_read(run: Run) -> None:
@@ -153,7 +153,7 @@ def test_the_end_of_a_session_is_signalled_before_the_rest_is_read(run: Run) -> 
             make, hurry = (lambda: Taker(run.taken, -1)), (lambda: hurried.append(len(run.taken)))
             run.taken.clear()
             Follower(
-                aim, make, CheckpointFile(ledger.fileno()), tally, run.said.append, hurry
+                aim, make, CheckpointFile(ledger.fileno()), tally, run.messages.append, hurry
             ).run()
     assert hurried[0] <= 1
     assert len(run.taken) == len(STORY) + 2

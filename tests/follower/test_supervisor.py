@@ -31,10 +31,10 @@ class Kept:
     """A supervisor and what it told."""
 
     def __init__(self, name: str, recording: Path, **options: Any) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, str]] = []
         options.setdefault("timing", SupervisorTiming(pause_seconds=(0.01,)))
         self.supervisor = FollowerSupervisor(
-            name, str(recording), lambda *told: self.told.append(told), **options
+            name, str(recording), lambda *note: self.notes.append(note), **options
         )
         self.supervisor.start()
 
@@ -111,7 +111,7 @@ def test_a_live_recording_is_followed_to_its_end(
     made.finish(STARTED + 10**10)
     assert one.ended() == ("done", 5, 0)
     assert methods(hooks)[-1] == "close"
-    assert not one.told
+    assert not one.notes
 
 
 def test_a_follower_has_the_lowest_priority(
@@ -145,7 +145,7 @@ def test_exceptions_of_a_hook_are_counted_and_logged(
     sample(tmp_path / "r.db")
     one = keep("noting:Fails", tmp_path / "r.db")
     assert one.ended() == ("done", 1 + 9 + 3 + 1, 9 + 1)
-    (first, hint), (second, _) = one.told
+    (first, hint), (second, _) = one.notes
     assert first == "hook noting:Fails: on_frame failed: ValueError: no 0"
     assert second == "hook noting:Fails: close failed: SystemExit: not even that"
     assert str(one.supervisor.log) in hint
@@ -178,8 +178,8 @@ def test_a_dead_hook_process_is_replaced(
     ]
     assert methods(hooks).count("start") == 2
     assert methods(hooks).count("on_exchange_end") == 3
-    (told,) = one.told
-    assert told[0].startswith("hook noting:Dies died (exit code 3); it is restarted")
+    (note,) = one.notes
+    assert note[0].startswith("hook noting:Dies died (exit code 3); it is restarted")
 
 
 def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_pat
     sample(tmp_path / "r.db")
     one = keep("noting:AlwaysDies", tmp_path / "r.db")
     assert one.ended()[0] == "died"
-    assert [told[0].split(";")[0] for told in one.told] == [
+    assert [note[0].split(";")[0] for note in one.notes] == [
         "hook noting:AlwaysDies died (killed by signal 9)",
         f"hook noting:AlwaysDies died {MAX_STARTS} times (killed by signal 9), given up",
     ]
@@ -216,8 +216,8 @@ def test_an_unusable_hook_is_reported_once(
     sample(tmp_path / "r.db")
     one = keep(name, tmp_path / "r.db")
     assert one.ended()[0] == "failed"
-    ((told, hint),) = one.told
-    assert told == message
+    ((warning, hint),) = one.notes
+    assert warning == message
     assert hint
 
 
@@ -228,8 +228,8 @@ def test_a_spinning_hook_is_reported_and_ended(
     are counted."""
     sample(tmp_path / "r.db")
     one = keep("noting:Spins", tmp_path / "r.db", timing=SupervisorTiming(stuck_seconds=0.1))
-    told = until(lambda: one.told)
-    assert told[0][0].startswith("a call of hook noting:Spins has not returned for")
+    notes = until(lambda: one.notes)
+    assert notes[0][0].startswith("a call of hook noting:Spins has not returned for")
     until(lambda: methods(hooks) == ["start", "on_frame"])
     report = one.supervisor.finish()
     assert (report.outcome, report.calls, report.frame) == ("slow", 1, 0)

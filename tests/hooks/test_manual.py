@@ -42,5 +42,5 @@ def test_the_entry_point_of_the_example_is_found() -> None:
 
 def test_every_method_is_in_the_table() -> None:
     """In the order of the class."""
-    told = re.findall(r"^\| `(\w+)\(", _PAGE, re.MULTILINE)
-    assert told == list(METHODS)
+    documented = re.findall(r"^\| `(\w+)\(", _PAGE, re.MULTILINE)
+    assert documented == list(METHODS)

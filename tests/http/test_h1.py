@@ -16,6 +16,7 @@ from a2a_proxy.http.h1 import (
     TRAILERS,
     UNTIL_CLOSE,
     ChunkScanner,
+    HeadScanner,
     Http1Error,
     Http1Scanner,
     MessagePart,
@@ -130,6 +131,37 @@ def test_a_line_of_the_chunked_coding_has_at_most_4096_bytes() -> None:
         ends(data.replace(b"1;", b"1;x"), CHUNKED)
 
 
+@pytest.mark.parametrize(
+    ("wire", "end"),
+    [
+        (b"a\r\n\r\nb\r\n\r\n", 5),
+        (b"a\n\nb\r\n\r\n", 3),
+        (b"a\n\r\nb\n\n", 4),
+        (b"a\r\n\n\r\n", 4),
+        (b"a\r\n\r", 0),
+        (b"a\r\r", 0),
+        (b"", 0),
+    ],
+)
+def test_the_first_empty_line_ends_a_head(wire: bytes, end: int) -> None:
+    """CRLF and bare LF mixed as they like, in any split."""
+    for step in range(1, len(wire) + 2):
+        scanner, head, at = HeadScanner(5), b"", 0
+        while at < len(wire) and not head:
+            head, read = scanner.scan(wire[at : at + step], 0)
+            at += read
+        assert head == wire[:end]
+        assert at == (end or len(wire))
+
+
+def test_a_head_that_is_too_long_begins_at_its_first_byte() -> None:
+    scanner = HeadScanner(9)
+    assert scanner.scan(b"..a\r\n", 2) == (b"", 5)
+    with pytest.raises(Http1Error, match="too long") as caught:
+        scanner.scan(b"aaaaaaa\r\n\r\n", 0)
+    assert caught.value.start == -3
+
+
 def head_of(size: int) -> bytes:
     return HEAD[:-2] + b"X: " + b"x" * (size - len(HEAD) - 5) + b"\r\n\r\n"
 
@@ -145,11 +177,12 @@ def test_a_head_has_at_most_64_kib(cuts: tuple[int, ...]) -> None:
         ends(b"x" * 2 * MAX_HEAD_BYTES, 0, cuts)
 
 
-@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\n\r\n", b"GET / HTTP/1.1\r\nHost: a\n\r", b"\n"])
-def test_a_bare_line_feed_in_a_head_is_not_understood(head: bytes) -> None:
-    for cuts in ((), range(1, len(head))):
-        with pytest.raises(Http1Error, match="bare LF"):
-            ends(head, 0, cuts)
+@pytest.mark.parametrize("end", [b"\n\r\n", b"\r\nHost: a\n\r\n", b"\nHost: a\r\n\r\n"])
+def test_a_bare_line_feed_in_a_head_is_not_understood(end: bytes) -> None:
+    with pytest.raises(Http1Error, match="bare LF"):
+        parse_request_head(b"GET / HTTP/1.1" + end)
+    with pytest.raises(Http1Error, match="bare LF"):
+        parse_response_head(b"HTTP/1.1 200 OK" + end, to_head=False)
 
 
 def fields(*lines: str) -> bytes:

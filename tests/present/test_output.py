@@ -76,14 +76,14 @@ def test_a_stalled_reader_gets_the_number_of_dropped_lines(monkeypatch: object) 
 def all_that_comes(reader: int, say: Printer) -> str:
     """Read until everything is printed."""
     os.set_blocking(reader, False)
-    said = b""
+    output = b""
     settled = False
     while True:
         try:
-            said += os.read(reader, 1 << 16)
+            output += os.read(reader, 1 << 16)
         except BlockingIOError:
             if settled:
-                return said.decode()
+                return output.decode()
             settled = say.flush(0.05)
 
 
@@ -108,7 +108,7 @@ def test_a_non_blocking_descriptor_loses_no_line() -> None:
     say = Printer(out, str)
     for _ in range(3000):
         say("y" * 99)
-    said = b""
-    while len(said) < 300_000:
-        said += os.read(reader, 1 << 16)
+    output = b""
+    while len(output) < 300_000:
+        output += os.read(reader, 1 << 16)
     assert say.flush(60)

@@ -15,6 +15,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import DECODERS_LOST
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import (
     RecorderDone,
     RecorderFailed,
@@ -23,7 +24,6 @@ from a2a_proxy.recorder.status import (
     TroubleEnded,
     TroubleStarted,
 )
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from support_conversation import Http
 from support_observer import interleaved, of_decoders, scripted, streaming, unary

@@ -48,10 +48,10 @@ def known(**more: Any) -> CallFacts:
 
 
 def test_a_stream_has_client_operation_and_outcome_attributes() -> None:
-    said = call_attributes(
+    attributes = call_attributes(
         known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents()
     )
-    assert said == {
+    assert attributes == {
         "a2a.method.name": "SendStreamingMessage",
         "a2a.protocol.version": "1.0",
         "a2a_proxy.wire.version": "1.0",
@@ -167,15 +167,18 @@ def test_cards_pushes_and_subscriptions_have_their_own_attributes() -> None:
     pushed = msgspec.structs.replace(
         known(binding=Binding.WEBHOOK), delivery=PushDelivery(3, token=False)
     )
-    told = call_attributes(pushed, CallEvents())
-    assert (told["a2a_proxy.push.attempt"], told["a2a_proxy.push.token_match"]) == (3, False)
+    attributes = call_attributes(pushed, CallEvents())
+    assert (attributes["a2a_proxy.push.attempt"], attributes["a2a_proxy.push.token_match"]) == (
+        3,
+        False,
+    )
     resumed = call_attributes(msgspec.structs.replace(known(), resumed_from=7), CallEvents())
     assert resumed["a2a_proxy.stream.resumed_from"] == 7
 
 
 def test_compat_options_add_the_names_of_other_tools() -> None:
-    said = MessageContent(DirectionContent(text="Plan a day"), DirectionContent(text="Done"))
-    facts = msgspec.structs.replace(known(context_id="c"), content=said)
+    content = MessageContent(DirectionContent(text="Plan a day"), DirectionContent(text="Done"))
+    facts = msgspec.structs.replace(known(context_id="c"), content=content)
     plain = call_span(facts, CallEvents()).attributes
     assert not [
         name
@@ -248,8 +251,8 @@ def test_span_names_are_few_and_a_push_is_a_consumer_span() -> None:
 def test_request_fields_are_attributes() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
-    said = parse_request({"message": message, "tenant": "acme"}, "m1")
-    assert said == RequestFacts(
+    request = parse_request({"message": message, "tenant": "acme"}, "m1")
+    assert request == RequestFacts(
         "m1", ("a", "b"), "acme", SpanContextIds(parent[3:35], parent[36:52])
     )
     message = {"metadata": {"traceparent": parent, "tracestate": "a=1"}}
@@ -270,14 +273,17 @@ def test_request_fields_are_attributes() -> None:
     made = CallFacts(
         exchange=exchange(1),
         connection=None,
-        request=said,
+        request=request,
         context=CONTEXT,
         parent=None,
         card=CardIdentity("Desk", "2"),
     )
-    told = call_attributes(made, CallEvents())
-    assert (told["a2a.message.reference_task_ids"], told["a2a.tenant"]) == (("a", "b"), "acme")
-    assert (told["gen_ai.agent.name"], told["gen_ai.agent.version"]) == ("Desk", "2")
+    attributes = call_attributes(made, CallEvents())
+    assert (attributes["a2a.message.reference_task_ids"], attributes["a2a.tenant"]) == (
+        ("a", "b"),
+        "acme",
+    )
+    assert (attributes["gen_ai.agent.name"], attributes["gen_ai.agent.version"]) == ("Desk", "2")
 
 
 def test_tracestate_is_kept_only_with_a_valid_traceparent() -> None:
@@ -299,8 +305,8 @@ def test_any_address_is_accepted() -> None:
     facts = known()
     assert facts.connection is not None
     odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")
-    said = call_attributes(msgspec.structs.replace(facts, connection=odd), CallEvents())
-    assert (said["server.address"], said["client.address"]) == ("http://[x", "[y]:z")
+    attributes = call_attributes(msgspec.structs.replace(facts, connection=odd), CallEvents())
+    assert (attributes["server.address"], attributes["client.address"]) == ("http://[x", "[y]:z")
 
 
 def test_the_process_of_the_client_has_attributes() -> None:
@@ -309,8 +315,11 @@ def test_the_process_of_the_client_has_attributes() -> None:
     found = msgspec.structs.replace(
         facts.connection, client_process=ClientProcess(71, "planner", (8001,))
     )
-    said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
-    assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (
+    attributes = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
+    assert (
+        attributes["a2a_proxy.client.process.pid"],
+        attributes["a2a_proxy.client.process.name"],
+    ) == (
         71,
         "planner",
     )
@@ -327,9 +336,11 @@ def test_tls_handshakes_have_attributes() -> None:
         TlsFacts("TLSv1.2", "ECDHE", "http/1.1", "", theirs),
     )
     found = msgspec.structs.replace(facts.connection, tls=tls)
-    said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
+    attributes = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
     shown = {
-        name: value for name, value in said.items() if "tls" in name and value not in (None, "")
+        name: value
+        for name, value in attributes.items()
+        if "tls" in name and value not in (None, "")
     }
     assert shown == {
         "tls.established": True,

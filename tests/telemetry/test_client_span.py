@@ -37,11 +37,11 @@ def exported(
     """The spans of one call, which are the same when it is exported again."""
     made = writer(path)
     line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
-    said = json.dumps(
+    body = json.dumps(
         {"jsonrpc": "2.0", "method": "SendStreamingMessage", "id": 1, **asked}
     ).encode()
     first = (
-        frame(1, 0, said, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
+        frame(1, 0, body, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
         if asked
         else request(1)
     )

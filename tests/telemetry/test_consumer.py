@@ -152,7 +152,7 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
     with Recording(run.path) as recording:
         consumer.start(str(run.path), recording.read_sessions()[0])
         key = next(recording.read_exchanges()).key
-    told: list[list[str]] = []
+    names: list[list[str]] = []
     for after in (
         LONG_CALL_NS - 1,
         2 * LONG_CALL_NS,
@@ -163,10 +163,10 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
     ):
         run.now = began + after
         consumer.poll([key])
-        told.append([log.name for log in run.logs])
+        names.append([log.name for log in run.logs])
         assert {log.service for log in run.logs} <= {"agent:8000"}
         run.logs.clear()
-    assert told == [
+    assert names == [
         [],
         ["a2a.operation.started"],
         [],
@@ -206,12 +206,12 @@ def test_a_late_finding_is_one_log_record_and_no_span_event(run: Run) -> None:
     assert [(log.body, log.context, log.level) for log in found] == [
         ("late", run.spans[0].context, LogLevel.WARN)
     ]
-    told = [
+    records = [
         event.attributes["a2a_proxy.finding.summary"]
         for event in run.spans[0].events
         if "finding" in event.name
     ]
-    assert told == ["early"]
+    assert records == ["early"]
 
 
 def test_a_batch_resumes_with_the_request_that_was_interrupted(

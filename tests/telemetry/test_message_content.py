@@ -22,8 +22,8 @@ def message(text: str, ident: str = "", role: str = "ROLE_AGENT") -> Message:
     return Message(message_id=ident, role=role, parts=[Part(text=text)])
 
 
-def told(said: Message) -> Event:
-    return Event(status_update=StatusUpdate(status=TaskStatus(message=said)))
+def message_event(message: Message) -> Event:
+    return Event(status_update=StatusUpdate(status=TaskStatus(message=message)))
 
 
 def chunk(text: str, *, append: bool) -> Event:
@@ -46,7 +46,7 @@ def test_input_and_output_follow_the_semantic_convention() -> None:
     )
     snapshot = Event(task=TaskSnapshot(status=TaskStatus(message=message("Thinking", "m2"))))
     events = [
-        told(message("Thinking", "m2")),
+        message_event(message("Thinking", "m2")),
         chunk("# Day", append=False),
         chunk("9:00", append=True),
         snapshot,
@@ -81,7 +81,7 @@ def test_input_and_output_follow_the_semantic_convention() -> None:
 
 
 def test_content_is_bounded_and_omitted_characters_are_counted() -> None:
-    events = [told(message("é" * MAX_TEXT, "m1")), told(message("more", "m2"))]
+    events = [message_event(message("é" * MAX_TEXT, "m1")), message_event(message("more", "m2"))]
     attributes = message_content([], events, finish="stop", unread=2).make_attributes()
     [kept] = made("output", attributes)
     assert kept["parts"][0]["content"] == "é" * (MAX_TEXT // 2)
@@ -98,7 +98,10 @@ def test_many_parts_and_lone_surrogates_are_accepted() -> None:
     assert attributes["a2a_proxy.content.input_cut_bytes"] == MAX_PARTS // 2
     odd = message_content([message("\ud800!", role="")], [], finish="stop")
     assert odd.input.text == "?!"
-    assert message_content([], [Event(), told(message(""))], finish="stop").make_attributes() == {}
+    assert (
+        message_content([], [Event(), message_event(message(""))], finish="stop").make_attributes()
+        == {}
+    )
 
 
 def test_finish_reason_is_error_if_the_call_or_the_task_failed() -> None:

@@ -163,12 +163,12 @@ def test_the_trace_of_the_client_is_continued(received: Received) -> None:
             for row in recording.read_exchanges()
             if row.exchange.traceparent
         ]
-    told = [
+    sent = [
         [span.trace_id.hex(), span.parent_span_id.hex()]
         for span in received.spans()
         if span.parent_span_id
     ]
-    assert told == parents != []
+    assert sent == parents != []
     assert {attributes(span)["network.transport"] for span in received.spans()} == {"pipe"}
 
 
@@ -191,8 +191,10 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
     assert desk["traceId"] not in (front["traceId"], clerk["traceId"])
     assert [link["spanId"] for link in desk["links"]] == [front["spanId"]]
     assert [link["spanId"] for link in clerk["links"]] == [desk["spanId"]]
-    told = {pair["key"]: pair["value"]["stringValue"] for pair in clerk["links"][0]["attributes"]}
-    assert told["a2a_proxy.handoff.evidence"] == "context"
+    attributes = {
+        pair["key"]: pair["value"]["stringValue"] for pair in clerk["links"][0]["attributes"]
+    }
+    assert attributes["a2a_proxy.handoff.evidence"] == "context"
 
 
 def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
@@ -325,9 +327,9 @@ def assert_alike(recording: Recording, shape: SpanOptions) -> list[Any]:
     with http_backend() as received:
         RecordingExport(recording, JsonLinesSink(lines), shape=shape).run(None)
         send(recording, received, shape=shape)
-    [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
+    [document] = [json.loads(line) for line in lines.getvalue().splitlines()]
     [sent] = received.requests
-    request = json_format.ParseDict(_base64_ids(said), ExportTraceServiceRequest())
+    request = json_format.ParseDict(_base64_ids(document), ExportTraceServiceRequest())
     groups = list(zip(sent.resource_spans, request.resource_spans, strict=True))
     for sent_group, file_group in groups:
         for each in (*sent_group.scope_spans[0].spans, *file_group.scope_spans[0].spans):
@@ -357,9 +359,9 @@ def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Re
     path = tmp_path / "odd.a2a.db"
     made = writer(path)
     odd = exchange(1, task_id="\ud800", rpc_id="\udfff", error="no \ud800", error_code=10**30)
-    told = status(1, 1, "x")
+    event = status(1, 1, "x")
     huge = frame(1, 2, b"{}", state=3, generation=10**30)
-    made.write([request(1), told, huge], changes=Changes([], [odd], []))
+    made.write([request(1), event, huge], changes=Changes([], [odd], []))
     made.finish(STARTED + 10_000 * MS)
     with Recording(path) as recording:
         assert send(recording, received).done.spans == 1
@@ -382,9 +384,9 @@ def test_early_times_and_large_texts_are_sent(tmp_path: Path, received: Received
         version_header=big,
     )
     finding = Finding("A2A-RPC-001", Severity.ERROR, 2, big, connection=1, exchange=1, seq=1)
-    told = frame(1, 1, b"{}", at=2, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
+    event = frame(1, 1, b"{}", at=2, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
     made = writer(path)
-    made.write([request(1), told], [finding], changes=Changes([], [odd], []))
+    made.write([request(1), event], [finding], changes=Changes([], [odd], []))
     made.finish(STARTED + 10_000 * MS)
     lines = io.BytesIO()
     with Recording(path) as recording:
@@ -406,9 +408,9 @@ def test_an_invalid_header_is_refused_without_printing_it(
     for protocol in ("grpc", "http/protobuf"):
         with pytest.raises(
             TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS contains an invalid header"
-        ) as told:
+        ) as error:
             SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {}))
-        assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
+        assert "s3cret" not in f"{error.value.message}{error.value.hint}{capsys.readouterr()}"
 
 
 def test_an_open_call_has_no_span(tmp_path: Path) -> None:
@@ -497,9 +499,9 @@ def test_an_oversized_grpc_request_is_reported_as_too_large(
 def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     backend = SdkBackend(otlp_target("localhost:4317", "", {}))
     backend._log_handler.begin_request()
-    said = "Received message larger than max (5242880 vs. 4194304)"
+    message = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
-    log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
+    log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", message)
     log.error(
         "Failed to export %s, %s: %s",
         "traces",
@@ -508,7 +510,7 @@ def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     )
     outcome = backend._log_handler.get_outcome()
     backend.close()
-    assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
+    assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {message}")
 
 
 def test_an_offline_export_splits_oversized_batches_and_stops_at_a_partial_refusal() -> None:
@@ -535,7 +537,7 @@ def test_an_offline_export_stops_when_refused() -> None:
         open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording,
     ):
         received.answers = [403]
-        with pytest.raises(TelemetryError) as told:
+        with pytest.raises(TelemetryError) as error:
             send(recording, received)
-    assert "403" in told.value.message
-    assert "OTEL_EXPORTER_OTLP_HEADERS" in told.value.hint
+    assert "403" in error.value.message
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in error.value.hint

@@ -8,7 +8,7 @@ from a2a_proxy.telemetry.request_outcome import explain_error
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         ("('Connection aborted.', BadStatusLine('\\x00\\x00\\x18'))", "its port may be for grpc"),
         (
@@ -29,13 +29,13 @@ from a2a_proxy.telemetry.request_outcome import explain_error
         ("connection refused", "connection refused"),
     ],
 )
-def test_errors_are_explained(said: str, words: str) -> None:
-    assert words in explain_error(said)
+def test_errors_are_explained(message: str, words: str) -> None:
+    assert words in explain_error(message)
 
 
 def test_header_values_are_not_repeated() -> None:
-    said = explain_error(
+    explanation = explain_error(
         "Invalid leading whitespace, or return character(s) in header value: 'Bearer s3cret\\r'"
     )
-    assert "OTEL_EXPORTER_OTLP_HEADERS" in said
-    assert "s3cret" not in said
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in explanation
+    assert "s3cret" not in explanation

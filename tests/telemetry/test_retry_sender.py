@@ -57,15 +57,15 @@ class Desk:
         self.taken: list[int] = []
         self.asked = 0
         self.now = 0.0
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.target = OtlpTarget("http/protobuf", shown="c:4318")
         self.count = CallTally()
         clock = SenderClock(lambda: self.now, self.sleep)
         self.courier = RetrySender(self, "c:4318", self.count, self.tell, clock)
 
-    def tell(self, said: Status) -> None:
-        assert isinstance(said, FollowerNotice)
-        self.told.append(said.message)
+    def tell(self, status: Status) -> None:
+        assert isinstance(status, FollowerNotice)
+        self.messages.append(status.message)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -84,7 +84,7 @@ def test_requests_are_retried_while_the_backend_is_down() -> None:
     assert desk.courier.send_spans({}, [SPAN] * 3)
     assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
     assert desk.now > 400
-    assert desk.told == [
+    assert desk.messages == [
         "OTLP: c:4318 accepts nothing: connection refused",
         "OTLP: c:4318 accepts spans again",
     ]
@@ -95,7 +95,7 @@ def test_refused_requests_are_counted_and_later_ones_wait() -> None:
     assert desk.courier.send_spans({}, [SPAN] * 1100)
     assert (desk.taken, desk.count) == ([76], CallTally(76, 1024))
     assert 1.5 <= desk.now < 1.7, "half a second after the first, a second after the next one"
-    assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
+    assert desk.messages == ["OTLP: c:4318 refuses spans: HTTP 401"]
     assert desk.courier.send_spans({}, [SPAN])
     assert desk.now < 1.7, "one was taken"
 
@@ -116,14 +116,14 @@ def test_partially_rejected_spans_are_counted() -> None:
     desk = Desk(RequestOutcome(RequestResult.SENT, "too old", rejected=2))
     assert desk.courier.send_spans({}, [SPAN] * 5)
     assert (desk.asked, desk.count) == (1, CallTally(3, 2))
-    assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
+    assert desk.messages == ["OTLP: c:4318 refuses spans: too old"]
 
 
 def test_oversized_batches_are_halved_and_a_single_oversized_span_is_dropped() -> None:
     desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
     assert desk.courier.send_spans({}, [SPAN] * 4)
     assert (desk.taken, desk.count) == ([1, 2], CallTally(3, 1))
-    assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
+    assert desk.messages == ["OTLP: c:4318 refuses spans: HTTP 413"]
 
 
 def test_an_offline_export_halves_batches_alike() -> None:
@@ -176,4 +176,4 @@ def test_partial_spans_are_not_counted_as_calls() -> None:
     assert (desk.taken, desk.count.calls) == ([2], 1)
     refused = Desk(REFUSES)
     assert refused.courier.send_spans({}, [replace(SPAN, part=True)])
-    assert (refused.count.errors, len(refused.told)) == (0, 1)
+    assert (refused.count.errors, len(refused.messages)) == (0, 1)

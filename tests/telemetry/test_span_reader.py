@@ -103,10 +103,10 @@ def test_content_is_exported_only_on_request(tmp_path: Path) -> None:
     [plain] = exported(path)
     assert "Plan a day" not in str(plain)
     [span] = exported(path, SpanOptions(content=True))
-    said = [
+    names = [
         json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")
     ]
-    assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
+    assert [each[0]["parts"][0]["content"] for each in names] == ["Plan a day", "Thinking"]
     assert "Plan a day" not in span.name + span.error + str(span.events)
     foreign = exchange(1, operation="", method="tools/list")
     path = recorded(tmp_path / "f.a2a.db", [foreign], [request(1, "Plan a day")])
@@ -119,13 +119,13 @@ def test_steps_are_exported_if_the_client_activated_the_extension(
 ) -> None:
     uri = "https://example.org/extensions/traceability/v1"
     report = {"trace_id": "t", "steps": [{"step_id": "1", "call_type": "TOOL"}]}
-    said = {
+    attributes = {
         "messageId": "m",
         "role": "ROLE_AGENT",
         "parts": [{"text": "x"}],
         "metadata": {f"{uri}/traceability": report},
     }
-    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"message": said}}).encode()
+    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"message": attributes}}).encode()
     call = exchange(1, extensions=uri if asks else "")
     made = exported(recorded(tmp_path / "r.a2a.db", [call], [request(1), frame(1, 1, payload)]))
     assert [each.name for each in made] == ["SendStreamingMessage", "tool"][: 1 + asks]
@@ -175,7 +175,7 @@ def push(number: int, body: bytes, token: bytes = b"", **more: Any) -> tuple[Exc
         "streaming": False,
         "request_headers": headers,
     }
-    told = frame(
+    event = frame(
         number,
         0,
         body,
@@ -184,7 +184,7 @@ def push(number: int, body: bytes, token: bytes = b"", **more: Any) -> tuple[Exc
         task_id=TASK,
         connection=2,
     )
-    return exchange(number, **{**facts, **more}), told
+    return exchange(number, **{**facts, **more}), event
 
 
 def configured(token: str) -> Frame:
@@ -210,7 +210,7 @@ def test_a_push_has_its_attempt_number_and_links_to_its_task(tmp_path: Path) -> 
         Task("client:9000", TASK, exchanges=(2,)),
         Task("agent:8000", TASK, exchanges=(1, *range(3, 8))),
     ]
-    frames = [configured("redacted-0123456789ab"), *(told for _, told in pushes)]
+    frames = [configured("redacted-0123456789ab"), *(delivery for _, delivery in pushes)]
     first, *made = exported(
         recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, tasks)
     )
@@ -231,9 +231,11 @@ def test_a_push_has_its_attempt_number_and_links_to_its_task(tmp_path: Path) -> 
 def test_only_the_validity_of_a_push_token_is_exported(
     tmp_path: Path, given: str, sent: bytes, match: bool | None
 ) -> None:
-    call, told = push(2, b'{"a":1}', sent)
+    call, delivery = push(2, b'{"a":1}', sent)
     task = Task("agent:8000", TASK, exchanges=(1, 2))
-    path = recorded(tmp_path / "r.a2a.db", [exchange(1), call], [configured(given), told], [task])
+    path = recorded(
+        tmp_path / "r.a2a.db", [exchange(1), call], [configured(given), delivery], [task]
+    )
     made = exported(path)[1]
     assert made.attributes.get("a2a_proxy.push.token_match") is match
     assert "redacted" not in str(made)
@@ -241,7 +243,7 @@ def test_only_the_validity_of_a_push_token_is_exported(
 
 def card(number: int, **more: Any) -> tuple[Exchange, Frame]:
     """A fetch of the agent's card."""
-    said = {"name": "Desk", "version": "1", **more}
+    content = {"name": "Desk", "version": "1", **more}
     call = exchange(
         number,
         binding=Binding.CARD,
@@ -251,7 +253,7 @@ def card(number: int, **more: Any) -> tuple[Exchange, Frame]:
         task_id="",
     )
     return call, frame(
-        number, 0, json.dumps(said).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD
+        number, 0, json.dumps(content).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD
     )
 
 
@@ -265,17 +267,17 @@ def test_a_card_span_has_signed_and_changed_attributes(tmp_path: Path) -> None:
     ]
     made = exported(
         recorded(
-            tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]
+            tmp_path / "r.a2a.db", [call for call, _ in fetched], [answer for _, answer in fetched]
         )
     )
-    told = [
+    answer = [
         tuple(
             each.attributes.get(f"a2a_proxy.card.{name}")
             for name in ("version", "signature", "changed")
         )
         for each in made
     ]
-    assert told == [
+    assert answer == [
         ("1", "unsigned", None),
         ("1", "signed", False),
         ("1", "unsigned", True),
@@ -284,14 +286,14 @@ def test_a_card_span_has_signed_and_changed_attributes(tmp_path: Path) -> None:
 
 
 def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path) -> None:
-    call, said = card(1)
+    call, answer = card(1)
     fetch = msgspec.structs.replace(call, target="/.well-known/agent-card.json?key=secret")
     extended = msgspec.structs.replace(
         card(2, description="More")[0], binding=Binding.JSONRPC, operation="GetExtendedAgentCard"
     )
     calls = [fetch, extended, exchange(3)]
     path = recorded(
-        tmp_path / "r.a2a.db", calls, [said, card(2, description="More")[1], request(3)]
+        tmp_path / "r.a2a.db", calls, [answer, card(2, description="More")[1], request(3)]
     )
     made = exported(path, SpanOptions(compat=("semconv",)))
     where = "http://agent:8000/.well-known/agent-card.json"
@@ -302,12 +304,12 @@ def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path
 def test_the_card_names_the_service_of_the_calls_after_it(tmp_path: Path) -> None:
     """The call before it has the address, and the receiver of a push, whose card nobody fetched,
     its own."""
-    call, said = card(2)
+    call, answer = card(2)
     pushed = exchange(4, connection=2, binding=Binding.WEBHOOK, operation="")
     path = recorded(
         tmp_path / "r.a2a.db",
         [exchange(1), call, exchange(3), pushed],
-        [request(1), said, request(3)],
+        [request(1), answer, request(3)],
     )
     names = ["agent:8000", "Desk", "Desk", "client:9000"]
     made = exported(path)
@@ -318,9 +320,9 @@ def test_the_card_names_the_service_of_the_calls_after_it(tmp_path: Path) -> Non
 def test_agents_behind_one_forward_proxy_have_their_own_cards(tmp_path: Path) -> None:
     other = msgspec.structs.replace(RECEIVER, listen=CONNECTION.listen, upstream="clerk:8000")
     made = writer(tmp_path / "r.a2a.db")
-    call, said = card(1)
+    call, answer = card(1)
     calls = [call, exchange(2, connection=2, agent="clerk:8000"), exchange(3)]
-    made.write([said], changes=Changes([CONNECTION, other], calls, []))
+    made.write([answer], changes=Changes([CONNECTION, other], calls, []))
     made.finish(STARTED + 10**12)
     assert [each.service for each in exported(tmp_path / "r.a2a.db")] == [
         "Desk",
@@ -343,9 +345,9 @@ def test_the_users_name_is_kept_with_the_recording(tmp_path: Path) -> None:
         listens=("127.0.0.1:9000", "127.0.0.1:9001"), upstreams=("a", "b"), names=("desk", "")
     )
     made = Writer(tmp_path / "r.a2a.db", facts_of_two)
-    call, said = card(1)
+    call, answer = card(1)
     calls = [call, exchange(2, connection=2, agent="client:9000")]
-    made.write([said], changes=Changes([CONNECTION, RECEIVER], calls, []))
+    made.write([answer], changes=Changes([CONNECTION, RECEIVER], calls, []))
     made.finish(STARTED + 10**12)
     steps = exported(tmp_path / "r.a2a.db")
     assert [each.service for each in steps] == ["desk", "client:9000"]
@@ -376,7 +378,7 @@ def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     fetched = [card(1), card(2, description="New")]
     exported(
         recorded(
-            tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]
+            tmp_path / "r.a2a.db", [call for call, _ in fetched], [answer for _, answer in fetched]
         )
     )
     assert read == [1, 2]

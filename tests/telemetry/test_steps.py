@@ -54,8 +54,11 @@ def test_steps_become_spans_below_the_call() -> None:
         "search",
         "Desk",
     )
-    told = search.attributes["a2a_proxy.step.cost"], desk.attributes["a2a_proxy.step.total_tokens"]
-    assert (*told, search.attributes["a2a_proxy.step.latency"]) == (7, 12, 1.5)
+    numbers = (
+        search.attributes["a2a_proxy.step.cost"],
+        desk.attributes["a2a_proxy.step.total_tokens"],
+    )
+    assert (*numbers, search.attributes["a2a_proxy.step.latency"]) == (7, 12, 1.5)
     assert "secret" not in str(search)
     assert {each.context.trace for each in (search, desk, below)} == {CALL.context.trace}
     assert search.context.state == "a=1"
@@ -75,10 +78,10 @@ def test_steps_become_spans_below_the_call() -> None:
 def test_only_plausible_times_of_steps_are_used(
     times: tuple[Any, Any], expected: tuple[int, int, bool]
 ) -> None:
-    def said(at: int | None) -> Any:
+    def reported(at: int | None) -> Any:
         return {} if at is None else {"seconds": str(at // 10**9), "nanos": at % 10**9}
 
-    [made] = spans(step("a", start_time=said(times[0]), end_time=said(times[1])))
+    [made] = spans(step("a", start_time=reported(times[0]), end_time=reported(times[1])))
     begin, end, timed = expected
     assert (made.started - STARTED, made.ended - STARTED) == (begin, end)
     assert made.attributes["a2a_proxy.step.timed"] is timed

@@ -48,16 +48,16 @@ def test_each_signal_has_its_own_path() -> None:
     ],
 )
 def test_an_invalid_endpoint_is_refused_with_a_hint(typed: str, environ: dict[str, str]) -> None:
-    with pytest.raises(TelemetryError) as told:
+    with pytest.raises(TelemetryError) as error:
         otlp_target(typed, "", environ)
-    assert told.value.hint
+    assert error.value.hint
 
 
 @pytest.mark.parametrize("typed", ["http://me:s3cret@c:port", "ftp://me:s3cret@c"])
 def test_errors_do_not_repeat_a_password(typed: str) -> None:
-    with pytest.raises(TelemetryError) as told:
+    with pytest.raises(TelemetryError) as error:
         otlp_target(typed, "", {})
-    assert "s3cret" not in told.value.message
+    assert "s3cret" not in error.value.message
 
 
 @pytest.mark.parametrize(

@@ -138,12 +138,12 @@ def test_a_fault_that_never_happens_fails_the_test(project: pytest.Pytester) -> 
         """
     )
     result = project.runpytest_subprocess("-rA", "--a2a-upstream=http://127.0.0.1:9")
-    said = "\n".join(result.outlines)
-    assert "faults that never happened" in said
-    assert "  drop 2 of SendStreamingMessage (no call of SendStreamingMessage came)" in said
-    assert "    drop statsu of SendStreamingMessage\n         ^^^^^^" in said
-    assert "did you mean status?" in said
-    assert "live traffic has no recorded places" in said
+    output = "\n".join(result.outlines)
+    assert "faults that never happened" in output
+    assert "  drop 2 of SendStreamingMessage (no call of SendStreamingMessage came)" in output
+    assert "    drop statsu of SendStreamingMessage\n         ^^^^^^" in output
+    assert "did you mean status?" in output
+    assert "live traffic has no recorded places" in output
     result.assert_outcomes(passed=1, errors=3)
 
 

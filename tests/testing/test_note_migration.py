@@ -32,13 +32,13 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
         started = recording.read_sessions()[0].facts.started
     number = bidi.exchange.id
     asked = max(frame.seq for frame in frames[:-3] if frame.direction == frames[0].direction)
-    said = next(
+    line = next(
         frame.seq
         for frame in frames
         if frame.seq > asked and frame.direction != frames[0].direction
     )
     write_note(
-        noted, NotePlace(1, number, said), started + 7, text=f"gate: after #{number}.{asked}"
+        noted, NotePlace(1, number, line), started + 7, text=f"gate: after #{number}.{asked}"
     )
     write_note(noted, NotePlace(1, number), started + 8, bookmark=True)
     write_note(noted, NotePlace(1, gone.exchange.id), started + 9, text="never again")
@@ -59,7 +59,7 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
     assert after == {
         place: note for place, note in before.items() if place != (gone.exchange.id, -1)
     }
-    assert (number, said) in after
+    assert (number, line) in after
 
 
 def test_an_unreadable_cassette_is_replaced(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_replayed(project: pytest.Pytester) -> None:
 
     result = run(project)
 
-    told = sections(result)
+    summary = sections(result)
     failed = {
         "teardown of test_swallowed": [
             "replay miss (unknown-operation): GetTask",
@@ -201,9 +201,9 @@ def test_replayed(project: pytest.Pytester) -> None:
     }
     for title, lines in failed.items():
         for line in lines:
-            assert line in told[title], f"{title}: {line!r} is not in {told[title]}"
-        assert "Traceback" not in told[title]
-        assert "During handling" not in told[title]
+            assert line in summary[title], f"{title}: {line!r} is not in {summary[title]}"
+        assert "Traceback" not in summary[title]
+        assert "During handling" not in summary[title]
     result.assert_outcomes(passed=8, failed=1, errors=12, warnings=2)
     result.stdout.fnmatch_lines(
         [
@@ -380,11 +380,11 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     result = run(project, "--junitxml=report.xml")
     result.assert_outcomes(passed=17, failed=4, errors=3)
     _check_live(project, result)
-    told = sections(result)
-    _check_modes(told)
+    summary = sections(result)
+    _check_modes(summary)
     assert (
         "the proxy could not reach the agent 127.0.0.1:9: connection refused\nrecording of"
-        in told["test_down"]
+        in summary["test_down"]
     )
     result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
@@ -428,8 +428,8 @@ def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:
 
 def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     """What the live agent answered is told, and the command that is told makes a cassette of it."""
-    told = "calls that the live agent answered and that are in no cassette (mode spy):"
-    at = result.outlines.index(told)
+    title = "calls that the live agent answered and that are in no cassette (mode spy):"
+    at = result.outlines.index(title)
     spied, alone = result.outlines[at + 1 : at + 3]
     assert spied.startswith(
         "  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect merge new."
@@ -450,10 +450,10 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
             assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
 
 
-def _check_modes(told: dict[str, str]) -> None:
+def _check_modes(summary: dict[str, str]) -> None:
     assert (
         "7 tests share one.a2a.jsonl, and each would overwrite"
-        in told["setup of test_others_use_it"]
+        in summary["setup of test_others_use_it"]
     )
     no_card = (
         "the agent card was requested, but the cassette has none: "
@@ -461,9 +461,9 @@ def _check_modes(told: dict[str, str]) -> None:
     )
     assert (
         f"{no_card} with 404\nhint: export the cassette again, with the card: -f '("
-        in told["test_has_no_card"]
+        in summary["test_has_no_card"]
     )
-    another = told["teardown of test_the_agent_is_another"]
+    another = summary["teardown of test_the_agent_is_another"]
     assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another
     assert "see: a2a-inspect diff one.a2a.jsonl " in another

@@ -33,7 +33,7 @@ def test_the_narrower_layer_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "said"),
+    ("layer", "message"),
     [
         (
             {"recordmode": "once"},
@@ -63,11 +63,11 @@ def test_the_narrower_layer_wins() -> None:
         ),
     ],
 )
-def test_an_invalid_setting_is_named_with_its_source(layer: dict[str, Any], said: str) -> None:
+def test_an_invalid_setting_is_named_with_its_source(layer: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongSetting) as wrong:
         merge_settings([("the marker", layer)])
     assert str(wrong.value).startswith("the marker")
-    assert said in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 def test_replay_settings_are_passed_to_the_replay() -> None:

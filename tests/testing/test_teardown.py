@@ -15,11 +15,11 @@ def test_values_on_one_side_only_are_named(tmp_path: Path) -> None:
     """Not as a value that is now another one."""
     now = tmp_path / "now.a2a.db"
     read_cassette(SAMPLES / "lossy.a2a.jsonl", now)
-    told = list_differences(SAMPLES / "demo.a2a.jsonl", now)
-    [interface] = [line for line in told if "$.supportedInterfaces[3]" in line]
+    differences = list_differences(SAMPLES / "demo.a2a.jsonl", now)
+    [interface] = [line for line in differences if "$.supportedInterfaces[3]" in line]
     assert ": now {" in interface
     assert interface.endswith(", not recorded")
-    assert not [line for line in told if "None" in line]
+    assert not [line for line in differences if "None" in line]
 
 
 def test_a_part_is_appended(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 OSC52, FILE = "OSC 52", "file"
 _MAX_OSC52_BYTES = 74_994
@@ -78,7 +77,10 @@ def copy_to_clipboard(
             break
         if _pipe_to_tool(way, data):
             return f"copied with {way}"
-    return f"written to {_write_temporary_file(data, name)}"
+    handle, path = tempfile.mkstemp(prefix="a2a-", suffix=f"-{name}")
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    return f"written to {path}"
 
 
 def _decode_text(data: bytes) -> str | None:
@@ -95,10 +97,3 @@ def _pipe_to_tool(name: str, data: bytes) -> bool:
         return bool(done.returncode == 0)
     except (OSError, subprocess.TimeoutExpired):
         return False
-
-
-def _write_temporary_file(data: bytes, name: str) -> Path:
-    handle, path = tempfile.mkstemp(prefix="a2a-", suffix=f"-{name}")
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    return Path(path)

@@ -9,9 +9,8 @@ from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.rows import Exchange, Finding, Frame, RecordingFile
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.values import Handoff
 from a2a_proxy.recording.joined.joiner import join_recordings
-from a2a_proxy.recording.joined.numbers import NumberMap, Origin
+from a2a_proxy.recording.joined.numbers import Origin
 from a2a_proxy.recording.query.tree import quote_text
 from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 
@@ -106,22 +105,22 @@ class Recording:
         They are derived from all frames again, so this takes about as long as reading them.
         """
         with join_recordings(self._reader) as (recording, numbers):
-            return [self._make_handover(row.handoff, numbers) for row in recording.read_handoffs()]
-
-    def _make_handover(self, value: Handoff, numbers: NumberMap) -> Handover:
-        return Handover(
-            kind=value.kind,
-            evidence=value.evidence,
-            agent=value.agent,
-            to_agent=value.to_agent,
-            task_id=value.task_id,
-            to_task=value.to_task,
-            context_id=value.context_id,
-            at=value.at,
-            latency=value.latency,
-            exchange=self._find_exchange(numbers.find_origin(value.exchange)),
-            to_exchange=self._find_exchange(numbers.find_origin(value.to_exchange)),
-        )
+            return [
+                Handover(
+                    kind=row.handoff.kind,
+                    evidence=row.handoff.evidence,
+                    agent=row.handoff.agent,
+                    to_agent=row.handoff.to_agent,
+                    task_id=row.handoff.task_id,
+                    to_task=row.handoff.to_task,
+                    context_id=row.handoff.context_id,
+                    at=row.handoff.at,
+                    latency=row.handoff.latency,
+                    exchange=self._find_exchange(numbers.find_origin(row.handoff.exchange)),
+                    to_exchange=self._find_exchange(numbers.find_origin(row.handoff.to_exchange)),
+                )
+                for row in recording.read_handoffs()
+            ]
 
     def _find_exchange(self, where: tuple[Origin, int] | None) -> Exchange | None:
         if where is None:

@@ -332,7 +332,8 @@ class Frame(OfSession[FrameRow]):
         Returns text if it is not JSON, None if it is empty.
         """
         return readable_payload(
-            self._load_facts(), self.exchange.facts if self.exchange is not None else None
+            self.facts if self.facts.payload else replace(self.facts, payload=self.payload),
+            self.exchange.facts if self.exchange is not None else None,
         )
 
     def typed_event(self) -> Event:
@@ -364,15 +365,12 @@ class Frame(OfSession[FrameRow]):
         """Return the rules' findings about this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
         rows = self._file.reader.read_findings(exchange=make_key(self.session, self.facts.exchange))
-        told = ((row, row.finding) for row in rows)
+        pairs = ((row, row.finding) for row in rows)
         return [
             Finding(self._file, row)
-            for row, each in told
+            for row, each in pairs
             if (each.exchange, each.connection, each.seq) == mine
         ]
-
-    def _load_facts(self) -> FrameFacts:
-        return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
 
 
 class Finding(OfSession[FindingRow]):

@@ -136,14 +136,16 @@ class ParquetFiles:
         try:
             if not groups or key in self.gone:
                 return _empty_table(table, columns)
-            source = pa.PythonFile(
-                _RangeFile(self._store, key, size, self._read_footer(key, size)), mode="r"
-            )
+            if key not in self._footers:
+                self._footers[key] = self._store.get_range(key, max(size - FOOTER_BYTES, 0), size)
+                if len(self._footers) > _MAX_FOOTERS:
+                    del self._footers[next(iter(self._footers))]
+            source = pa.PythonFile(_RangeFile(self._store, key, size, self._footers[key]), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
-                told = len(manifest.stored_file(table).groups)
+                group_count = len(manifest.stored_file(table).groups)
                 if (
                     _range_of_schema(file.schema_arrow, key) != manifest.cut
-                    or file.num_row_groups != told
+                    or file.num_row_groups != group_count
                 ):
                     raise foreign_object_error(key)
                 return file.read_row_groups(groups, columns)
@@ -152,13 +154,6 @@ class ParquetFiles:
             return _empty_table(table, columns)
         except (pa.ArrowException, OSError, KeyError) as wrong:
             raise foreign_object_error(key) from wrong
-
-    def _read_footer(self, key: str, size: int) -> bytes:
-        if key not in self._footers:
-            self._footers[key] = self._store.get_range(key, max(size - FOOTER_BYTES, 0), size)
-            if len(self._footers) > _MAX_FOOTERS:
-                del self._footers[next(iter(self._footers))]
-        return self._footers[key]
 
 
 def _empty_table(table: str, columns: list[str] | None) -> pa.Table:

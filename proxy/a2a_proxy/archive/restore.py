@@ -99,14 +99,15 @@ class SessionRebuild:
         for changes in rebuild_segments(Recording.from_connection(db, "the recording"), row):
             writer.write([], [], changes)
         complete = state["complete"]
-        said = [] if complete in ("", "complete") else [complete]
+        reasons = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
-            said.append(
+            reasons.append(
                 f"files with more frames of it that are missing from the archive: "
                 f"{len(self._files.gone)}"
             )
         writer.finish(
-            over, **{**state, "complete": "; ".join((*said, f"{CHOICE_PREFIX}{self._selection}"))}
+            over,
+            **{**state, "complete": "; ".join((*reasons, f"{CHOICE_PREFIX}{self._selection}"))},
         )
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 
@@ -274,7 +275,7 @@ def restore_recording(
     with create_atomically(path) as db:
         counts = [
             _make_rebuild(files, parts[uuid], calls[uuid], selection).write_to(db)
-            for uuid in _sort_by_start(parts)
+            for uuid in sorted(parts, key=lambda uuid: (parts[uuid][-1].cut.line["started"], uuid))
         ]
     return RestoredCounts(
         sessions=len(counts),
@@ -304,10 +305,6 @@ def _gone_files_note(files: ParquetFiles) -> str:
         if files.gone
         else ""
     )
-
-
-def _sort_by_start(segments: dict[str, list[Manifest]]) -> list[str]:
-    return sorted(segments, key=lambda uuid: (segments[uuid][-1].cut.line["started"], uuid))
 
 
 def _select_calls(
@@ -368,17 +365,13 @@ def _cards_before(
         for agent, before in list(left.items()):
             call = (
                 _last_card_call(files, part, agent, before)
-                if _may_contain_card(part, agent, before)
+                if part.cut.since <= before and agent in part.cards
                 else None
             )
             if call is not None:
                 found.add(call)
                 del left[agent]
     return found
-
-
-def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
-    return part.cut.since <= before and agent in part.cards
 
 
 def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:

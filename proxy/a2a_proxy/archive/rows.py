@@ -158,8 +158,8 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
     It is built column by column, which is several times as fast as row by row.
     """
     pairs = list(rows)
-    frames, scenes = [row.frame for row, _ in pairs], [scene for _, scene in pairs]
-    columns = _context_columns(scenes)
+    frames, contexts = [row.frame for row, _ in pairs], [context for _, context in pairs]
+    columns = _context_columns(contexts)
     columns |= _frame_columns(frames, columns)
     columns["frame"] = [row.id for row, _ in pairs]
     columns["sha256"] = [frame.sha256 or None for frame in frames]
@@ -173,12 +173,14 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
 def _context_columns(contexts: list[FrameContext]) -> _Columns:
     """Return the columns whose values do not come from the frames."""
     columns = {
-        name: [scene.call.get(name) for scene in contexts]
+        name: [context.call.get(name) for context in contexts]
         for name in (*_CALL_COLUMNS, *_SHARED_COLUMNS.values())
     }
-    columns["session"] = [scene.session for scene in contexts]
-    columns["agent"] = [scene.agent for scene in contexts]
-    columns["findings"] = [list(map(_finding_cell, scene.findings)) or None for scene in contexts]
+    columns["session"] = [context.session for context in contexts]
+    columns["agent"] = [context.agent for context in contexts]
+    columns["findings"] = [
+        list(map(_finding_cell, context.findings)) or None for context in contexts
+    ]
     return columns
 
 
@@ -229,11 +231,11 @@ def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryI
     Raises:
         RecordingError: the recording cannot be read.
     """
-    scenes, count = FrameContexts(recording), 0
+    contexts, count = FrameContexts(recording), 0
     with pq.ParquetWriter(stream, FRAMES_SCHEMA, **PARQUET_OPTIONS) as writer:
         batch: list[tuple[FrameRow, FrameContext]] = []
         for row in rows:
-            batch.append((row, scenes.context_of(row)))
+            batch.append((row, contexts.context_of(row)))
             count += 1
             if len(batch) == ROW_GROUP_ROWS:
                 writer.write_table(frames_table(batch))

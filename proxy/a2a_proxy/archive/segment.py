@@ -254,9 +254,20 @@ def put_segment(
                 "give this proxy another id: --archive-id",
             )
         frames_key = cut.object_key("frames")
+        contexts = FrameContexts(
+            recording, {make_key(session.id, call.id): call for call in gathered.calls}
+        )
+        rows = recording.frames_after(cut.after, session=session.id)
         frames = store.put_once(
             frames_key,
-            encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame"),
+            encode_file(
+                frames_table(
+                    (row, contexts.context_of(row))
+                    for row in takewhile(lambda row: row.id <= cut.through, rows)
+                ),
+                cut,
+                "frame",
+            ),
         )
     manifest = Manifest(
         cut,
@@ -270,17 +281,6 @@ def put_segment(
     )
     name = cut.object_key(MANIFEST_TABLE)
     return decode_manifest(store.put_once(name, encode_manifest(manifest)), name)
-
-
-def _read_frames_table(
-    recording: Recording, session: SessionRow, segment_range: SegmentRange, calls: list[Exchange]
-) -> pa.Table:
-    scenes = FrameContexts(recording, {make_key(session.id, call.id): call for call in calls})
-    rows = recording.frames_after(segment_range.after, session=session.id)
-    return frames_table(
-        (row, scenes.context_of(row))
-        for row in takewhile(lambda row: row.id <= segment_range.through, rows)
-    )
 
 
 class _SegmentRows:

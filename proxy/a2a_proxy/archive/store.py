@@ -187,14 +187,14 @@ def _gone_error(url: str, key: str, error: Exception) -> ArchiveError:
 
 def _storage_error(url: str, doing: str, error: BaseException) -> ArchiveError:
     """Return the error for a failed action. `doing` names the action: `list manifests`."""
-    said = " ".join(str(error).split())
-    if "NoSuchBucket" in said:
+    message = " ".join(str(error).split())
+    if "NoSuchBucket" in message:
         return absent_archive_error(url)
-    if any(word in said for word in _NO_CREDENTIALS):
+    if any(word in message for word in _NO_CREDENTIALS):
         return ArchiveError(
             f"{url}: access is refused: no credentials were found", _CREDENTIALS_HINT
         )
-    answered = _STATUS_PATTERN.search(said)
+    answered = _STATUS_PATTERN.search(message)
     status, code = answered.groups() if answered else ("", "")
     if isinstance(error, _REFUSED_ERRORS) or status in ("401", "403"):
         return ArchiveError(
@@ -210,9 +210,10 @@ def _storage_error(url: str, doing: str, error: BaseException) -> ArchiveError:
         return ArchiveError(
             f"{url} cannot be used: it answers {status}{f' ({code})' if code else ''}", hint
         )
-    if "HTTP error" in said:
-        system = _SYSTEM_PATTERN.search(said)
+    if "HTTP error" in message:
+        system = _SYSTEM_PATTERN.search(message)
         return ArchiveError(f"{url} cannot be reached{f': {system[1]}' if system else ''}", hint)
     return ArchiveError(
-        f"{url} cannot be used ({doing}): {said.partition(' Debug source')[0][:_MAX_MESSAGE]}", hint
+        f"{url} cannot be used ({doing}): {message.partition(' Debug source')[0][:_MAX_MESSAGE]}",
+        hint,
     )

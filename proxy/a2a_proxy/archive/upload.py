@@ -39,7 +39,9 @@ class SessionUpload:
         self._proxy = proxy
         self._recording = recording
         self._session = session
-        known = self._read_manifests()
+        uuid = self._session.facts.uuid
+        since = list_days(self._store, self._session.facts.started, LATEST)
+        known = read_manifests(self._store, since, self._proxy, uuid)
         self._last_manifest = max(known, key=lambda each: each.cut.number, default=None)
         self._manifests = sum(each.frames.rows for each in known)
 
@@ -86,11 +88,6 @@ class SessionUpload:
         """Whether the session has neither connections nor frames nor segments."""
         nobody = next(self._recording.read_connections(self._session.id), None) is None
         return self._last_manifest is None and not found.rows and nobody
-
-    def _read_manifests(self) -> list[Manifest]:
-        uuid = self._session.facts.uuid
-        since = list_days(self._store, self._session.facts.started, LATEST)
-        return read_manifests(self._store, since, self._proxy, uuid)
 
 
 POLL_SECONDS = 0.5

@@ -88,12 +88,12 @@ def summarize_archive(
     archive: ArchiveConfig, recording: str, report: HookReport, lag: int
 ) -> tuple[str, str]:
     """Return a summary line, and a hint if not everything is archived."""
-    told = f"archive {make_visible(archive.url)}: {text.format_count(report.calls, 'segment')}"
+    message = f"archive {make_visible(archive.url)}: {text.format_count(report.calls, 'segment')}"
     if report.outcome == "done" or not lag:
-        return told, ""
+        return message, ""
     name = ("--archive-id", archive.name) if archive.name else ()
     again = shell_line("a2a-inspect", "archive", "put", recording, archive.url, *name)
-    return f"{told}; {lag:,} frames are not archived yet", f"archive them with: {again}"
+    return f"{message}; {lag:,} frames are not archived yet", f"archive them with: {again}"
 
 
 class ArchiveRunFollower(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class ArchiveRunFollower(msgspec.Struct, frozen=True):
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the archive (`RunFollower.show_summary`)."""
-        told, hint = summarize_archive(
+        message, hint = summarize_archive(
             self.archive, session.recording, report, session.frames_after(report.frame)
         )
-        console.show_note(told, hint, loud=bool(hint))
+        console.show_note(message, hint, loud=bool(hint))

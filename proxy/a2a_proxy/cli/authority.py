@@ -53,7 +53,7 @@ def load_authority(feature: str) -> Authority:
 
 def show_authority() -> list[str]:
     """Return the lines that describe the authority. Raises UserError."""
-    return [*_describe(load_authority("a2a-proxy ca")), *_NEW_CLIENTS]
+    return [*_describe_authority(load_authority("a2a-proxy ca")), *_NEW_CLIENTS]
 
 
 def replace_authority() -> list[str]:
@@ -65,7 +65,7 @@ def replace_authority() -> list[str]:
 
         authority = renew_authority(file_layout.authority_dir(), utc_now())
     return [
-        *_describe(authority),
+        *_describe_authority(authority),
         "clients refuse the proxy until they trust this new authority",
         *_NEW_CLIENTS,
     ]
@@ -140,7 +140,7 @@ def _proxy_address(text: str) -> str:
     return format_address(listen.host or LOOPBACK[0], listen.port)
 
 
-def _describe(authority: Authority) -> tuple[str, ...]:
+def _describe_authority(authority: Authority) -> tuple[str, ...]:
     from a2a_proxy.certificates.contexts import utc_now
     from a2a_proxy.certificates.store import CERTIFICATE_FILE
 

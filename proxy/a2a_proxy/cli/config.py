@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import option_errors
 from a2a_proxy.cli.faults import make_fault_plan
-from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_options
+from a2a_proxy.cli.follower_config import (
+    FollowerArguments,
+    FollowerOptions,
+    parse_follower_options,
+)
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
@@ -29,7 +32,6 @@ from a2a_proxy.relay.tls import Trust
 if TYPE_CHECKING:
     from a2a_proxy.relay.host_patterns import InterceptPolicy
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
-    from a2a_proxy.telemetry.settings import OtlpSettings
 
 _MAX_NAME = 100
 """Maximum characters of the name of an agent."""
@@ -47,39 +49,35 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Data to redact, as words of a policy."""
     log_format: str
     quiet: bool
-    verbose: bool = False
+    verbose: bool
     """Whether the console prints findings of severity INFO too."""
-    editing: EditPolicy = EditPolicy()
-    limits: JournalLimits = JournalLimits()
+    editing: EditPolicy
+    limits: JournalLimits
     """Limits of the journal."""
-    fail_on: str = "never"
+    fail_on: str
     """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or
     `never`."""
-    live: LiveMode = "auto"
-    hooks: tuple[str, ...] = ()
-    """Names of hooks: an entry point, or `module:Class`."""
-    otlp: OtlpSettings | None = None
-    """Export to an OpenTelemetry backend."""
-    archive: ArchiveConfig | None = None
-    metrics: Listen | None = None
+    live: LiveMode
+    followers: FollowerOptions
+    metrics: Listen | None
     """Address on which Prometheus metrics are served."""
-    client_tls: ClientTlsOptions | None = None
+    client_tls: ClientTlsOptions | None
     """TLS toward clients; None if listeners take plain text only."""
-    forwards: tuple[Listen, ...] = ()
+    forwards: tuple[Listen, ...]
     """Addresses of forward proxies."""
-    interception: InterceptPolicy | None = None
+    interception: InterceptPolicy | None
     """TLS that forward proxies open; None if they open none."""
-    upstream_proxy: UpstreamProxy | None = None
+    upstream_proxy: UpstreamProxy | None
     """Another proxy through which upstreams are dialled."""
-    card_keys: Path | None = None
+    card_keys: Path | None
     """File of the keys that verify signatures of agent cards."""
-    card_keys_note: str = ""
+    card_keys_note: str
     """What the user should know about that file."""
-    webhooks: Listen | None = None
+    webhooks: Listen | None
     """Address on which agents deliver push notifications."""
-    restore: bool = False
+    restore: bool
     """Whether push configurations are set back to the clients' webhooks at the end."""
-    webhook_url: str = ""
+    webhook_url: str
     """The URL of that address for agents; empty for the address by which the proxy reaches an
     agent."""
 
@@ -153,26 +151,24 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     words = policy_words(
         arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets
     )
-    config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
     ports = (
         PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
     )
     own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     upstream_proxy = _parse_upstream_proxy(arguments.upstream_proxy)
-    limits = JournalLimits(
-        segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
-        max_bytes=parse_size("--journal-max", arguments.journal_max),
-    )
-    followers = parse_follower_options(arguments)
     metrics = None
     if arguments.metrics is not None:
         from a2a_proxy.cli.metrics import metrics_listen
 
         metrics = metrics_listen(arguments.metrics)
-    return msgspec.structs.replace(
-        config,
-        verbose=arguments.verbose or arguments.fail_on == "info",
+    return ProxyConfig(
+        routes,
+        arguments.record,
+        words,
+        arguments.log_format,
+        arguments.quiet,
+        arguments.verbose or arguments.fail_on == "info",
         editing=EditPolicy(
             arguments.rewrite_card,
             arguments.keep_host,
@@ -181,12 +177,13 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             ports,
             make_fault_plan(arguments.fault),
         ),
-        limits=limits,
+        limits=JournalLimits(
+            segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
+            max_bytes=parse_size("--journal-max", arguments.journal_max),
+        ),
         fail_on=arguments.fail_on,
         live=arguments.live,
-        hooks=followers.hooks,
-        otlp=followers.otlp,
-        archive=followers.archive,
+        followers=parse_follower_options(arguments),
         metrics=metrics,
         client_tls=parse_client_tls(
             tls=arguments.tls,
@@ -358,15 +355,15 @@ def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
     gets its own. Raises UserError."""
     for i, (option, text, second) in enumerate(listeners):
         for other, other_text, first in listeners[:i]:
-            if second.port and _hosts_overlap(first, second):
+            if (
+                second.port
+                and first.port == second.port
+                and not set(first.hosts).isdisjoint(second.hosts)
+            ):
                 same = (option, text) == (other, other_text)
                 how = "is given twice" if same else f"and {option} {text} are the same port"
                 need = "each agent" if option == other == "--listen" else "each listener"
                 raise UserError(f"{other} {other_text} {how}", f"{need} needs its own port")
-
-
-def _hosts_overlap(left: Listen, right: Listen) -> bool:
-    return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
 def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:

@@ -15,7 +15,7 @@ import msgspec
 
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.installation import inspect_command
-from a2a_proxy.model.values import Finding, MissedReason, Severity
+from a2a_proxy.model.values import MissedReason, Severity
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.output import ColouredWord, Printer
 from a2a_proxy.present.text import exchange_object, finding_object
@@ -219,11 +219,11 @@ class TextConsole:
             )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
-        told = (
+        message = (
             f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; "
             f"{calls}{failed}"
         )
-        self.show_note(told, f"call it for the whole recording: {summary.resume_hint}")
+        self.show_note(message, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
         """Wait until all lines are printed."""
@@ -234,8 +234,11 @@ class TextConsole:
     def _print_batch(self) -> None:
         batch = self._batch.take()
         # Chosen first, because the line of an exchange names the rules of its repeated findings.
+        # Whether the finding is printed in words, which happens once for each rule and severity.
         in_words = [
-            not isinstance(each, FindingStatus) or self._is_in_words(each.finding) for each in batch
+            not isinstance(each, FindingStatus)
+            or (each.finding.severity >= self._lowest and self._repeats.is_first(each.finding))
+            for each in batch
         ]
         for line in itertools.compress(batch, in_words):
             if isinstance(line, ExchangeStatus):
@@ -248,11 +251,6 @@ class TextConsole:
                 number = line.finding.exchange
                 named = number != self._last_exchange or not number
                 self._print_below(number, _finding_text(line, named=named), line.finding.at)
-
-    def _is_in_words(self, finding: Finding) -> bool:
-        """Whether the finding is printed in words, which happens once for each rule and
-        severity."""
-        return finding.severity >= self._lowest and self._repeats.is_first(finding)
 
     def _print_below(self, exchange: int, words: str, at: int) -> None:
         """Print a line below its exchange, or with its time if the line above is about another
@@ -364,8 +362,8 @@ def _count_findings(summary: RecorderDone) -> str:
     """Return a count such as `3 findings (1 error, 2 infos)`."""
     infos = summary.findings - summary.error_findings - summary.warning_findings
     counts = {"error": summary.error_findings, "warning": summary.warning_findings, "info": infos}
-    told = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
-    return text.format_count(summary.findings, "finding") + (f" ({told})" if told else "")
+    counted = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
+    return text.format_count(summary.findings, "finding") + (f" ({counted})" if counted else "")
 
 
 def _dropped_lines_note(count: int) -> str:

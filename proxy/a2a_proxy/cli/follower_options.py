@@ -17,9 +17,8 @@ _FOLLOWER_OPTIONS = (
         multiple=True,
         metavar="NAME",
         envvar="A2A_PROXY_HOOK",
-        help="Call this hook for each frame: an installed one, or module:Class. "
-        "`a2a-inspect hooks` "
-        "lists them.",
+        help="Call this hook for each frame: an installed one, or module:Class. `a2a-inspect "
+        "hooks` lists them.",
     ),
     click.option(
         "--archive",
@@ -51,10 +50,8 @@ _FOLLOWER_OPTIONS = (
         flag_value="",
         metavar="[URL]",
         envvar="A2A_PROXY_OTLP",
-        help="Send a span for each call to this OpenTelemetry backend; "
-        "without a URL to the one set "
-        "by OTEL_* "
-        "(extra: otlp).",
+        help="Send a span for each call to this OpenTelemetry backend; without a URL to the one "
+        "set by OTEL_* (extra: otlp).",
     ),
     click.option(
         "--otlp-protocol",

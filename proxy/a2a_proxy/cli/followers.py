@@ -97,15 +97,15 @@ class Followers:
         `advice` is appended to the line that says so."""
         for _, supervisor in self._supervisors:
             supervisor.raise_priority()
-        began, told = time.monotonic(), False
+        began, is_noted = time.monotonic(), False
         while waiting := [
             supervisor for _, supervisor in self._supervisors if not supervisor.wait(0)
         ]:
             passed = time.monotonic() - began
             if stop() or passed >= seconds:
                 break
-            if passed >= _QUIET_SECONDS and not told:
-                told = True
+            if passed >= _QUIET_SECONDS and not is_noted:
+                is_noted = True
                 names = ", ".join(supervisor.label for supervisor in waiting)
                 self._console.show_note(f"stopping: waiting for {names}{advice}", loud=False)
             waiting[0].wait(_POLL_SECONDS)

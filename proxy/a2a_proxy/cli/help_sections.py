@@ -1,13 +1,16 @@
 """Help in sections: options and commands grouped by purpose, each command with its whole first
-sentence."""
+sentence; the type of parameters that name a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
+FILE = click.Path(path_type=Path)
+"""The type of options and arguments that name a file."""
 Topics = Mapping[str, str]
 """A command -> its page of the manual."""
 HelpSections = tuple[tuple[str, tuple[str, ...]], ...]

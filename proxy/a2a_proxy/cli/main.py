@@ -17,7 +17,7 @@ from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.follower_options import add_follower_options
-from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
 from a2a_proxy.model.errors import EXIT_USAGE, UserError
@@ -96,7 +96,7 @@ log_format = click.option(
 
 record = click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     envvar="A2A_PROXY_RECORD",
     help="File of the recording.",
@@ -124,7 +124,7 @@ live = click.option(
 )
 card_keys = click.option(
     "--card-keys",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     envvar="A2A_PROXY_CARD_KEYS",
     help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
@@ -134,12 +134,11 @@ fault_option = click.option(
     multiple=True,
     metavar="TEXT",
     help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage '
-    'call 1", '
-    '"fail 503 at SendMessage".',
+    'call 1", "fail 503 at SendMessage".',
 )
 upstream_ca = click.option(
     "--upstream-ca",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Also trust these CA certificates (PEM).",
 )
@@ -258,9 +257,8 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     "--intercept",
     multiple=True,
     metavar="PATTERN",
-    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, "
-    "HOST:PORT, private, "
-    "* (extra: tls).",
+    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, HOST:PORT, "
+    "private, * (extra: tls).",
 )
 @click.option(
     "--pass",
@@ -275,9 +273,8 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Rewrite URLs in agent cards to the proxy: URLs of this agent in "
-    "unsigned cards, all URLs, "
-    "or none.",
+    help="Rewrite URLs in agent cards to the proxy: URLs of this agent in unsigned cards, all "
+    "URLs, or none.",
 )
 @click.option(
     "--learn-ports",
@@ -318,13 +315,13 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 )
 @click.option(
     "--upstream-cert",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Present this certificate (PEM) to upstreams that ask for one.",
 )
 @click.option(
     "--upstream-key",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Its private key, if in another file.",
 )
@@ -333,25 +330,25 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 )
 @click.option(
     "--tls-cert",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Present this certificate (PEM) to clients instead of those of `a2a-proxy ca`.",
 )
 @click.option(
     "--tls-key",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Its private key, if in another file.",
 )
 @click.option(
     "--client-ca",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Clients must use TLS and a certificate that one of these authorities (PEM) has issued.",
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="File of the recording; created or appended to. The default is a new file in the state "
     "directory.",
@@ -388,7 +385,13 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
     """Run the proxy, or show the help (`_HELP`)."""
-    typed_here = _command_line_options(context)
+    # The options of this command that were given on the command line, not in the environment.
+    source = context.get_parameter_source
+    typed_here = [
+        each.opts[0]
+        for each in context.command.params
+        if source(each.name or "") is ParameterSource.COMMANDLINE
+    ]
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
@@ -401,17 +404,6 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     from a2a_proxy.cli.run import run_proxy
 
     context.exit(run_proxy(proxy_config(ProxyArguments(**typed))))
-
-
-def _command_line_options(context: click.Context) -> list[str]:
-    """Return the options of this command that were given on the command line, not in the
-    environment."""
-    source = context.get_parameter_source
-    return [
-        each.opts[0]
-        for each in context.command.params
-        if source(each.name or "") is ParameterSource.COMMANDLINE
-    ]
 
 
 def _refuse_group_options(command: str, options: list[str]) -> None:
@@ -494,9 +486,8 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     "--upstream-proxy",
     metavar="URL",
     envvar="A2A_PROXY_UPSTREAM_PROXY",
-    help="Reach agents on other machines through this HTTP proxy, instead "
-    "of that of HTTPS_PROXY or "
-    "HTTP_PROXY.",
+    help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY "
+    "or HTTP_PROXY.",
 )
 @live
 @click.option(
@@ -531,7 +522,7 @@ def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="File of the recording of the wrapped agent.",
 )
@@ -579,9 +570,7 @@ def ca(context: click.Context) -> None:
 
 
 @ca.command()
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write it to this file."
-)
+@click.option("--output", "-o", type=FILE, metavar="FILE", help="Write it to this file.")
 def export(output: Path | None) -> None:
     """Print the authority's certificate (PEM), never the key."""
     from a2a_proxy.cli.authority import export_certificate
@@ -727,7 +716,7 @@ def renew() -> None:
 @click.option(
     "--quiet", "-q", is_flag=True, help="Print no line per call; only misses and the summary."
 )
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("recording", type=FILE)
 @click.pass_context
 def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     """Serve RECORDING (or a cassette) as a mock agent: gRPC, JSON-RPC and REST on one port, with
@@ -796,18 +785,18 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write the report to this file too.",
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Keep the recording of the drive in this file.",
 )
 @click.option("--allow-incomplete", is_flag=True, help="Drive a recording that is not complete.")
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("recording", type=FILE)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def drive(context: click.Context, /, **typed: Any) -> None:
@@ -840,7 +829,7 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 @click.option("--edit", is_flag=True, help="Open the decoded request in $EDITOR first.")
 @click.option(
     "--request",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Send the decoded request in this file, a JSON object, instead of the recorded one.",
 )
@@ -851,11 +840,11 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 @click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")
 @click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Record into this file, a new session if it exists; by default a new file.",
 )
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("recording", type=FILE)
 @click.argument("place")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
@@ -927,9 +916,12 @@ def _invoke_command(program: str, command: click.Command) -> int:
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
         path = context.command_path if context is not None else program
+        # A message of click, which is a sentence, in the style of this program: lower case, no full
+        # stop.
+        text = " ".join(mistake.format_message().split()).rstrip(".")
         print_error(
             program,
-            _lower_case_message(mistake.format_message()),
+            text[:1].lower() + text[1:],
             f"the options are listed by: {path} --help",
         )
         return EXIT_USAGE
@@ -943,10 +935,3 @@ def _invoke_command(program: str, command: click.Command) -> int:
         # success.
         return 0
     return code if isinstance(code, int) else 0
-
-
-def _lower_case_message(message: str) -> str:
-    """Return a message of click, which is a sentence, in the style of this program: lower case, no
-    full stop."""
-    text = " ".join(message.split()).rstrip(".")
-    return text[:1].lower() + text[1:]

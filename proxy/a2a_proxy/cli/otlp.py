@@ -54,8 +54,10 @@ class OtlpRunFollower(msgspec.Struct, frozen=True):
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the export (`RunFollower.show_summary`)."""
-        told, hint, loud = summarize_export(self.settings, report, session.recording, session.uuid)
-        console.show_note(told, hint, loud=loud)
+        message, hint, loud = summarize_export(
+            self.settings, report, session.recording, session.uuid
+        )
+        console.show_note(message, hint, loud=loud)
 
 
 def summarize_export(
@@ -90,16 +92,14 @@ def _count_unsent_calls(recording: str, session: str) -> int:
     """Return the number of finished calls in the session of this uuid."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording
-    from a2a_proxy.recording.read.rows import make_key
+    from a2a_proxy.recording.read.rows import key_bounds
 
     query = "SELECT count(*) FROM exchange WHERE id >= ? AND id < ? AND closed IS NOT NULL"
     try:
         with Recording(recording) as opened:
             for row in opened.read_sessions():
                 if row.facts.uuid == session:
-                    found = opened.db.execute(
-                        query, (make_key(row.id, 0), make_key(row.id + 1, 0))
-                    ).fetchone()
+                    found = opened.db.execute(query, key_bounds(row.id)).fetchone()
                     return int(found[0])
     except RecordingError:
         return 0

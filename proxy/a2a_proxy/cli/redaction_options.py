@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from a2a_proxy.cli.help_sections import FILE
 from a2a_proxy.model.errors import UserError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -23,12 +24,11 @@ def add_redaction_options(command: _Command) -> _Command:
         multiple=True,
         metavar="WHAT",
         help="Also redact: pii, strict, metadata-only, header:NAME, member:NAME, '$.json.path', "
-        "path:a.b, regex:X; "
-        "keep:... exempts something; none redacts nothing.",
+        "path:a.b, regex:X; keep:... exempts something; none redacts nothing.",
     )
     file = click.option(
         "--redact-policy",
-        type=click.Path(path_type=Path),
+        type=FILE,
         metavar="FILE",
         help="The same from a TOML file.",
     )

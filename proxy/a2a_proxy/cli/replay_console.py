@@ -100,7 +100,16 @@ class ReplayTextConsole:
         elif isinstance(event, MaskedCall):
             self._out(event.match.text)
         elif isinstance(event, WebhookPosted):
-            self._print_webhook(event)
+            if event.status:
+                self._out(
+                    f"webhook {event.url} answered {event.status}"
+                    + (f" at try {event.tries}" if event.tries > 1 else "")
+                )
+            else:
+                self._out(
+                    f"webhook {event.url} not reached in "
+                    f"{_format_count(event.tries, 'try', 'tries')}: {event.reason}"
+                )
         elif isinstance(event, UnservedCall):
             self._out(
                 f"{event.place:<6} {event.operation}", event.binding, f"not served: {event.reason}"
@@ -113,18 +122,20 @@ class ReplayTextConsole:
     def show_summary(self, player: Player) -> None:
         """Print the numbers of calls played, missed and not requested."""
         unused = player.unused_calls()
-        said = [
+        counts = [
             f"{_format_count(self._played, 'call')} played",
             _format_count(len(player.misses), "miss", "misses"),
         ]
         if player.allowed_misses:
-            said.append(
+            counts.append(
                 f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences"
             )
         if player.masked_matches:
-            said.append(_format_count(len(player.masked_matches), "masked match", "masked matches"))
-        said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
-        self._err(", ".join(said))
+            counts.append(
+                _format_count(len(player.masked_matches), "masked match", "masked matches")
+            )
+        counts.append(f"{_format_count(len(unused), 'recorded call')} not requested")
+        self._err(", ".join(counts))
         if unused:
             listed = ", ".join(f"{call.place} {call.operation}" for call in unused[:_MAX_UNUSED])
             more = f" and {len(unused) - _MAX_UNUSED} more" if len(unused) > _MAX_UNUSED else ""
@@ -143,18 +154,6 @@ class ReplayTextConsole:
             self._err(f"a2a-proxy: warning: {text}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
-
-    def _print_webhook(self, event: WebhookPosted) -> None:
-        if event.status:
-            self._out(
-                f"webhook {event.url} answered {event.status}"
-                + (f" at try {event.tries}" if event.tries > 1 else "")
-            )
-        else:
-            self._out(
-                f"webhook {event.url} not reached in {_format_count(event.tries, 'try', 'tries')}: "
-                f"{event.reason}"
-            )
 
     def _print_lines(self, text: str) -> None:
         """Print lines in which peers' text is visible, so that it has no line breaks of its own."""

@@ -36,8 +36,8 @@ from a2a_proxy.cli.tls import make_client_tls, make_interception
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
@@ -106,8 +106,9 @@ class ProxyRun:
         self._console = console or make_console(
             config.log_format, quiet=config.quiet, verbose=config.verbose
         )
-        wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
-        self._followers = Followers(wanted, self._console)
+        wanted = config.followers
+        requested = run_followers(wanted.hooks, wanted.otlp, wanted.archive, self._console)
+        self._followers = Followers(requested, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
         self._webhooks: WebhookService | None = None
         self._redactor: Redactor | None = None
@@ -424,8 +425,7 @@ class ProxyRun:
             ):
                 self._console.show_note(
                     f"the forward proxy on {', '.join(addresses)} is open to everybody who reaches "
-                    f"this machine: it "
-                    "sends their requests anywhere that this machine can reach",
+                    "this machine: it sends their requests anywhere that this machine can reach",
                     "for this machine only: --forward :" + addresses[0].rpartition(":")[2],
                 )
 
@@ -527,27 +527,24 @@ class ProxyRun:
         SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM
         too. SIGTERM is often followed by SIGKILL, so the proxy ends soon even if much is left.
         """
-        if number == signal.SIGTERM and self._may_leave_recorder():
+        # Whether nothing waits for the end of the recording, and the recorder can outlive this
+        # process: the end of the first process of a container ends all others.
+        if number == signal.SIGTERM and (
+            self._work is None
+            and self._config.fail_on == "never"
+            and not self._followers
+            and os.getpid() != 1
+        ):
             self._leave_at = min(self._leave_at, time.monotonic() + _LEAVE_SECONDS)
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
         if self._interrupts > 1:
             self._leave_now.set()
 
-    def _may_leave_recorder(self) -> bool:
-        """Whether nothing waits for the end of the recording, and the recorder can outlive this
-        process: the end of the first process of a container ends all others."""
-        return (
-            self._work is None
-            and self._config.fail_on == "never"
-            and not self._followers
-            and os.getpid() != 1
-        )
-
     async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait while the disk writes. Return False if it stalls for too long, or the user
         interrupts again."""
-        told = moved = time.monotonic()
+        noted = moved = time.monotonic()
         before = journal.get_stats()
         while not await asyncio.to_thread(journal.wait_until_written, 0.1):
             now, stats = time.monotonic(), journal.get_stats()
@@ -555,16 +552,16 @@ class ProxyRun:
                 moved, before = now, stats
             if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
                 return False
-            if now - told >= _DRAIN_NOTE_SECONDS:
+            if now - noted >= _DRAIN_NOTE_SECONDS:
                 self._console.show_note(
                     f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write",
                     loud=False,
                 )
-                told = now
+                noted = now
         return True
 
     async def _drain_recorder(self, supervisor: RecorderSupervisor) -> int:
-        told, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
+        noted, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
         while not await asyncio.to_thread(supervisor.drain_journal, 0.1):
             if self._leave_now.is_set():
                 return self._report_recorder_lag(supervisor)
@@ -577,9 +574,9 @@ class ProxyRun:
                     loud=False,
                 )
                 return 0
-            if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
+            if now - noted >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.show_draining(behind)
-                told, before = now, behind
+                noted, before = now, behind
         outcome = supervisor.outcome
         if isinstance(outcome, RecorderDone):
             self.connections = outcome.connections

@@ -36,9 +36,8 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
             envvar=make_variable("COMPAT"),
             multiple=True,
             type=click.Choice(["kong", "openinference", "langfuse", "semconv"]),
-            help="Add the attribute names of this tool, or of the conventions "
-            "proposed for A2A; may "
-            "be repeated.",
+            help="Add the attribute names of this tool, or of the conventions proposed for A2A; "
+            "may be repeated.",
         ),
         click.option(
             f"{prefix}segment",

@@ -37,7 +37,7 @@ from a2a_proxy.relay.stdio import StdioRelay
 from a2a_proxy.relay.stdio_agent import exit_like
 
 if TYPE_CHECKING:
-    from a2a_proxy.recorder.supervisor import RecorderSupervisor
+    from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 
 _LOG_NAME = "stdio"
 """Name of the followers' log, as a hook's log has one."""
@@ -100,7 +100,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
             "the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py"
         )
     if config.record is not None:
-        _check_recording(config.record)
+        check_writable(config.record)
     clock = session_clock()
     with state_directory_errors():
         session = _make_session_file(config, clock())
@@ -148,7 +148,7 @@ class _RecorderStarter(threading.Thread):
 
     def run(self) -> None:
         """Start the recorder process, if possible."""
-        from a2a_proxy.recorder.supervisor import (
+        from a2a_proxy.recorder.recorder_supervisor import (
             RecorderSupervisor,  # imported while the agent starts
         )
 
@@ -206,10 +206,6 @@ class _RecorderStarter(threading.Thread):
         self._supervisor.drain_journal()
         outcome = self._supervisor.outcome
         return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
-
-
-def _check_recording(record: Path) -> None:
-    check_writable(record)
 
 
 def _make_session_file(config: StdioConfig, started: int) -> SessionFile:

@@ -40,14 +40,18 @@ def await_recorders(
         UserError: the recorder has ended, and there is no recording.
     """
     began = moved = now()
-    said, before = began + _UNNOTICED - _SAY_EVERY, -1
+    reported, before = began + _UNNOTICED - _SAY_EVERY, -1
     while waiting := [
         each
         for each in file_layout.find_unfinished(path)
         if not (each.proxy_lives and path.exists())
     ]:
         if not all(each.is_at_work for each in waiting):
-            _say_gone(program, path)
+            message = f"not all of {path} is recorded: its proxy and its recorder have ended"
+            if not path.exists():
+                raise UserError(message, _RECOVER)
+            _print_line(program, message)
+            _print_line(program, f"hint: {_RECOVER}")
             return
         left, at = sum(map(_count_missing_bytes, waiting)), now()
         if left != before:
@@ -59,13 +63,13 @@ def await_recorders(
                 f"(--no-wait does not wait)",
             )
             return
-        if at - said >= _SAY_EVERY:
+        if at - reported >= _SAY_EVERY:
             _print_line(
                 program,
                 f"waiting for the recorder of {path}: {text.format_size(left)} left to record "
                 f"(--no-wait skips this)",
             )
-            said = at
+            reported = at
         sleep(_LOOK_EVERY)
 
 
@@ -82,15 +86,6 @@ def _count_missing_bytes(session: Unfinished) -> int:
     except RecordingError:  # it is being created
         position = None
     return bytes_after(session.path, position or (0, 0))
-
-
-def _say_gone(program: str, path: Path) -> None:
-    """Report that the recorder has ended. Raises UserError if there is no recording to read."""
-    message = f"not all of {path} is recorded: its proxy and its recorder have ended"
-    if not path.exists():
-        raise UserError(message, _RECOVER)
-    _print_line(program, message)
-    _print_line(program, f"hint: {_RECOVER}")
 
 
 def _print_line(program: str, line: str) -> None:

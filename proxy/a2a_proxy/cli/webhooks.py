@@ -52,8 +52,7 @@ def describe_webhooks(
                 yield ConsoleNote(
                     f"--webhook-url {url} leads the agent {agent} to its own machine",
                     "unless a tunnel leads from there to the proxy, write the proxy's address: "
-                    "--webhook-url "
-                    "https://proxy.example",
+                    "--webhook-url https://proxy.example",
                     loud=True,
                 )
     elif all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):

@@ -78,7 +78,13 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
         if card_bytes.startswith(_BYTE_ORDER_MARK)
         else (b"", card_bytes)
     )
-    _check_card(text)
+    hint = "an agent card is one JSON object: check the file or the input"
+    try:
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as wrong:
+        raise UserError(f"the card is not JSON: {wrong}", hint) from wrong
+    if not isinstance(found, dict):
+        raise UserError("the card is JSON, but not an object", hint)
     card = read_card(text, "json")
     urls = [each.text for each in card.urls if is_stdio(each.transport)] if card is not None else []
     commands = [each for each in urls if is_command(each) and has_program(each)]
@@ -120,16 +126,6 @@ def _read_card_file(card: Path) -> bytes:
         raise UserError(
             f"cannot read {card}: {(wrong.strerror or str(wrong)).lower()}", hint
         ) from wrong
-
-
-def _check_card(text: bytes) -> None:
-    hint = "an agent card is one JSON object: check the file or the input"
-    try:
-        found = msgspec.json.decode(text)
-    except (ValueError, RecursionError) as wrong:
-        raise UserError(f"the card is not JSON: {wrong}", hint) from wrong
-    if not isinstance(found, dict):
-        raise UserError("the card is JSON, but not an object", hint)
 
 
 def _proxy_command(options: list[str]) -> tuple[list[str], str]:

@@ -59,8 +59,8 @@ class DemoAgent:
 
     async def _serve_card(self, request: web.Request) -> web.Response:
         caching = {"Cache-Control": "max-age=60", "ETag": '"1"'}
-        told = agent_card(f"http://{request.host}", request.host, numbered=self._lossy)
-        return web.json_response(told, headers=caching)
+        card = agent_card(f"http://{request.host}", request.host, numbered=self._lossy)
+        return web.json_response(card, headers=caching)
 
     async def _serve_jsonrpc(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
@@ -109,17 +109,7 @@ _ERROR_INFO = {
 
 
 def _is_lost(event: Json) -> bool:
-    return any(told.get("generation") == _LOST_GENERATION for told in event.values())
-
-
-def _status_details() -> bytes:
-    """Return the same error as a google.rpc.Status."""
-    info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
-        reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"]
-    )
-    status: Any = message_class("rpc", "google.rpc.Status")(code=5, message=_NOT_FOUND_MESSAGE)
-    status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
-    return bytes(status.SerializeToString())
+    return any(member.get("generation") == _LOST_GENERATION for member in event.values())
 
 
 def _rpc_error(method: str) -> Json:
@@ -183,7 +173,15 @@ class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic
         asked = to_dict(message_class("1.0", "GetTaskRequest").FromString(request))
         task = self._agent.find_task(asked.get("id", ""))
         if task is None:
-            details = (("grpc-status-details-bin", _status_details()),)
+            # The same error as a google.rpc.Status.
+            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+                reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"]
+            )
+            status: Any = message_class("rpc", "google.rpc.Status")(
+                code=5, message=_NOT_FOUND_MESSAGE
+            )
+            status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
+            details = (("grpc-status-details-bin", bytes(status.SerializeToString())),)
             await context.abort(grpc.StatusCode.NOT_FOUND, _NOT_FOUND_MESSAGE, details)
         assert isinstance(task, DemoTask)
         return encode_message("Task", task.as_json())

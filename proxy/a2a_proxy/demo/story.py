@@ -63,7 +63,7 @@ class TravelAgent:
         task = known or DemoTask(str(uuid.uuid4()), context, generation=int(numbered))
         self._tasks[task.id] = task
         yield {"task": task.as_json()}
-        words = _message_text(message)
+        words = " ".join(part.get("text", "") for part in message.get("parts", []))
         if known is not None:
             yield from self._book_table(task, words)
         elif "table" in words:
@@ -152,7 +152,3 @@ def agent_card(base: str, grpc: str, *, numbered: bool = False) -> Json:
             }
         ],
     }
-
-
-def _message_text(message: Json) -> str:
-    return " ".join(part.get("text", "") for part in message.get("parts", []))

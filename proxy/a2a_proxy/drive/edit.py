@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_proto import RenderError, from_dict
-from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
+from a2a_proxy.drive.plan import ClientAction, PlannedCall
 from a2a_proxy.model.values import Binding, Exchange, Frame
 from a2a_proxy.protocol.canonical_form import canonical_payload, members_of_target
 from a2a_proxy.protocol.event import decode_payload
@@ -67,7 +67,16 @@ def replace_request(
     """
     exchange, frame = step.exchange, _first_frame(step)
     if is_protobuf(frame.schema):
-        data = _encode_protobuf(frame, request, lenient)
+        schema_set, name = split_schema(frame.schema)
+        try:
+            message = from_dict(schema_set, name, request, lenient=lenient)  # type: ignore[arg-type]
+        except RenderError as wrong:
+            raise EditError(
+                str(wrong).partition("\n")[0]
+            ) from wrong  # the second line lists all fields
+        data = add_unknown_fields(
+            message.SerializeToString(deterministic=True), frame.payload, frame.schema
+        )
     elif exchange.binding is Binding.REST:
         exchange, data = _split_rest_request(exchange, frame, request)
     else:
@@ -76,7 +85,12 @@ def replace_request(
     edited = msgspec.structs.replace(frame, payload=data, size=len(data), redacted=())
     row = msgspec.structs.replace(step.row, exchange=exchange)
     return msgspec.structs.replace(
-        step, row=row, turns=tuple(_with_frame(turn, frame, edited) for turn in step.turns)
+        step,
+        row=row,
+        turns=tuple(
+            msgspec.structs.replace(turn, frame=edited) if turn.frame is frame else turn
+            for turn in step.turns
+        ),
     )
 
 
@@ -162,23 +176,6 @@ def _first_frame(step: PlannedCall) -> Frame:
     )
 
 
-def _with_frame(turn: ClientTurn, frame: Frame, edited: Frame) -> ClientTurn:
-    return msgspec.structs.replace(turn, frame=edited) if turn.frame is frame else turn
-
-
-def _encode_protobuf(frame: Frame, request: dict[str, Any], lenient: bool) -> bytes:
-    schema_set, name = split_schema(frame.schema)
-    try:
-        message = from_dict(schema_set, name, request, lenient=lenient)  # type: ignore[arg-type]
-    except RenderError as wrong:
-        raise EditError(
-            str(wrong).partition("\n")[0]
-        ) from wrong  # the second line lists all fields
-    return add_unknown_fields(
-        message.SerializeToString(deterministic=True), frame.payload, frame.schema
-    )
-
-
 def _split_rest_request(
     exchange: Exchange, frame: Frame, request: dict[str, Any]
 ) -> tuple[Exchange, bytes]:
@@ -189,24 +186,20 @@ def _split_rest_request(
     names = recorded.keys() - (body or {}).keys() if exchange.method == "POST" else request.keys()
     members = {name: value for name, value in request.items() if name in names}
     if members != recorded:
-        target = _rest_target(exchange, members)
+        found = match_request_line(exchange.method, exchange.target.encode("latin-1", "replace"))
+        prefix = found.prefix if found is not None else ""
+        try:
+            call = rest_call(members, exchange.operation, exchange.dialect)
+        except LookupError as wrong:
+            raise EditError(str(wrong)) from wrong
+        target = (
+            prefix.removesuffix("/v1") + call.target
+            if call.target.startswith("/v1/")
+            else prefix + call.target
+        )
         exchange = msgspec.structs.replace(exchange, target=target)
     rest = {name: value for name, value in request.items() if name not in names}
     return exchange, frame.payload if rest == (body or {}) else msgspec.json.encode(rest)
-
-
-def _rest_target(exchange: Exchange, members: dict[str, Any]) -> str:
-    found = match_request_line(exchange.method, exchange.target.encode("latin-1", "replace"))
-    prefix = found.prefix if found is not None else ""
-    try:
-        call = rest_call(members, exchange.operation, exchange.dialect)
-    except LookupError as wrong:
-        raise EditError(str(wrong)) from wrong
-    return (
-        prefix.removesuffix("/v1") + call.target
-        if call.target.startswith("/v1/")
-        else prefix + call.target
-    )
 
 
 def _schema_faults(step: PlannedCall) -> list[str]:

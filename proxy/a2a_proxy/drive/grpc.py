@@ -12,7 +12,6 @@ from a2a_proxy.drive.plan import PlannedCall
 from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, OpenCall, ReceivedMessage
 from a2a_proxy.drive.route import DriveRoutes
 from a2a_proxy.model.values import Binding, FrameKind
-from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import decode_binary_value
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
 from a2a_proxy.protocol.schema import BYTES, schema_of, schema_set_of
@@ -54,7 +53,16 @@ class _GrpcCall:
         call."""
         if self._call is None:
             method: Any = self._channel.stream_stream(request.target, _pass_bytes, _pass_bytes)
-            self._call = method(metadata=_request_metadata(request.headers))
+            metadata: list[tuple[str, str | bytes]] = []
+            for name, value in request.headers:
+                low = name.lower()
+                if low in _CARRIER_FIELDS or low.startswith(_RESERVED_PREFIXES):
+                    continue
+                text = (
+                    decode_binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
+                )
+                metadata.append((low.decode("latin-1"), text))
+            self._call = method(metadata=tuple(metadata))
         try:
             await self._call.write(request.payload)
         except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
@@ -88,17 +96,6 @@ class _GrpcCall:
 
 def _pass_bytes(data: bytes) -> bytes:
     return data
-
-
-def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
-    metadata: list[tuple[str, str | bytes]] = []
-    for name, value in headers:
-        low = name.lower()
-        if low in _CARRIER_FIELDS or low.startswith(_RESERVED_PREFIXES):
-            continue
-        text = decode_binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
-        metadata.append((low.decode("latin-1"), text))
-    return tuple(metadata)
 
 
 def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:

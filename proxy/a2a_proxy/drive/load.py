@@ -64,7 +64,15 @@ def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
     pause after them."""
     front: list[PlannedCall] = []
     for step in steps:
-        front = _advance_front(front, step)
+        # The previous calls that still matter: those that no later call, also ended, waited for.
+        ended = [other for other in front if _is_over_before(other, step)]
+        latest = max(((other.row.session, other.start_time) for other in ended), default=(0, 0))
+        front = [
+            other
+            for other in front
+            if not _is_over_before(other, step)
+            or (other.row.session, other.exchange.closed or other.start_time) >= latest
+        ]
         turns: list[ClientTurn] = []
         for number, turn in enumerate(step.turns):
             waits = tuple(
@@ -82,19 +90,6 @@ def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
             )
         yield msgspec.structs.replace(step, turns=tuple(turns))
         front.append(step)
-
-
-def _advance_front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedCall]:
-    """Return the previous calls that still matter: those that no later call, also ended, waited
-    for."""
-    ended = [other for other in front if _is_over_before(other, step)]
-    latest = max(((other.row.session, other.start_time) for other in ended), default=(0, 0))
-    return [
-        other
-        for other in front
-        if not _is_over_before(other, step)
-        or (other.row.session, other.exchange.closed or other.start_time) >= latest
-    ]
 
 
 def _is_over_before(other: PlannedCall, step: PlannedCall) -> bool:

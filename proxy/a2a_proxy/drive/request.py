@@ -256,8 +256,15 @@ def make_request(
     headers, _ = credentials.apply_to(exchange.request_headers)
     method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
     data = _request_payload(frame, exchange.binding, ids)
+    # The target; REST calls have identifiers in their path and query.
+    target = step.exchange.target
     return DriveRequest(
-        data, headers, _request_target(step, ids), method, frame.rpc_id, frame.framing
+        data,
+        headers,
+        ids.rename_text(target) if step.exchange.binding is Binding.REST else target,
+        method,
+        frame.rpc_id,
+        frame.framing,
     )
 
 
@@ -280,12 +287,6 @@ def make_text_turn(step: PlannedCall, text: str, event: dict[str, Any]) -> Clien
     data = encode_request(value, exchange.operation, exchange.dialect, schema)
     frame = msgspec.structs.replace(turn.frame, payload=data, size=len(data), redacted=())
     return ClientTurn(ClientAction.SAY, -1, turn.at, 0, 0, (), frame)
-
-
-def _request_target(step: PlannedCall, ids: DriveIds) -> str:
-    """Return the target; REST calls have identifiers in their path and query."""
-    target = step.exchange.target
-    return ids.rename_text(target) if step.exchange.binding is Binding.REST else target
 
 
 def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:

@@ -155,7 +155,17 @@ class Drive:
     async def run(self) -> None:
         """Make all calls; returns when the last one is over."""
         for step in self._plan.steps:
-            self._load_identifiers(step)
+            # Register the identifiers of a call, in recorded order: later messages of a stream name
+            # what it answered.
+            loaded = 0
+            for turn in step.turns:
+                for frame in step.answers[loaded : turn.answers_before]:
+                    self._ids.add_answer(canonical_payload(frame, step.exchange))
+                loaded = max(loaded, turn.answers_before)
+                if turn.frame is not None:
+                    self._ids.add_request(canonical_payload(turn.frame, step.exchange))
+            for frame in step.answers[loaded:]:
+                self._ids.add_answer(canonical_payload(frame, step.exchange))
         calls: list[asyncio.Task[None]] = []
         try:
             for step in self._plan.steps:
@@ -167,19 +177,6 @@ class Drive:
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
-
-    def _load_identifiers(self, step: PlannedCall) -> None:
-        """Register the identifiers of a call, in recorded order: later messages of a stream name
-        what it answered."""
-        loaded = 0
-        for turn in step.turns:
-            for frame in step.answers[loaded : turn.answers_before]:
-                self._ids.add_answer(canonical_payload(frame, step.exchange))
-            loaded = max(loaded, turn.answers_before)
-            if turn.frame is not None:
-                self._ids.add_request(canonical_payload(turn.frame, step.exchange))
-        for frame in step.answers[loaded:]:
-            self._ids.add_answer(canonical_payload(frame, step.exchange))
 
     def _add_remark(self, step: PlannedCall, text: str) -> None:
         self.remarks.append(
@@ -236,7 +233,14 @@ class Drive:
     async def _make_call(self, step: PlannedCall) -> None:
         progress = self._progress.progress_of(step.number)
         try:
-            unknown = self._unknown_identifier(step)
+            # An identifier that the first message needs and the agent has not returned; empty if
+            # there is none.
+            frame = step.turns[0].frame
+            unknown = (
+                next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "")
+                if frame is not None
+                else ""
+            )
             if unknown:
                 self._add_remark(step, f"not sent: the agent returned no id in place of {unknown}")
                 self.skipped.add(step.number)
@@ -249,16 +253,6 @@ class Drive:
         finally:
             progress.is_over = True
             self._progress.notify_change(step.number)
-
-    def _unknown_identifier(self, step: PlannedCall) -> str:
-        """Return an identifier that the first message needs and the agent has not returned; empty
-        if there is none."""
-        frame = step.turns[0].frame
-        return (
-            next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "")
-            if frame is not None
-            else ""
-        )
 
     async def _take_turns(self, step: PlannedCall, call: OpenCall) -> None:
         reader: asyncio.Task[None] | None = None
@@ -376,22 +370,20 @@ class Drive:
                 self._ids.learn_answer(
                     canonical_payload(step.answers[progress.answer_count], exchange), value
                 )
-            progress.is_interrupted = _is_interrupted(value)
+            event = event_from_json(value)
+            status = (
+                event.status_update.status
+                if event.status_update
+                else event.task.status
+                if event.task
+                else None
+            )
+            number = state_number(status.state) if status is not None else 0
+            progress.is_interrupted = (
+                number in TaskState._value2member_map_ and TaskState(number).interrupted
+            )
             self._last_event = value
         if self._options.on_answer is not None:
             self._options.on_answer(message)
         progress.answer_count += 1
         self._progress.notify_change(step.number)
-
-
-def _is_interrupted(value: dict[str, Any]) -> bool:
-    event = event_from_json(value)
-    status = (
-        event.status_update.status
-        if event.status_update
-        else event.task.status
-        if event.task
-        else None
-    )
-    number = state_number(status.state) if status is not None else 0
-    return number in TaskState._value2member_map_ and TaskState(number).interrupted

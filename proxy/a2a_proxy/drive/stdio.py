@@ -73,7 +73,11 @@ class StdioTransport:
         pipe = await self._start_process()
         self._open_calls[request.rpc_id] = call
         try:
-            pipe.write(_frame_request(request))
+            # The message in its recorded framing, with the right length where the recorded length
+            # was right.
+            framing = request.framing or STDIO_FRAMING.format(version="")
+            head, _, tail = framing.replace("\1", str(len(request.payload))).partition("\0")
+            pipe.write(head.encode("latin-1") + request.payload + tail.encode("latin-1"))
             await pipe.drain()
         except (BrokenPipeError, ConnectionResetError) as wrong:
             raise CallError("the agent has closed its input") from wrong
@@ -194,11 +198,3 @@ class _StdioCall:
         return task_state.terminal or (
             task_state.interrupted and self._count >= self._recorded_call
         )
-
-
-def _frame_request(request: DriveRequest) -> bytes:
-    """Return the message in its recorded framing, with the right length where the recorded length
-    was right."""
-    framing = request.framing or STDIO_FRAMING.format(version="")
-    head, _, tail = framing.replace("\1", str(len(request.payload))).partition("\0")
-    return head.encode("latin-1") + request.payload + tail.encode("latin-1")

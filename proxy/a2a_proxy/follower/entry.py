@@ -62,8 +62,8 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], None
     elif isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # a reader may wait for each line
 
-    def tell(said: Status) -> None:
-        os.write(typed.status, encode(said) + b"\n")
+    def tell(status: Status) -> None:
+        os.write(typed.status, encode(status) + b"\n")
 
     aim = FollowTarget(typed.recording, typed.session, typed.follow)
     outcome: Status = FollowerDone()

@@ -16,7 +16,6 @@ from a2a_proxy.follower.status import HookCallFailed, Status
 from a2a_proxy.hooks.find import HookError
 from a2a_proxy.hooks.gap import gap_of
 from a2a_proxy.hooks.hook import METHODS, Session, overridden_methods
-from a2a_proxy.model.values import Finding
 from a2a_proxy.recording.read.rows import SessionRow
 
 _MAX_ERROR_KINDS = 100
@@ -136,19 +135,16 @@ class HookConsumer:
     def add_row(self, kind: RowKind, value: Any) -> None:
         """Call the method for one value of the model."""
         if kind is RowKind.FINDING:
-            self._call_finding_methods(value)
+            self._call_method("on_finding", value)
+            gap = gap_of(value)
+            if gap is not None:
+                self._call_method("on_gap", gap)
         else:
             self._call_method(_ROW_METHODS[kind], value)
 
     def close(self) -> None:
         """Call `close`: there are no more rows."""
         self._call_method("close")
-
-    def _call_finding_methods(self, finding: Finding) -> None:
-        self._call_method("on_finding", finding)
-        gap = gap_of(finding)
-        if gap is not None:
-            self._call_method("on_gap", gap)
 
     def _call_method(self, method: str, *values: Any) -> None:
         if method not in self._methods:

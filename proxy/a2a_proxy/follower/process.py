@@ -130,7 +130,10 @@ class Follower:
         if not batch.items or self._hand_over(consumer, batch.items, 0):
             self._commit_batch(session.id, batch.after)
         if batch.more:
-            self._report_lag(batch.after.frame)
+            newest = self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
+            if self._target.follow and newest - batch.after.frame >= self._reported_lag:
+                self._reported_lag = 2 * (newest - batch.after.frame)
+                self._notify(FollowerLag(newest - batch.after.frame))
         elif not batch.items and (batch.session.how or not self._target.follow):
             self._close_consumer(session.facts.uuid)
             batch.after.over = True
@@ -258,12 +261,6 @@ class Follower:
         self._state.file = file
         self._store_state(done=0)
         return True
-
-    def _report_lag(self, frame: int) -> None:
-        newest = self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
-        if self._target.follow and newest - frame >= self._reported_lag:
-            self._reported_lag = 2 * (newest - frame)
-            self._notify(FollowerLag(newest - frame))
 
     def _store_mark(self, done: int, frame: int | None = None) -> None:
         self._checkpoint.store_mark(self._next_mark(done, frame))

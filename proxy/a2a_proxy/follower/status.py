@@ -46,5 +46,5 @@ encode = name_json.encode_json
 
 def decode_status(line: bytes) -> Status:
     """Return the message of a line. Raises msgspec.DecodeError."""
-    said: Status = name_json.decode_json(line, Status)
-    return said
+    status: Status = name_json.decode_json(line, Status)
+    return status

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any
 
 import msgspec
@@ -41,13 +41,13 @@ def installed_hooks() -> list[InstalledHook]:
     """Return all hooks that packages name in the entry-point group, by name. Runs none of their
     code."""
     return sorted(
-        InstalledHook(each.name, each.value, _package_name(each))
+        InstalledHook(
+            each.name,
+            each.value,
+            f"{each.dist.name} {each.dist.version}" if each.dist is not None else "",
+        )
         for each in entry_points(group=ENTRY_POINT_GROUP)
     )
-
-
-def _package_name(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
 
 
 def check_hook(name: str) -> None:

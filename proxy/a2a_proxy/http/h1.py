@@ -1,8 +1,8 @@
 """Find where HTTP/1 messages of one direction begin and end (RFC 9112 6.3).
 
-`ChunkScanner`, `body_framing` and `is_bodiless` read what peers accept. `Http1Scanner` and the
-functions for heads refuse bytes that two parsers could read differently, so that they stay
-unchanged.
+`HeadScanner`, `ChunkScanner`, `body_framing` and `is_bodiless` read what peers accept.
+`Http1Scanner` and the functions for heads refuse bytes that two parsers could read differently, so
+that they stay unchanged.
 """
 
 from __future__ import annotations
@@ -109,11 +109,17 @@ def _parse_framing(head: bytes, otherwise: int) -> int:
     return body_framing(length, coding, otherwise)
 
 
+def _refuse_head(head: bytes, kind: str) -> Http1Error:
+    return Http1Error(
+        "a bare LF in a head" if _BARE_LF.search(head) else f"a malformed {kind} head"
+    )
+
+
 def parse_request_head(head: bytes) -> tuple[bytes, bytes, int]:
     """Return method, target and framing of a request. Raises Http1Error."""
     found = _REQUEST.fullmatch(head)
     if found is None:
-        raise Http1Error("a malformed request head")
+        raise _refuse_head(head, "request")
     framing = _parse_framing(head, 0)
     if framing == CHUNKED and head[: head.index(b"\r\n")].endswith(
         b"HTTP/1.0"
@@ -127,10 +133,49 @@ def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
     Http1Error."""
     found = _RESPONSE.fullmatch(head)
     if found is None:
-        raise Http1Error("a malformed response head")
+        raise _refuse_head(head, "response")
     status = int(found[1])
     framing = _parse_framing(head, UNTIL_CLOSE)
     return status, 0 if is_bodiless(status, to_head=to_head) else framing
+
+
+def _find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
+    """Return the offset after the first empty line at or after `start`, or -1 if there is none
+    yet."""
+    crlf = buffer.find(b"\n\r\n", start)
+    bare = buffer.find(b"\n\n", start) if crlf < 0 else buffer.find(b"\n\n", start, crlf + 1)
+    if bare >= 0:
+        return bare + 2
+    return crlf + 3 if crlf >= 0 else -1
+
+
+class HeadScanner(State):
+    """Collects a head up to its empty line.
+
+    Lines may end in CRLF or, as many peers tolerate, in a bare LF (RFC 9112, 2.2).
+    """
+
+    max_size: int
+    """Bytes of the longest head."""
+    held: bytearray = bytearray()
+    """Bytes of an incomplete head."""
+
+    def scan(self, data: bytes, pos: int) -> tuple[bytes, int]:
+        """Return the head that continues at `data[pos:]`, empty if it is not complete, and the
+        position up to which bytes were read. Raises Http1Error."""
+        held, before = self.held, len(self.held)
+        if not before and (end := _find_head_end(data, pos)) >= 0:
+            head = data[pos:end]
+        else:
+            held += data[pos : pos + self.max_size + 1]
+            size = _find_head_end(held, max(0, before - 2))
+            if size < 0 and len(held) <= self.max_size:
+                return b"", len(data)
+            head, end = bytes(held if size < 0 else held[:size]), pos + size - before
+            held.clear()
+        if len(head) > self.max_size:
+            raise Http1Error("a head that is too long", pos - before)
+        return head, end
 
 
 class MessagePart(IntEnum):
@@ -275,9 +320,9 @@ class Http1Scanner:
     """Divides one direction into parts. Call `read_part` until the bytes are used up."""
 
     __slots__ = (
-        "_buffer",
         "_chunks",
         "_framing",
+        "_heads",
         "_left",
         "_line",
         "_trailers_apart",
@@ -293,7 +338,7 @@ class Http1Scanner:
         self.pieces: list[tuple[int, int]] = []
         """Start and end of the data in the last part of a chunked body."""
         self._trailers_apart = trailers_apart
-        self._buffer = bytearray()
+        self._heads = HeadScanner(MAX_HEAD_BYTES)
         self._framing: int | None = None
         self._left = 0
         self._chunks = ChunkScanner(MAX_LINE_BYTES)
@@ -302,7 +347,7 @@ class Http1Scanner:
     @property
     def is_between_messages(self) -> bool:
         """Whether no byte of the next message has arrived."""
-        return self._framing is None and not self._buffer
+        return self._framing is None and not self._heads.held
 
     @property
     def is_until_close(self) -> bool:
@@ -337,29 +382,8 @@ class Http1Scanner:
         return (MessagePart.BODY_END if done else MessagePart.BODY), end
 
     def _next_head(self, data: bytes, start: int) -> tuple[MessagePart, int]:
-        buffer = self._buffer
-        if not buffer:
-            end = data.find(b"\r\n\r\n", start) + 4
-            if end > 3:
-                return self._complete_head(data[start:end], end)
-        before = len(buffer)
-        buffer += data[start : start + MAX_HEAD_BYTES + 4 - before]
-        at = buffer.find(b"\r\n\r\n", max(0, before - 3))
-        if at >= 0:
-            head = bytes(buffer[: at + 4])
-            buffer.clear()
-            return self._complete_head(head, start + len(head) - before)
-        if _BARE_LF.search(buffer, max(0, before - 1)):
-            raise Http1Error("a bare LF in a head")
-        if len(buffer) > MAX_HEAD_BYTES:
-            raise Http1Error("a head that is too long")
-        return MessagePart.HEAD, len(data)
-
-    def _complete_head(self, head: bytes, end: int) -> tuple[MessagePart, int]:
-        if len(head) > MAX_HEAD_BYTES:
-            raise Http1Error("a head that is too long")
-        self.head = head
-        return MessagePart.HEAD_END, end
+        self.head, end = self._heads.scan(data, start)
+        return (MessagePart.HEAD_END if self.head else MessagePart.HEAD), end
 
     def _next_chunked(self, data: bytes, start: int) -> tuple[MessagePart, int]:
         self.pieces, chunks = [], self._chunks

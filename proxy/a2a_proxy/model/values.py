@@ -122,7 +122,7 @@ class Connection(msgspec.Struct, frozen=True):
 
 
 _HeaderList = Annotated[Headers, Encoding.HEADERS, Row(json=None)]
-_Moment = Annotated[Time, Row(json=None)]
+_TimeNotInJson = Annotated[Time, Row(json=None)]
 _PeerNumberOrNone = Annotated[int | None, Encoding.PEER_NUMBER]
 
 
@@ -154,13 +154,13 @@ class ExchangeFields(msgspec.Struct):
     trailers: _HeaderList = ()
     informational: Annotated[tuple[int, ...], Encoding.LIST, Row(json=None)] = ()
     """1xx statuses before the response."""
-    request_ended: _Moment = 0
+    request_ended: _TimeNotInJson = 0
     """Last byte of the request (END_STREAM), ns; 0 if it has not arrived."""
-    response_started: _Moment = 0
+    response_started: _TimeNotInJson = 0
     """Response head, ns."""
-    first_event: _Moment = 0
-    last_event: _Moment = 0
-    closed: _Moment = 0
+    first_event: _TimeNotInJson = 0
+    last_event: _TimeNotInJson = 0
+    closed: _TimeNotInJson = 0
     """0 while open."""
     status: Annotated[PeerNumber, Row(null=True)] = 0
     """HTTP status; 0 before the response."""

@@ -46,8 +46,8 @@ def generations_line(task: Task, operation: Callable[[int], str]) -> str:
     if not task.generation:
         return "no generations: the agent sends none" if task.support is Support.NO else ""
     some = task.seen[-_MAX_SHOWN_RANGES:]
-    told = " ".join(format_range(first, last) for first, last in some)
-    parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{told}"]
+    ranges = " ".join(format_range(first, last) for first, last in some)
+    parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{ranges}"]
     parts += [f"{format_range(first, last)} not seen" for first, last in _unseen_ranges(task)][
         -_MAX_SHOWN_RANGES:
     ]

@@ -35,8 +35,8 @@ class TextPlace(msgspec.Struct, gc=False):
 
 def find_text_place(payload: bytes, text: str) -> TextPlace | None:
     """Return the place of the text of the only part in valid JSON; None if it is escaped in an
-    uncommon way or the payload is large."""
-    if len(payload) > _MAX_PLACE + len(text):
+    uncommon way, if another member has the same name, or if the payload is large."""
+    if len(payload) > _MAX_PLACE + len(text) or payload.count(b'"text":') != 1:
         return None
     before, _, after = payload.partition(msgspec.json.encode(text))
     return TextPlace(before, after) if before.endswith((b'"text":', b'"text": ')) else None

@@ -7,7 +7,7 @@ it.
 Processes:
 - `__main__`: entry point of the recorder process
 - `process`: the loop: journal, observer, recording
-- `supervisor`: the relay's side: starts and restarts the recorder
+- `recorder_supervisor`: the relay's side: starts and restarts the recorder
 
 Input and output:
 - `resume`: the starting state

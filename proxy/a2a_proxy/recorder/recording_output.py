@@ -21,7 +21,7 @@ from a2a_proxy.recorder.status import (
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, make_key
+from a2a_proxy.recording.read.rows import SessionFacts, key_bounds
 from a2a_proxy.recording.store.file_header import file_identity
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
@@ -143,9 +143,7 @@ def summarize_session(path: str | Path, session: int) -> RecorderDone:
     """
     with Recording(path) as stored:
         counts = stored.count_rows(session)
-        outcomes: dict[str, int] = dict(
-            stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0)))
-        )
+        outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, key_bounds(session)))
         totals = rule_totals(row.finding for row in stored.read_findings(session))
         row = stored.read_session(session)
     assert row is not None

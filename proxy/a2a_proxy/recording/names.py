@@ -19,8 +19,8 @@ def recording_name(at: int) -> str:
 
     Example: `a2a-20261121-063000.123.a2a.db`.
     """
-    moment = datetime.fromtimestamp(at // 1_000_000_000, UTC)
-    return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"
+    started = datetime.fromtimestamp(at // 1_000_000_000, UTC)
+    return f"a2a-{started:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"
 
 
 def newest_recording(folder: Path, *others: Path) -> Path | None:

@@ -56,8 +56,7 @@ UNFILLED_LABEL = (
 )
 _ALL_REFUSED_HINT = (
     "record it again, or allow such calls: --allow-incomplete plays each up to where it breaks "
-    "off, --allow-redacted"
-    " delivers the labels"
+    "off, --allow-redacted delivers the labels"
 )
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
@@ -205,6 +204,8 @@ class _ScriptLoader:
             self._unservable.append(UnservableCall(self._place_of(row), why, exchange.operation))
             return None
         card = exchange.binding is Binding.CARD
+        # Whether the client killed a stdio proxy, which is its child. This breaks the call off, as
+        # a kill of the agent.
         return RecordedCall(
             place=self._place_of(row),
             operation="GetAgentCard" if card else exchange.operation or exchange.method,
@@ -222,7 +223,8 @@ class _ScriptLoader:
             streaming=exchange.streaming,
             live_payload=exchange.live_payload,
             target=exchange.target,
-            is_broken=exchange.how in _BROKEN_ENDS and not _is_killed_by_client(exchange),
+            is_broken=exchange.how in _BROKEN_ENDS
+            and not (exchange.binding is Binding.STDIO and exchange.how == "proxy killed"),
         )
 
     def _load_lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
@@ -313,12 +315,6 @@ class _ScriptLoader:
 
 def _is_half_close(frame: Frame) -> bool:
     return frame.kind is FrameKind.END and frame.direction is Direction.TO_AGENT
-
-
-def _is_killed_by_client(exchange: Exchange) -> bool:
-    """Whether the client killed a stdio proxy, which is its child. This breaks the call off, as a
-    kill of the agent."""
-    return exchange.binding is Binding.STDIO and exchange.how == "proxy killed"
 
 
 def _has_early_headers(exchange: Exchange, opening: Frame) -> bool:

@@ -11,7 +11,7 @@ from a2a_proxy.model.values import Binding, Connection, Exchange, Frame, FrameKi
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key_bounds
 from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
 
 _MAX_CARDS = 4096
@@ -44,7 +44,7 @@ class CardHistory:
         query = (
             f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
         )
-        span = make_key(session.id, 0), make_key(session.id + 1, 0)
+        span = key_bounds(session.id)
         numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARD_OPERATIONS))]
         return [row for row in map(self._recording.read_exchange, numbers) if row is not None]
 

@@ -107,7 +107,15 @@ class OtlpConsumer:
     def add_row(self, kind: RowKind, value: Any) -> None:
         """Add one row of the recording."""
         if self._file != file_identity(self._path):
-            self._reopen_recording()
+            # Open the recording again, because it was deleted and its recorder has created a new
+            # one.
+            self._recording.close()
+            uuid = self._session.facts.uuid
+            with open_recording_or_cassette(self._path) as fresh:
+                session = next(
+                    (row for row in fresh.read_sessions() if row.facts.uuid == uuid), self._session
+                )
+            self._open_recording(session)
         if kind is RowKind.HANDOFF:
             self._spans.add_handoff(value)
         elif kind is RowKind.EXCHANGE:
@@ -186,17 +194,6 @@ class OtlpConsumer:
             late_apart=self._settings.logs,
             fixed_service=is_service_named(os.environ),
         )
-
-    def _reopen_recording(self) -> None:
-        """Open the recording again, because it was deleted and its recorder has created a new
-        one."""
-        self._recording.close()
-        uuid = self._session.facts.uuid
-        with open_recording_or_cassette(self._path) as fresh:
-            session = next(
-                (row for row in fresh.read_sessions() if row.facts.uuid == uuid), self._session
-            )
-        self._open_recording(session)
 
     def _add_call(self, exchange: Exchange) -> None:
         number = make_key(self._session.id, exchange.id)

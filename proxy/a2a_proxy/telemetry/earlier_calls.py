@@ -71,7 +71,7 @@ class EarlierCalls:
             if before.binding is not Binding.WEBHOOK or (
                 before.authority,
                 before.target,
-            ) != _push_target(exchange):
+            ) != (exchange.authority, exchange.target):
                 continue
             if self._first_payload(row.key) == body:
                 if 200 <= before.status < 300:
@@ -107,10 +107,6 @@ class EarlierCalls:
     def _first_payload(self, row_key: int) -> bytes:
         found = next(iter(self._recording.read_frames(row_key, limit=1)), None)
         return found.frame.payload if found is not None else b""
-
-
-def _push_target(exchange: Exchange) -> tuple[str, str]:
-    return exchange.authority, exchange.target
 
 
 def _is_config_target(config: dict[str, Any], target: str) -> bool:

@@ -66,12 +66,14 @@ class CallEvents:
 
     def add_finding(self, finding: Finding) -> None:
         """Add the next finding."""
-        told: Attributes = {
+        attributes: Attributes = {
             "a2a_proxy.finding.rule": cut_text(finding.rule),
             "a2a_proxy.finding.severity": finding.severity.name.lower(),
             "a2a_proxy.finding.summary": cut_text(finding.summary),
         }
-        self._append_event(self._finding_events, SpanEvent("a2a_proxy.finding", finding.at, told))
+        self._append_event(
+            self._finding_events, SpanEvent("a2a_proxy.finding", finding.at, attributes)
+        )
         gap = gap_of(finding)
         if gap is not None and gap.first:
             numbers: Attributes = {

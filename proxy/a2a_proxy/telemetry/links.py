@@ -58,11 +58,11 @@ def task_link(context: SpanContextIds, task_id: str) -> SpanLink:
 
 def handoff_link(context: SpanContextIds, handoff: Handoff) -> SpanLink:
     """Return a link to the call of the agent that handed off."""
-    told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
+    facts = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
     return SpanLink(
         context,
         {
             "a2a_proxy.link": "handoff",
-            **{f"a2a_proxy.handoff.{name}": cut_text(value) for name, value in told.items()},
+            **{f"a2a_proxy.handoff.{name}": cut_text(value) for name, value in facts.items()},
         },
     )

@@ -28,7 +28,7 @@ _SEVERITY_LEVELS = {
 
 def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of one frame, without its payload."""
-    told: dict[str, Value] = {
+    values: dict[str, Value] = {
         "a2a_proxy.frame.seq": frame.seq,
         "a2a_proxy.frame.direction": "to agent"
         if frame.direction is Direction.TO_AGENT
@@ -44,8 +44,8 @@ def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
         "gen_ai.conversation.id": frame.context_id,
     }
     if frame.generation:
-        told["a2a_proxy.generation"] = frame.generation
-    attributes = {name: shorten_value(value) for name, value in told.items() if value != ""}
+        values["a2a_proxy.generation"] = frame.generation
+    attributes = {name: shorten_value(value) for name, value in values.items() if value != ""}
     return LogValue(
         name="a2a.frame",
         at=frame.at,
@@ -85,8 +85,8 @@ def alive_log(exchange: Exchange, context: SpanContextIds, service: str, at: int
 
 def finding_log(finding: Finding, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of a finding about a call whose span has already been sent."""
-    told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
-    told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
+    attributes: Attributes = {"a2a_proxy.finding.rule": finding.rule}
+    attributes["a2a_proxy.finding.severity"] = finding.severity.name.lower()
     level = _SEVERITY_LEVELS[finding.severity]
     return LogValue(
         name="a2a_proxy.finding",
@@ -95,12 +95,12 @@ def finding_log(finding: Finding, context: SpanContextIds, service: str) -> LogV
         context=context,
         service=service,
         body=cut_text(finding.summary),
-        attributes=told,
+        attributes=attributes,
     )
 
 
 def _log_attributes(exchange: Exchange) -> Attributes:
-    told: Attributes = {
+    values: Attributes = {
         "a2a.method.name": span_name(exchange),
         "a2a_proxy.binding": binding_label(exchange),
         "a2a.task.id": exchange.task_id,
@@ -108,4 +108,4 @@ def _log_attributes(exchange: Exchange) -> Attributes:
         "gen_ai.conversation.id": exchange.context_id,
         "a2a_proxy.exchange": exchange.id,
     }
-    return {name: shorten_value(value) for name, value in told.items() if value != ""}
+    return {name: shorten_value(value) for name, value in values.items() if value != ""}

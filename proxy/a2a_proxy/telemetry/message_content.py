@@ -50,13 +50,13 @@ class MessageContent(msgspec.Struct, frozen=True):
         """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of
         omitted bytes and frames."""
         made: Attributes = {}
-        for name, said in (("input", self.input), ("output", self.output)):
-            if said.messages:
+        for name, content in (("input", self.input), ("output", self.output)):
+            if content.messages:
                 made[f"gen_ai.{name}.messages"] = json.dumps(
-                    said.messages, ensure_ascii=False, separators=(",", ":")
+                    content.messages, ensure_ascii=False, separators=(",", ":")
                 )
-            if said.cut:
-                made[f"a2a_proxy.content.{name}_cut_bytes"] = said.cut
+            if content.cut:
+                made[f"a2a_proxy.content.{name}_cut_bytes"] = content.cut
         if self.unread:
             made["a2a_proxy.content.frames_unread"] = self.unread
         return made
@@ -133,7 +133,13 @@ def _direction_content(messages: Iterable[_Message]) -> DirectionContent:
         kept: list[dict[str, Any]] = []
         for part in parts:
             text = part.text or ""
-            fits = _truncate_text(text, room) if parts_left else ""
+            # The beginning of at most `max_bytes` bytes, in whole characters; lone surrogates
+            # become `?`.
+            fits = (
+                text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+                if parts_left
+                else ""
+            )
             room -= len(fits.encode())
             cut += len(text.encode("utf-8", "replace")) - len(fits.encode())
             if parts_left and (fits or part.text is None):
@@ -153,9 +159,3 @@ def _other_part(part: Part) -> dict[str, Any]:
     """Return a part without text as its kind and media type."""
     kind = "raw" if part.raw is not None else "url" if part.url is not None else "data"
     return {"type": kind, **({"mime_type": part.media_type[:_MAX_NAME]} if part.media_type else {})}
-
-
-def _truncate_text(text: str, max_bytes: int) -> str:
-    """Return the beginning of at most `max_bytes` bytes, in whole characters; lone surrogates
-    become `?`."""
-    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

@@ -68,8 +68,8 @@ class SessionMetrics:
             ),
         ]
         self._duration, self._first_event, self._event_gap, self._task = (
-            make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of)
-            for name, told, of in times
+            make(f"a2a_proxy.{name}", "s", description, explicit_bucket_boundaries_advisory=of)
+            for name, description, of in times
         )
         self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
         frames, data = "Frames of finished calls.", "Bytes of finished calls."
@@ -117,11 +117,11 @@ class SessionMetrics:
         self._bytes.add(exchange.bytes_to_client, labels, ("a2a_proxy.direction", "to client"))
         at = _task_end(task, exchange)
         if task is not None and at:
-            told = {
+            attributes = {
                 "a2a.task.state": TaskState(task.states[-1][1]).label,
                 **_server_attributes(upstream),
             }
-            self._task.record(histogram_seconds(at - task.first), told)
+            self._task.record(histogram_seconds(at - task.first), attributes)
 
     def record_finding(self, finding: Finding) -> None:
         """Record a finding."""

@@ -17,8 +17,6 @@ from a2a_proxy.telemetry.values import (
     Attributes,
     LogLevel,
     LogValue,
-    SpanEvent,
-    SpanLink,
     SpanValue,
     Value,
     clamp_time,
@@ -77,8 +75,22 @@ def _span_object(span: SpanValue) -> dict[str, Any]:
         "startTimeUnixNano": str(clamp_time(span.started)),
         "endTimeUnixNano": str(clamp_time(span.ended)),
         "attributes": _attribute_objects(span.attributes),
-        "events": [_event_object(each) for each in span.events],
-        "links": [_link_object(each) for each in span.links],
+        "events": [
+            {
+                "timeUnixNano": str(clamp_time(each.at)),
+                "name": each.name,
+                "attributes": _attribute_objects(each.attributes),
+            }
+            for each in span.events
+        ],
+        "links": [
+            {
+                "traceId": each.context.trace,
+                "spanId": each.context.span,
+                "attributes": _attribute_objects(each.attributes),
+            }
+            for each in span.links
+        ],
         "status": {"code": _STATUS_ERROR, "message": valid_value(span.error)} if span.error else {},
     }
     if span.parent is not None:
@@ -88,22 +100,6 @@ def _span_object(span: SpanValue) -> dict[str, Any]:
     if span.dropped_events:
         made["droppedEventsCount"] = span.dropped_events
     return made
-
-
-def _event_object(event: SpanEvent) -> dict[str, Any]:
-    return {
-        "timeUnixNano": str(clamp_time(event.at)),
-        "name": event.name,
-        "attributes": _attribute_objects(event.attributes),
-    }
-
-
-def _link_object(link: SpanLink) -> dict[str, Any]:
-    return {
-        "traceId": link.context.trace,
-        "spanId": link.context.span,
-        "attributes": _attribute_objects(link.attributes),
-    }
 
 
 def _log_object(log: LogValue) -> dict[str, Any]:

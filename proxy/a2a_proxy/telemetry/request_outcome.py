@@ -131,7 +131,13 @@ class ExporterLogHandler(logging.Handler):
         if record.thread != self._thread:
             return
         if not self._has_exporters:
-            self._on_setup_warning(record)
+            # A warning about a variable. Header texts are secrets; other warnings are logged
+            # as usual.
+            if explain_error(record.getMessage()) == _HEADER_ADVICE:
+                self._bad_headers = True
+            elif logging.lastResort is not None:
+                record.exc_info = None
+                logging.lastResort.handle(record)
             return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
@@ -158,22 +164,13 @@ class ExporterLogHandler(logging.Handler):
             arguments, explain_error(self._reason or " ".join(record.getMessage().split()))
         )
 
-    def _on_setup_warning(self, record: logging.LogRecord) -> None:
-        """Handle a warning about a variable. Header texts are secrets; other warnings are logged as
-        usual."""
-        if _is_header_error(record.getMessage()):
-            self._bad_headers = True
-        elif logging.lastResort is not None:
-            record.exc_info = None
-            logging.lastResort.handle(record)
-
 
 def _retry_reason(arguments: tuple[Any, ...]) -> str:
     """Return the error in a warning about one try; for an error of the operating system, its
     description."""
-    said = " ".join(str(arguments[0]).split()) if arguments else ""
-    found = _ERRNO.search(said)
-    return found[1].lower() if found else said
+    message = " ".join(str(arguments[0]).split()) if arguments else ""
+    found = _ERRNO.search(message)
+    return found[1].lower() if found else message
 
 
 def _failure_outcome(arguments: tuple[Any, ...], message: str) -> RequestOutcome:
@@ -213,8 +210,3 @@ def _result_of_http(status: int) -> RequestResult:
 def explain_error(message: str) -> str:
     """Return advice for the error, or the error itself if there is none."""
     return next((words for part, words in _ADVICE if part in message), message)
-
-
-def _is_header_error(message: str) -> bool:
-    """Whether the error is about a header that the user set."""
-    return explain_error(message) == _HEADER_ADVICE

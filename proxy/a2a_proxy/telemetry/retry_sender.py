@@ -130,7 +130,9 @@ class RetrySender:
             self.report_alive()
             outcome = send()
             if outcome.result is RequestResult.SENT:
-                self._report_recovery()
+                if self._is_failing:
+                    self._notify(FollowerNotice(f"OTLP: {self._backend_name} accepts spans again"))
+                self._is_failing = False
                 return outcome
             failed = (
                 outcome.result is RequestResult.FAILED
@@ -147,11 +149,6 @@ class RetrySender:
         until = self._clock.now() + seconds
         while not self.is_stopping() and (left := until - self._clock.now()) > 0:
             self._clock.sleep(min(left, _SLEEP_SECONDS))
-
-    def _report_recovery(self) -> None:
-        if self._is_failing:
-            self._notify(FollowerNotice(f"OTLP: {self._backend_name} accepts spans again"))
-        self._is_failing = False
 
     def report_failure(self, outcome: RequestOutcome) -> None:
         """Report that the backend accepts nothing, once until it accepts a request again."""

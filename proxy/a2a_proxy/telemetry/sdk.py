@@ -332,8 +332,4 @@ def _sdk_span_context(context: SpanContextIds, *, remote: bool = False) -> Any:
 
 
 def _sdk_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: _sdk_value(value) for name, value in attributes.items()}
-
-
-def _sdk_value(value: Value) -> Any:
-    return valid_value(value)
+    return {name: valid_value(value) for name, value in attributes.items()}

@@ -89,17 +89,17 @@ def message_link(context: SpanContextIds, message: SpanContextIds | None) -> tup
 def client_span(span: SpanValue, sent: SpanContextIds, service: str) -> SpanValue:
     """Return the span of the call as forwarded to the agent of this name, without the events, which
     are on the span of the call as received."""
-    told = {
+    attributes = {
         name: value for name, value in span.attributes.items() if name.startswith(_COPIED_PREFIXES)
     }
     if service:
-        told["peer.service"] = service
+        attributes["peer.service"] = service
     return msgspec.structs.replace(
         span,
         kind=SpanKind.CLIENT,
         context=msgspec.structs.replace(span.context, span=sent.span),
         parent=span.context,
-        attributes=told,
+        attributes=attributes,
         events=(),
         dropped_events=0,
         links=(),

@@ -254,19 +254,19 @@ class SpanReader:
         )
 
     def _make_call_spans(self, row: ExchangeRow, sent_count: int) -> CallSpans:
-        said = read_payload_texts(self._recording, row, content=self._shape.content)
+        texts = read_payload_texts(self._recording, row, content=self._shape.content)
         task = self._task_of_exchange(row.exchange)
-        facts, whole = self._call_facts(row, said, task), self._call_events(row, task)
+        facts, whole = self._call_facts(row, texts, task), self._call_events(row, task)
         cuts = list(finished_call_windows(row.exchange, self._shape.segment, sent_count))
         span = self._call_span(facts, whole)
         went = forwarded_context(row.exchange)
         onward = [client_span(span, went, facts.service)] if went is not None else []
         steps, left = step_spans(
-            onward[0] if onward else span, said.reports, row.exchange.id, self._uuid
+            onward[0] if onward else span, texts.reports, row.exchange.id, self._uuid
         )
         if left:
-            told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
-            span = msgspec.structs.replace(span, attributes=told)
+            attributes = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
+            span = msgspec.structs.replace(span, attributes=attributes)
         spans = (
             [span]
             if cuts[0].is_whole_call
@@ -278,12 +278,12 @@ class SpanReader:
 
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
         """Return the events of the whole call."""
-        passage = CallEvents(_state_before(task, row.exchange.started))
+        events = CallEvents(_state_before(task, row.exchange.started))
         for frame in self._recording.read_frames(row.key, payloads=False):
-            passage.add_frame(frame.frame)
+            events.add_frame(frame.frame)
         for finding in self._findings_of_call(row):
-            passage.add_finding(finding)
-        return passage
+            events.add_finding(finding)
+        return events
 
     def _findings_of_call(self, row: ExchangeRow) -> list[Finding]:
         found = (each.finding for each in self._recording.read_findings(exchange=row.key))
@@ -302,7 +302,7 @@ class SpanReader:
         """Return one span per window; `whole_span` is the span of a finished call."""
         made: list[SpanValue] = []
         progress = PartialCall(row.exchange)
-        passage = CallEvents(_state_before(task, row.exchange.started))
+        events = CallEvents(_state_before(task, row.exchange.started))
         frames = (frame.frame for frame in self._recording.read_frames(row.key, payloads=False))
         findings = self._findings_of_call(row)
         frame = next(frames, None)
@@ -310,18 +310,18 @@ class SpanReader:
         card_url = self._cards.latest_card_url(self._server_of(row.exchange), row.exchange.started)
         then = msgspec.structs.replace(facts, card=card, card_url=card_url, content=NO_CONTENT)
         for cut in (SegmentWindow(0, 0, windows[0].begin), *windows):
-            passage = CallEvents(progress.state or passage.state, passage.last)
+            events = CallEvents(progress.state or events.state, events.last)
             while frame is not None and (frame.at < cut.end or cut.last):
                 progress.add_frame(frame)
-                passage.add_frame(frame)
+                events.add_frame(frame)
                 frame = next(frames, None)
             for finding in findings:
                 if cut.begin <= finding.at and (finding.at < cut.end or cut.last):
-                    passage.add_finding(finding)
+                    events.add_finding(finding)
             if cut.number:
                 known = msgspec.structs.replace(then, exchange=progress.exchange_at(cut.end))
-                span = whole_span if cut.last and whole_span else self._call_span(known, passage)
-                made.append(segment_span(span, cut, self._uuid, row.exchange.id, passage))
+                span = whole_span if cut.last and whole_span else self._call_span(known, events)
+                made.append(segment_span(span, cut, self._uuid, row.exchange.id, events))
         return made
 
     def _call_span(self, facts: CallFacts, events: CallEvents) -> SpanValue:

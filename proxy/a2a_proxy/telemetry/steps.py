@@ -79,12 +79,12 @@ def step_spans(
     a child of the call.
     """
     kept: list[_Step] = []
-    told: set[_StepKey] = set()
+    seen: set[_StepKey] = set()
     left = 0
     for step in _flatten_steps(reports):
-        if step.place[1] and step.place in told:
+        if step.place[1] and step.place in seen:
             continue
-        told.add(step.place)
+        seen.add(step.place)
         if len(kept) < MAX_STEPS:
             kept.append(step)
         else:
@@ -144,15 +144,15 @@ def _flatten_steps(reports: Iterable[StepReport]) -> Iterator[_Step]:
     for report in reports:
         waiting: list[tuple[StepReport, _StepKey | None, int]] = [(report, None, 0)]
         for one, root, depth in waiting:
-            for said in one.steps:
-                if not isinstance(said, dict):
+            for fields in one.steps:
+                if not isinstance(fields, dict):
                     continue
                 place, parent = (
-                    (one.trace, _text_field(said, "step_id")),
-                    _text_field(said, "parent_step_id"),
+                    (one.trace, _text_field(fields, "step_id")),
+                    _text_field(fields, "parent_step_id"),
                 )
-                yield _Step(said, one.at, place, (one.trace, parent) if parent else root)
-                inner = _nested_reports(said) if depth < _MAX_DEPTH else None
+                yield _Step(fields, one.at, place, (one.trace, parent) if parent else root)
+                inner = _nested_reports(fields) if depth < _MAX_DEPTH else None
                 waiting += [(each, place, depth + 1) for each in _parse_reports(one.at, inner)]
 
 

@@ -129,7 +129,7 @@ class AgentSession:
         GUARD.forget_address(*self._allowed_place)
         self._update_status(self._process.send_order(QueryReplay(self._agent)))
         wrong = self._replay_problems() if passed else []
-        keep = failed or bool(wrong) or (passed and self._reads_recording)
+        keep = failed or bool(wrong) or (passed and self._plan.live)
         agent, self._agent = self._agent, -1
         self._update_status(self._process.send_order(StopAgent(agent, keep=keep)))
         if passed and not wrong:
@@ -150,10 +150,6 @@ class AgentSession:
         """Requests that matched only after masking, each with the call and what was masked;
         available after `close`."""
         return tuple(each.removeprefix("masked match: ") for each in self._status.masked)
-
-    @property
-    def _reads_recording(self) -> bool:
-        return self._plan.live
 
     def _update_status(self, answer: object) -> None:
         assert isinstance(answer, ReplayStatus)

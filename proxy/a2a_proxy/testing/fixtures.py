@@ -91,8 +91,11 @@ def _open_session(
     node = request.node
     upstream = _upstream_of(request, settings) if record_plan.live else ""
     folder = request.getfixturevalue("tmp_path_factory").mktemp("a2a")
+    if _PROCESS_KEY not in node.config.stash:
+        process = node.config.stash[_PROCESS_KEY] = ChildProcess()
+        node.config.add_cleanup(process.stop)
     session = kind(
-        _child_process(node.config), folder, record_plan, settings, cassettes, node.nodeid
+        node.config.stash[_PROCESS_KEY], folder, record_plan, settings, cassettes, node.nodeid
     )
     if settings.block_network:
         GUARD.start(settings.allowed_hosts)
@@ -118,14 +121,14 @@ def _open_session(
         node.warn(
             pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}")
         )
-    said: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     if phase == "passed":
-        said += [(MASKED_TITLE, each) for each in session.masked_matches]
-        said += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
-    said += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
-    said += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
+        notes += [(MASKED_TITLE, each) for each in session.masked_matches]
+        notes += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
+    notes += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
+    notes += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
     node.stash.setdefault(SUMMARY_KEY, []).extend(
-        (title, f"{node.nodeid}: {line}") for title, line in said
+        (title, f"{node.nodeid}: {line}") for title, line in notes
     )
     if wrong:
         _fail_test("\n\n".join(wrong))
@@ -173,9 +176,10 @@ def _recording_targets(session: pytest.Session) -> dict[Path, list[str]]:
 
 def _settings_of(request: _Request) -> PluginSettings:
     node, config = request.node, request.config
+    # The markers of a test with their nodes, the widest first.
     markers = [
         (f"@pytest.mark.{MARKER} of {where.name}", each.kwargs)
-        for where, each in _marker_layers(node)
+        for where, each in reversed(list(node.iter_markers_with_node(MARKER)))
     ]
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("a2a_config", request.getfixturevalue("a2a_config")),
@@ -183,27 +187,16 @@ def _settings_of(request: _Request) -> PluginSettings:
     ]
     try:
         settings = merge_settings(layers)
-        return merge_settings(
-            [*layers, ("the command line", command_line_settings(config, settings.allowed_hosts))]
-        )
+        # The settings of the command line; its hosts are added to `hosts`.
+        typed: dict[str, Any] = {"allowed_hosts": (*settings.allowed_hosts, *typed_hosts(config))}
+        if config.option.a2a_record_mode is not None:
+            typed["record_mode"] = config.option.a2a_record_mode
+        for name in ("block_network", "fail_unused"):
+            if getattr(config.option, f"a2a_{name}"):
+                typed[name] = True
+        return merge_settings([*layers, ("the command line", typed)])
     except WrongSetting as wrong:
         _fail_test(str(wrong))
-
-
-def _marker_layers(node: pytest.Item) -> list[tuple[pytest.Item, pytest.Mark]]:
-    """Return the markers of a test with their nodes, the widest first."""
-    return list(reversed(list(node.iter_markers_with_node(MARKER))))  # type: ignore[arg-type]
-
-
-def command_line_settings(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the settings of the command line; its hosts are added to `hosts`."""
-    typed: dict[str, Any] = {"allowed_hosts": (*hosts, *typed_hosts(config))}
-    if config.option.a2a_record_mode is not None:
-        typed["record_mode"] = config.option.a2a_record_mode
-    for name in ("block_network", "fail_unused"):
-        if getattr(config.option, f"a2a_{name}"):
-            typed[name] = True
-    return typed
 
 
 def _upstream_of(request: _Request, settings: PluginSettings) -> str:
@@ -221,10 +214,3 @@ def _upstream_of(request: _Request, settings: PluginSettings) -> str:
 def _fail_test(message: str) -> NoReturn:
     """Fail the test with a message, without a traceback."""
     raise pytest.fail.Exception(message, pytrace=False) from None
-
-
-def _child_process(config: pytest.Config) -> ChildProcess:
-    if _PROCESS_KEY not in config.stash:
-        process = config.stash[_PROCESS_KEY] = ChildProcess()
-        config.add_cleanup(process.stop)
-    return config.stash[_PROCESS_KEY]

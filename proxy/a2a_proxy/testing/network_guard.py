@@ -67,10 +67,10 @@ class NetworkGuard:
             return
         name = self._address_cache if _is_numeric(host) and self._address_cache else host
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        told = f"{how} to {where}" + (f" ({name})" if name != host else "")
+        attempt = f"{how} to {where}" + (f" ({name})" if name != host else "")
         self._address_cache = ""
-        self.blocked_attempts.append(told)
-        raise NetworkBlocked(f"{told} is blocked; to allow it: --a2a-allowed-hosts={name}")
+        self.blocked_attempts.append(attempt)
+        raise NetworkBlocked(f"{attempt} is blocked; to allow it: --a2a-allowed-hosts={name}")
 
     def _is_allowed(self, host: str, port: int) -> bool:
         if {host, f"{host}:{port}"} & self._hosts:

@@ -76,8 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(*paths, **settings): the cassettes of a test, relative to its file, and their "
-        f"settings "
-        "(manual of a2a-proxy: pytest)",
+        "settings (manual of a2a-proxy: pytest)",
     )
     config.stash[_RUN_SUMMARY_KEY] = RunSummary(config)
     config.pluginmanager.register(config.stash[_RUN_SUMMARY_KEY], "a2a-summary")
@@ -220,11 +219,11 @@ class RunSummary:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """List masked matches, cassettes recorded, unused calls and cassettes, and calls that are
         in no cassette."""
-        said = [*self.lines, *((ORPHANS_TITLE, each) for each in sorted(self.orphans))]
-        if not said:
+        notes = [*self.lines, *((ORPHANS_TITLE, each) for each in sorted(self.orphans))]
+        if not notes:
             return
         terminalreporter.section("A2A cassettes")
         for title in (WRITTEN_TITLE, MASKED_TITLE, UNUSED_TITLE, FORWARDED_TITLE, ORPHANS_TITLE):
-            lines = [line for of, line in said if of == title]
+            lines = [line for of, line in notes if of == title]
             for line in [f"{title}:", *(f"  {line}" for line in lines)] if lines else ():
                 terminalreporter.line(line)

@@ -18,10 +18,10 @@ def complete_report(item: pytest.Item, report: pytest.TestReport) -> None:
         setattr(report, SUMMARY_ATTRIBUTE, item.stash.get(SUMMARY_KEY, []))
     if not report.failed or report.when == "setup":
         return
-    told = {value for name, value in item.user_properties if name == JUNIT_PROPERTY}
+    paths = {value for name, value in item.user_properties if name == JUNIT_PROPERTY}
     for session in item.stash[SESSIONS_KEY]:
         path = str(session.recording)
-        if path in told:
+        if path in paths:
             continue
         try:
             report.sections.append((SECTION_TITLE, session.report_text()))

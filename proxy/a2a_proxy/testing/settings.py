@@ -86,7 +86,7 @@ class PluginSettings:
     def get_replay_settings(self) -> dict[str, Any]:
         """Return the settings of the replay."""
         settings = {name: getattr(self, name) for name in REPLAY_SETTINGS} | {
-            "ignore": self.ignored_paths
+            "ignore": tuple(each for each in self.ignore if not _is_rule(each))
         }
         return settings | {"faults": tuple(each for each in self.faults if _has_place(each))}
 
@@ -99,11 +99,6 @@ class PluginSettings:
     def ignored_rules(self) -> tuple[str, ...]:
         """The rules of `ignore`."""
         return tuple(filter(_is_rule, self.ignore))
-
-    @property
-    def ignored_paths(self) -> tuple[str, ...]:
-        """The paths of `ignore`."""
-        return tuple(each for each in self.ignore if not _is_rule(each))
 
 
 SETTING_NAMES = tuple(each.name for each in fields(PluginSettings))

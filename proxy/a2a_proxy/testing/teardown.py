@@ -56,8 +56,8 @@ def _violation_text(finding: Finding, operation: str) -> str:
         if finding.exchange
         else ""
     )
-    said = f" {operation}" if operation else ""
-    return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
+    name = f" {operation}" if operation else ""
+    return f"{finding.severity.name.lower()} {finding.rule}{where}{name}: {finding.summary}"
 
 
 def list_differences(cassette: Path, recording: Path) -> list[str]:
@@ -93,13 +93,13 @@ def _change_text(row: DifferenceRow) -> str:
 
 def _match_title(match: CallPair) -> str:
     if match.left is None or match.right is None:
-        row, said = (
+        row, reason = (
             (match.right, "was not recorded")
             if match.left is None
             else (match.left, "was not made")
         )
         assert row is not None
-        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
+        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {reason}"
     left, right = match.left.exchange, match.right.exchange
     return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
 
@@ -115,10 +115,12 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
     RecordingError."""
     if keep is None:
         return recording
-    from a2a_proxy.api import Recording as Told
+    from a2a_proxy.api import Recording as RecordedCalls
 
-    with Told(recording) as told:
-        wanted = {make_key(each.session, each.number) for each in told.exchanges() if keep(each)}
+    with RecordedCalls(recording) as selected:
+        wanted = {
+            make_key(each.session, each.number) for each in selected.exchanges() if keep(each)
+        }
     part = recording.with_name("chosen.a2a.jsonl")
     with Recording(recording) as stored:
         selection = Selection(stored, wanted, f"{CHOICE_PREFIX}what before_record keeps")
@@ -180,7 +182,7 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
     lost = []
     for note, (place, text) in found:
         if place is None:
-            lost.append(f"{_note_place(note)}: {text}")
+            lost.append(f"{label_place(note.session, note.note.exchange, note.note.seq)}: {text}")
             continue
         at = note.note.at - started[note.session] + now[place.session]
         write_note(new, place, at, text=text, bookmark=note.note.bookmark)
@@ -240,7 +242,3 @@ def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str |
         return note.text
     seq = frames.get(int(pin[2]))
     return None if seq is None else f"gate: after #{call.exchange.id}.{seq}"
-
-
-def _note_place(row: NoteRow) -> str:
-    return label_place(row.session, row.note.exchange, row.note.seq)

@@ -19,6 +19,7 @@ import msgspec
 
 from a2a_proxy.http.h1 import (
     UNTIL_CLOSE,
+    HeadScanner,
     Http1Error,
     body_framing,
     is_bodiless,
@@ -43,7 +44,6 @@ from a2a_proxy.wire.http1_head import (
     HeadError,
     Leniencies,
     ParsedHead,
-    find_head_end,
     is_plausible,
     parse_request,
     parse_response,
@@ -64,8 +64,7 @@ class _Http1Direction(State):
     direction: Direction
     offset: int = 0
     """Offset of the next byte."""
-    head: bytearray = bytearray()
-    """An incomplete head."""
+    head: HeadScanner = msgspec.field(default_factory=lambda: HeadScanner(MAX_HEAD_SIZE))
     start: int = 0
     began: int = 0
     body: BodyReader | None = None
@@ -79,7 +78,7 @@ class _Http1Direction(State):
             self.opaque = True
             self.opaque_from = offset
         self.body = None
-        self.head = bytearray()
+        self.head.held.clear()
 
 
 class Http1Decoder(State, tag="http/1.1"):
@@ -166,39 +165,22 @@ class Http1Decoder(State, tag="http/1.1"):
         self, side: _Http1Direction, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
     ) -> int:
         """Collect a head from `data[pos:]` and return the position after the consumed bytes."""
-        head = side.head
-        held = len(head)
-        if not held:
+        if not side.head.held:
             pos = _skip_empty_lines(data, pos)
             if pos == len(data):
                 return pos
             side.start, side.began = base + pos, at
-            end = find_head_end(data, pos)
-            if end >= 0:
-                self._check_head(side, data[pos:end], at, out)
-                return end
-        head += data[pos : pos + MAX_HEAD_SIZE]
-        end = find_head_end(head, max(0, held - 2))
-        if end >= 0:
-            whole = bytes(head[:end])
-            head.clear()
-            self._check_head(side, whole, at, out)
-            return pos + end - held
-        if len(head) >= MAX_HEAD_SIZE:
+        try:
+            head, pos = side.head.scan(data, pos)
+        except Http1Error:
             self._reject_head(side, at, _HEAD_TOO_LONG, out)
-        elif _is_implausible(side, head):
-            self._reject_head(side, at, quote_sample(head), out)
-        return len(data)
-
-    def _check_head(
-        self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]
-    ) -> None:
-        if len(head) > MAX_HEAD_SIZE:
-            self._reject_head(side, at, _HEAD_TOO_LONG, out)
-        elif _is_implausible(side, head):
-            self._reject_head(side, at, quote_sample(head), out)
-        else:
+            return len(data)
+        begin = head or side.head.held
+        if len(begin) >= MIN_SNIFFED and not is_plausible(side.direction, begin):
+            self._reject_head(side, at, quote_sample(begin), out)
+        elif head:
             self._read_head(side, head, at, out)
+        return pos
 
     def _read_head(self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]) -> None:
         end = side.start + len(head)
@@ -314,7 +296,9 @@ class Http1Decoder(State, tag="http/1.1"):
         self._is_tunnel = True
         for each in self._sides:
             if each.body is None:
-                each.make_opaque(end if each is side else each.start if each.head else each.offset)
+                each.make_opaque(
+                    end if each is side else each.start if each.head.held else each.offset
+                )
 
     # Ends
 
@@ -341,7 +325,7 @@ class Http1Decoder(State, tag="http/1.1"):
                 each is side or how != "eof" or side.direction is _TO_AGENT
             ):
                 streams.add(each.body.stream)
-        if side.head and (side.direction is _TO_AGENT or not streams):
+        if side.head.held and (side.direction is _TO_AGENT or not streams):
             streams.add(self._next_stream)
             self._next_stream += 1
         return streams
@@ -372,10 +356,6 @@ def _skip_empty_lines(data: bytes, pos: int) -> int:
     while data[pos : pos + 1] in (b"\r", b"\n"):
         pos += 1
     return pos
-
-
-def _is_implausible(side: _Http1Direction, head: bytes | bytearray) -> bool:
-    return len(head) >= MIN_SNIFFED and not is_plausible(side.direction, head)
 
 
 def _make_head_event(

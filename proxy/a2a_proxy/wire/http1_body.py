@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.http.h1 import CHUNKED, TRAILERS, UNTIL_CLOSE, ChunkScanner, Http1Error
+from a2a_proxy.http.h1 import CHUNKED, TRAILERS, UNTIL_CLOSE, ChunkScanner, HeadScanner, Http1Error
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Body, Direction, End, Head, HeadRole, WireEvent
 from a2a_proxy.wire.http1_head import (
@@ -16,7 +16,6 @@ from a2a_proxy.wire.http1_head import (
     HeadError,
     Leniencies,
     ParsedHead,
-    find_head_end,
     parse_trailers,
 )
 
@@ -37,8 +36,8 @@ class BodyReader(State):
     leniencies: Leniencies
     """Those of the connection."""
     _chunks: ChunkScanner = msgspec.field(default_factory=lambda: ChunkScanner(MAX_SIZE_LINE))
-    _trailers: bytearray = bytearray()
-    """An incomplete trailer section."""
+    _trailers: HeadScanner | None = None
+    """The trailer section, if it has begun."""
     _began: int = 0
 
     def feed(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
@@ -98,23 +97,24 @@ class BodyReader(State):
         self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
     ) -> int:
         """Read the trailer section, which is nearly always just its empty line."""
-        rest = self._trailers
-        if not rest:
+        if self._trailers is None:
             if data.startswith(b"\r\n", pos):
                 self._emit_end(base + pos + 2, at, out)
                 return pos + 2
+            # The section begins after an LF, so that it can be an empty line and nothing else.
+            self._trailers = HeadScanner(MAX_HEAD_SIZE + 1, bytearray(b"\n"))
             self._began = at
-        held = len(rest)
-        rest += data[pos : pos + MAX_HEAD_SIZE + 1]
-        start = base + pos - held
-        end = _find_section_end(rest, max(0, held - 2))
-        if end > MAX_HEAD_SIZE or (end < 0 and len(rest) >= MAX_HEAD_SIZE):
-            expected = f"a trailer section of at most {MAX_HEAD_SIZE} bytes"
-            raise Http1Error("trailers that are too long", start - base, expected, "more")
-        if end < 0:
-            return len(data)
-        block = bytes(rest[:end])
-        rest.clear()
+        try:
+            block, end = self._trailers.scan(data, pos)
+        except Http1Error as error:
+            error.start += 1
+            error.expected = f"a trailer section of at most {MAX_HEAD_SIZE} bytes"
+            error.got = "more"
+            raise
+        if not block:
+            return end
+        block = block[1:]
+        start = base + end - len(block)
         if block == b"\n":
             self._report_leniency(
                 "bare_lf", "bare LF after the last chunk", at, start, start + 1, out
@@ -126,8 +126,8 @@ class BodyReader(State):
                 text = "malformed trailers"
                 raise Http1Error(text, start - base, "a trailer section", str(error)) from None
             self._emit_trailers(parsed, start, start + len(block), at, out)
-        self._emit_end(start + end, at, out)
-        return pos + end - held
+        self._emit_end(base + end, at, out)
+        return end
 
     def _emit_trailers(
         self, parsed: ParsedHead, start: int, end: int, at: int, out: list[WireEvent]
@@ -151,13 +151,3 @@ class BodyReader(State):
         self, what: str, reason: str, at: int, start: int, end: int, out: list[WireEvent]
     ) -> None:
         self.leniencies.report_leniency(what, reason, self.direction, at, start, end, out)
-
-
-def _find_section_end(section: bytearray, searched: int) -> int:
-    """Return the offset after the empty line that ends a trailer section, or -1 if it has not
-    arrived."""
-    if section.startswith(b"\r\n"):
-        return 2
-    if section.startswith(b"\n"):
-        return 1
-    return find_head_end(section, searched)

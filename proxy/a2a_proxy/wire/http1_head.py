@@ -1,6 +1,5 @@
-"""HTTP/1.1 heads: finds their end and parses them.
+"""HTTP/1.1 heads: parses whole ones with httptools, which never receives any other bytes.
 
-The scanner here finds the end; httptools parses the bytes before it and never receives any others.
 `http1_body` and `http1` handle the bytes after a head (bodies, pairing of requests and responses).
 """
 
@@ -88,18 +87,6 @@ class Leniencies(State):
             out.append(
                 Control(direction, at, start, end, "leniency", {"what": what, "reason": reason})
             )
-
-
-def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
-    """Return the offset after the first empty line at or after `start`, or -1 if there is none yet.
-
-    Lines may end in CRLF or, as many peers tolerate, in a bare LF (RFC 9112, 2.2).
-    """
-    crlf = buffer.find(b"\n\r\n", start)
-    bare = buffer.find(b"\n\n", start) if crlf < 0 else buffer.find(b"\n\n", start, crlf + 1)
-    if bare >= 0:
-        return bare + 2
-    return crlf + 3 if crlf >= 0 else -1
 
 
 def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:

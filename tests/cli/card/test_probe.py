@@ -219,9 +219,9 @@ async def test_jsonrpc_answers(body: object, status: int, verdict: Verdict, word
     ],
 )
 async def test_rest_answers(body: object, status: int, verdict: Verdict, words: str) -> None:
-    found, said = await probe_http(body, "HTTP+JSON", status)
+    found, reason = await probe_http(body, "HTTP+JSON", status)
     assert found is verdict
-    assert words in said
+    assert words in reason
 
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
@@ -338,9 +338,9 @@ async def probe_grpc(answer: Call, form: str = "127.0.0.1:{}") -> tuple[Verdict,
 async def test_grpc_answers(
     form: str, code: str, reason: str, verdict: Verdict, words: str
 ) -> None:
-    found, said = await probe_grpc(failing(grpc.StatusCode[code], reason), form)
+    found, answer = await probe_grpc(failing(grpc.StatusCode[code], reason), form)
     assert found is verdict
-    assert said.startswith(words)
+    assert answer.startswith(words)
 
 
 async def test_grpc_request() -> None:

@@ -42,12 +42,15 @@ def test_a_call_and_a_stream_of_each_binding(case: tuple[str, str, str], tmp_pat
         words = ["--upstream", f"127.0.0.1:{far.http}", "--diff"]
         words += ["--upstream-grpc", far.grpc_target] if far.grpc else []
         for place in places:
-            for code, told, more in ((0, "same", ()), (1, "no behaviour is called edited", edit)):
+            for code, summary, more in (
+                (0, "same", ()),
+                (1, "no behaviour is called edited", edit),
+            ):
                 line = [program("a2a-proxy"), "send", str(path), place, *words, *more]
                 env = environment(tmp_path / "state")
                 done = subprocess.run(
                     line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False
                 )
-                assert (done.returncode, told in done.stdout) == (code, True), (
+                assert (done.returncode, summary in done.stdout) == (code, True), (
                     done.stdout + done.stderr
                 )

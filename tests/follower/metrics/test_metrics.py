@@ -188,15 +188,15 @@ def test_the_port_is_closed_once_the_process_is_given_up(monkeypatch: pytest.Mon
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     open_then: list[bool] = []
-    told: list[str] = []
-    supervisor = MetricsSupervisor([sock], lambda message, _: told.append(message), pauses=(0.0,))
+    notes: list[str] = []
+    supervisor = MetricsSupervisor([sock], lambda message, _: notes.append(message), pauses=(0.0,))
     monkeypatch.setattr(
         supervisor, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1)
     )
     supervisor.start("r.a2a.db", "uuid", Path("journal"))
-    until(lambda: len(told) == 2)
+    until(lambda: len(notes) == 2)
     assert open_then == [True] * MAX_STARTS
-    assert told[1].endswith("given up; recording continues")
+    assert notes[1].endswith("given up; recording continues")
     assert get(port, "/metrics")[0] == 0
     supervisor.close()
 
@@ -204,16 +204,16 @@ def test_the_port_is_closed_once_the_process_is_given_up(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("typed", ["9464", "host:x", "a@b:1", "[::1:9"])
 def test_invalid_addresses_are_refused(typed: str) -> None:
     """One line that names the option, and an example."""
-    with pytest.raises(UserError, match="--metrics") as told:
+    with pytest.raises(UserError, match="--metrics") as error:
         metrics_listen(typed)
-    assert told.value.hint == "for example: --metrics :9464"
+    assert error.value.hint == "for example: --metrics :9464"
 
 
 def test_a_missing_package_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(UserError, match="needs the extra metrics") as told:
+    with pytest.raises(UserError, match="needs the extra metrics") as error:
         metrics_listen(":9464")
-    assert "a2a-proxy[metrics]" in told.value.hint
+    assert "a2a-proxy[metrics]" in error.value.hint
 
 
 async def test_a_port_in_use_is_an_error() -> None:
@@ -254,9 +254,9 @@ def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) 
         uuid = recording.read_sessions()[0].facts.uuid
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
-    told: list[str] = []
+    notes: list[str] = []
     supervisor = MetricsSupervisor(
-        [sock], lambda message, hint: told.append(message), pauses=(0.0,)
+        [sock], lambda message, hint: notes.append(message), pauses=(0.0,)
     )
     supervisor.start(str(tmp_path / "r.a2a.db"), uuid, tmp_path)
     try:
@@ -269,7 +269,7 @@ def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) 
         until(lambda: supervisor.pid != first)
         until(lambda: get(port, "/metrics")[0] == 200)
         assert samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"] == before
-        assert told == ["the process that serves metrics died (exit code -9); it is restarted"]
+        assert notes == ["the process that serves metrics died (exit code -9); it is restarted"]
     finally:
         supervisor.close()
     assert get(port, "/healthz")[0] == 0

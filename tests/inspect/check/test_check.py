@@ -118,20 +118,20 @@ def test_findings_without_a_rule_can_be_selected(tmp_path: Path) -> None:
     rule = next(rule for rule in all_rules().values() if "UNDECODABLE" in rule.also_broken)
     record(path, rule.flagged.make_chunks())
 
-    def told(*words: str) -> set[str]:
+    def rules_of(*words: str) -> set[str]:
         lines = [
             json.loads(line) for line in check(tmp_path, path, "--format", "json", *words).lines
         ]
         return {line["rule"] for line in lines if line["event"] == "finding"}
 
-    assert told() >= {"UNDECODABLE", rule.id}
-    assert told("--select", "undecodable") == told("--ignore", "A2A") == {"UNDECODABLE"}
+    assert rules_of() >= {"UNDECODABLE", rule.id}
+    assert rules_of("--select", "undecodable") == rules_of("--ignore", "A2A") == {"UNDECODABLE"}
     assert (
-        told("--ignore", "UNDECODABLE", "--ignore", "RECORDER")
-        == told("--select", "A2A")
-        == told() - {"UNDECODABLE"}
+        rules_of("--ignore", "UNDECODABLE", "--ignore", "RECORDER")
+        == rules_of("--select", "A2A")
+        == rules_of() - {"UNDECODABLE"}
     )
-    assert told("--select", "RECORDER") == set()
+    assert rules_of("--select", "RECORDER") == set()
 
 
 def test_junit(flagged: Path, tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_junit_skips_suppressed_and_unjudged_cases() -> None:
     document = JUnitXml.fromstring("\n".join(junit_format.format_lines(report)))
     (suite,) = document
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
-    told = {case.name[:11]: (case.result[0].message, case.result[0].text) for case in suite}
-    assert told[RULE.id] == ("suppressed: an old client",) * 2
-    assert told[OTHER.id] == ("not run: payloads were not recorded (metadata only)",) * 2
+    cases = {case.name[:11]: (case.result[0].message, case.result[0].text) for case in suite}
+    assert cases[RULE.id] == ("suppressed: an old client",) * 2
+    assert cases[OTHER.id] == ("not run: payloads were not recorded (metadata only)",) * 2
 
 
 def test_junit_cases_are_unique() -> None:
@@ -346,9 +346,9 @@ def test_sarif_meets_the_requirements_of_code_scanning() -> None:
         == 2
     )
     for rule in run["tool"]["driver"]["rules"]:
-        told = [rule[name]["text"] for name in ("shortDescription", "fullDescription", "help")]
-        assert all(told)
-        assert max(map(len, told[:2])) <= 1024
+        texts = [rule[name]["text"] for name in ("shortDescription", "fullDescription", "help")]
+        assert all(texts)
+        assert max(map(len, texts[:2])) <= 1024
         assert len(rule.get("name", "")) <= 255
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     rule = rules["A2A-GEN-001"]

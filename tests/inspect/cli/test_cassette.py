@@ -87,9 +87,9 @@ def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Pa
         inspect("cassette", "trim", SDK, poll.id, "--exact", "--json", "--overwrite", "-o", target)
         == 0
     )
-    told = json.loads(inspect.out)
-    assert (told["exchanges"], told["chosen"], told["besides"]) == (1, 1, [])
-    assert told["left_out"]["exchanges"] == 37
+    found = json.loads(inspect.out)
+    assert (found["exchanges"], found["chosen"], found["besides"]) == (1, 1, [])
+    assert found["left_out"]["exchanges"] == 37
 
 
 def test_trim_replaces_only_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
@@ -176,11 +176,11 @@ def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path) -> None
     """Another file, a recording, no file, a folder: a clear line each."""
     other = tmp_path / "other.yaml"
     other.write_text("interactions: []\n")
-    for path, said in (
+    for path, message in (
         (other, "is not a cassette"),
         (tmp_path / "none", "cannot"),
         (tmp_path, "is not a cassette"),
     ):
         assert inspect("cassette", "fmt", path) == 2
-        assert said in inspect.err
+        assert message in inspect.err
         assert "Traceback" not in inspect.err

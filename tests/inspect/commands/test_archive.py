@@ -78,12 +78,12 @@ def test_fetch_reports_rows_and_requests(
         url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True)
     )
 
-    said = capsys.readouterr()
-    assert said.out.splitlines()[0].startswith(
+    output = capsys.readouterr()
+    assert output.out.splitlines()[0].startswith(
         "fetched 3 exchanges with 9 frames from 1 segment into "
     )
-    assert said.out.splitlines()[1].startswith(
-        f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, "
+    assert output.out.splitlines()[1].startswith(
+        f"{output.err.count('list ')} lists, {output.err.count('get ')} GETs, "
     )
     with Recording(tmp_path / "back.a2a.db") as recording:
         assert recording.count_rows().frames == 9
@@ -97,12 +97,15 @@ def test_missing_files_are_reported(
     file.unlink()
 
     assert list_segments(url, NOTHING, ArchiveOptions()) == 0
-    line, _, told, _ = capsys.readouterr().out.splitlines()
+    line, _, second_line, _ = capsys.readouterr().out.splitlines()
     assert line.endswith("  missing: frames")
-    assert told == "1 segment with missing files, perhaps deleted by a lifecycle rule of the bucket"
+    assert (
+        second_line
+        == "1 segment with missing files, perhaps deleted by a lifecycle rule of the bucket"
+    )
     download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions())
-    told = capsys.readouterr().out.splitlines()[1]
-    assert told.startswith(
+    second_line = capsys.readouterr().out.splitlines()[1]
+    assert second_line.startswith(
         "missing in the archive, perhaps deleted by a lifecycle rule: frames/dt="
     )
 
@@ -154,10 +157,10 @@ def test_a_partially_uploaded_recording_is_not_reported_as_present(
     )
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
 
-    with pytest.raises(UserError, match="of a recording that had 6 fewer frames") as told:
+    with pytest.raises(UserError, match="of a recording that had 6 fewer frames") as error:
         upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="other"))
 
-    assert "--archive-id" in told.value.hint
+    assert "--archive-id" in error.value.hint
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="here"))
 
 

@@ -43,9 +43,9 @@ def test_a_single_exchange_is_compared_with_the_previous_one(tmp_path: Path) -> 
 
 def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    for session, said in ((1, "one"), (2, "two")):
+    for session, text in ((1, "one"), (2, "two")):
         made = writer(path, session)
-        made.write([request(1), status(1, 1, said)], changes=changes(exchange(1)))
+        made.write([request(1), status(1, 1, text)], changes=changes(exchange(1)))
         made.finish(STARTED + 10_000_000_000)
 
     done = diff(tmp_path, path)
@@ -113,9 +113,9 @@ def test_a_mistake_exits_with_2(tmp_path: Path) -> None:
 
 
 def test_payload_text_cannot_act_on_a_terminal(tmp_path: Path) -> None:
-    for name, said in (("a.db", "x\x1b[31mred"), ("b.db", "x\x1b[2Jgone\u202e")):
+    for name, text in (("a.db", "x\x1b[31mred"), ("b.db", "x\x1b[2Jgone\u202e")):
         made = writer(tmp_path / name)
-        made.write([request(1, said)], changes=changes(exchange(1, error=said, target="/\x9b")))
+        made.write([request(1, text)], changes=changes(exchange(1, error=text, target="/\x9b")))
         made.finish(STARTED + 10_000_000_000)
 
     for more in ((), ("--all",), ("--json",)):

@@ -71,11 +71,11 @@ def test_check_reports_matching_exchanges(folder: Path) -> None:
     """The rules see all that passed; what they find elsewhere is left out."""
     exchanges = []
     for words in ((), ("-f", "task=order-7")):
-        told = map(
+        facts = map(
             json.loads,
             inspect(folder, "check", "--format", "json", "--fail-on", "never", *words).lines,
         )
-        exchanges.append([each.get("exchange") for each in told if each["event"] == "finding"])
+        exchanges.append([each.get("exchange") for each in facts if each["event"] == "finding"])
     assert set(exchanges[1]) == {3}
     assert len(exchanges[1]) == exchanges[0].count(3)
     assert len(set(exchanges[0])) > 1

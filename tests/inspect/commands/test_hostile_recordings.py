@@ -168,9 +168,9 @@ def test_every_command_makes_its_words_visible(
     for words in ([WORD], [WORD, WORD], [f"--{WORD}"]):
         monkeypatch.setattr(sys, "argv", ["a2a-inspect", *command.split(), *words])
         run_cli("a2a-inspect", cli)
-    told = capsys.readouterr()
-    assert_harmless(told.out + told.err, command)
-    assert "forged" in told.err
+    output = capsys.readouterr()
+    assert_harmless(output.out + output.err, command)
+    assert "forged" in output.err
 
 
 @pytest.mark.parametrize("column", ["frame SET at", "session SET started", "exchange SET closed"])
@@ -249,12 +249,12 @@ def _run(
         monkeypatch.setattr(sys, "argv", ["a2a-inspect", *words])
         with limited():
             code = run_cli("a2a-inspect", cli)
-        told = capsys.readouterr()
-        assert_harmless(told.out + told.err, command)
+        output = capsys.readouterr()
+        assert_harmless(output.out + output.err, command)
         assert code in (0, 1, 2, 3), command
         if code == 2:
-            lines = told.err.splitlines()
+            lines = output.err.splitlines()
             assert [line.split(" ")[1] for line in lines[:2]] == ["error:", "hint:"], (
                 command,
-                told,
+                output,
             )

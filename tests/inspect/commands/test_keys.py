@@ -21,9 +21,9 @@ def test_keys_lists_bindings_as_table_json_and_toml(
     """A table with the file's path; JSON with the defaults beside; TOML that can be used as it
     is."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
-    told = CliRunner().invoke(cli, ["keys"])
-    assert f"{tmp_path / 'keys.toml'}, which does not exist" in told.stderr
-    assert [line for line in told.stdout.splitlines() if line.split()[:2] == ["view.pause", "p"]]
+    result = CliRunner().invoke(cli, ["keys"])
+    assert f"{tmp_path / 'keys.toml'}, which does not exist" in result.stderr
+    assert [line for line in result.stdout.splitlines() if line.split()[:2] == ["view.pause", "p"]]
     printed = CliRunner().invoke(cli, ["keys", "--print"]).stdout
     path = tmp_path / "keys.toml"
     path.write_text(printed)

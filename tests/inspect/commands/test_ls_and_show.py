@@ -129,7 +129,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("hostile") / "hostile.db", talks)
 
 
-def said(path: Path, *words: object) -> list[str]:
+def shown_lines(path: Path, *words: object) -> list[str]:
     """What a command prints; it must succeed."""
     done = run_here(path.parent / "state", *words, TZ="UTC")
     assert (done.code, done.err) == (0, "")
@@ -138,7 +138,7 @@ def said(path: Path, *words: object) -> list[str]:
 
 def test_ls(small: Path) -> None:
     """A line per exchange under a heading, columns in line."""
-    lines = said(small, "ls", small)
+    lines = shown_lines(small, "ls", small)
     assert re.split(" {2,}", lines[0])[:6] == [
         "#",
         "TIME",
@@ -158,7 +158,7 @@ def test_ls(small: Path) -> None:
 
 def test_ls_tasks(small: Path) -> None:
     """A line per task."""
-    lines = said(small, "ls", small, "--tasks")
+    lines = shown_lines(small, "ls", small, "--tasks")
     assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {
         "t-1": "completed",
         "t-u": "input-required",
@@ -167,7 +167,7 @@ def test_ls_tasks(small: Path) -> None:
 
 def test_ls_json(small: Path) -> None:
     """One object a line, with stable names."""
-    exchanges = [json.loads(line) for line in said(small, "ls", small, "--json")]
+    exchanges = [json.loads(line) for line in shown_lines(small, "ls", small, "--json")]
     assert [each["operation"] for each in exchanges] == [
         "SendStreamingMessage",
         "SendMessage",
@@ -177,7 +177,7 @@ def test_ls_json(small: Path) -> None:
     assert exchanges[2]["grpc_status"] == 5
     tasks = {
         each["task_id"]: each
-        for each in map(json.loads, said(small, "ls", small, "--json", "--tasks"))
+        for each in map(json.loads, shown_lines(small, "ls", small, "--json", "--tasks"))
     }
     assert tasks["t-1"]["artifacts"] == [
         {"artifact_id": "a", "name": "", "chunks": 3, "parts": 3, "bytes": 21, "complete": True}
@@ -186,7 +186,7 @@ def test_ls_json(small: Path) -> None:
 
 def test_show_is_a_tree(small: Path) -> None:
     """Session, context, task, exchange, frame: each one deeper."""
-    lines = said(small, "show", small)
+    lines = shown_lines(small, "show", small)
     assert lines[0].startswith(
         "session 1  2023-11-14 22:13:20  127.0.0.1:9000 -> agent:8000  capture complete"
     )
@@ -204,7 +204,7 @@ def test_show_is_a_tree(small: Path) -> None:
 @pytest.mark.parametrize("word", ["2", "#2", "t-u"])
 def test_show_one_exchange(small: Path, word: str) -> None:
     """By number or by task id, with the payload decoded."""
-    text = "\n".join(said(small, "show", small, word, "--payloads"))
+    text = "\n".join(shown_lines(small, "show", small, word, "--payloads"))
     assert "#2 SendMessage" in text
     assert "#1 " not in text
     assert '"state": "TASK_STATE_INPUT_REQUIRED"' in text
@@ -217,7 +217,7 @@ def test_show_groups_by_agent_and_task(tmp_path: Path) -> None:
     start = first[-1].at
     second = [*opening(2, start, "other:8000"), *scripted(unary(), 2, start)[2:]]
     path = record(tmp_path / "two.a2a.db", [*first, *second])
-    words = [line.split()[0] for line in said(path, "show", path)]
+    words = [line.split()[0] for line in shown_lines(path, "show", path)]
     assert [each for each in words if each in ("context", "task", "#1", "#2")] == [
         "context",
         "task",
@@ -233,8 +233,13 @@ def test_show_names_edits_of_the_proxy(tmp_path: Path) -> None:
     chunks.insert(3, Chunk(1, ChunkKind.EDIT, Direction.TO_AGENT, START, edit))
     path = record(tmp_path / "sent.a2a.db", chunks)
     line = "--> traceparent: 00-1-2-01 (added by the proxy)"
-    assert [each.strip() for each in said(path, "show", path, "1", "--payloads")].count(line) == 1
-    assert json.loads(said(path, "show", path, "1", "--json")[0])["sent_traceparent"] == "00-1-2-01"
+    assert [each.strip() for each in shown_lines(path, "show", path, "1", "--payloads")].count(
+        line
+    ) == 1
+    assert (
+        json.loads(shown_lines(path, "show", path, "1", "--json")[0])["sent_traceparent"]
+        == "00-1-2-01"
+    )
 
 
 def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
@@ -249,7 +254,7 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
 
 def test_show_json(small: Path) -> None:
     """Frames with decoded payloads, whatever the binding."""
-    (shown,) = [json.loads(line) for line in said(small, "show", small, "3", "--json")]
+    (shown,) = [json.loads(line) for line in shown_lines(small, "show", small, "3", "--json")]
     request, _, end = shown["frames"]
     assert (request["kind"], request["direction"], request["payload"]) == (
         "request",
@@ -274,7 +279,7 @@ def test_show_json(small: Path) -> None:
 )
 def test_hostile_text_is_shown_as_symbols(hostile: Path, words: list[str]) -> None:
     """No control or direction mark of a peer reaches the terminal, in no command."""
-    lines = said(hostile, words[0], hostile, *words[1:])
+    lines = shown_lines(hostile, words[0], hostile, *words[1:])
     assert len(lines) >= 2
     assert not [ascii(line) for line in lines if ACTS.search(line)]
 
@@ -292,12 +297,14 @@ def test_a_long_exchange_is_printed_incrementally(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(SECONDS) == 0
-    assert len(said(path, "show", path)) > 5_000
+    assert len(shown_lines(path, "show", path)) > 5_000
 
 
 def test_show_numbers_the_frames(small: Path) -> None:
     """The numbers are those of `--fault "drop #2.4"`; the arrows stay in one column."""
-    frames = [line for line in said(small, "show", small, "1") if "--> " in line or "<-- " in line]
+    frames = [
+        line for line in shown_lines(small, "show", small, "1") if "--> " in line or "<-- " in line
+    ]
     assert [line.split()[0] for line in frames] == [f".{number}" for number in range(len(frames))]
     assert len({max(line.find("-->"), line.find("<--")) for line in frames}) == 1
 
@@ -347,7 +354,9 @@ def test_a_cassette_is_read_like_a_recording(small: Path, tmp_path: Path) -> Non
     with Recording(small) as stored:
         write_cassette(stored, tape)
     for words in (["ls"], ["ls", "--json"], ["show", "--payloads"]):
-        assert said(small, words[0], tape, *words[1:]) == said(small, words[0], small, *words[1:])
+        assert shown_lines(small, words[0], tape, *words[1:]) == shown_lines(
+            small, words[0], small, *words[1:]
+        )
 
 
 def test_bad_recordings(small: Path, tmp_path: Path) -> None:
@@ -414,14 +423,14 @@ def test_tls_handshakes_are_shown(tmp_path: Path) -> None:
         call[at] = msgspec.structs.replace(call[at], data=msgspec.json.encode(each))
     path = record(tmp_path / "run.a2a.db", call)
     host = "the call is for agent, the TLS handshake for other.example"
-    tree, detailed = said(path, "show", path), said(path, "show", "1", path)
+    tree, detailed = shown_lines(path, "show", path), shown_lines(path, "show", "1", path)
     assert [line.strip() for line in tree if "TLS" in line] == [host]
     assert [line.strip().partition(" TLSv")[0] for line in detailed if "TLS" in line] == [
         *("client's TLS:", "agent's TLS:"),
         host,
     ]
     assert any("agent␛, until 2027-02-20, verified" in line for line in detailed)
-    (shown,) = (json.loads(each)["tls"] for each in said(path, "show", path, "--json"))
+    (shown,) = (json.loads(each)["tls"] for each in shown_lines(path, "show", path, "--json"))
     tls = ConnectionTls(near, far)
     assert msgspec.convert(shown, ConnectionTls) == tls
     with Recording(path) as recording:
@@ -522,12 +531,14 @@ def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
     opened = ConnectionFacts("127.0.0.1:5002", "127.0.0.1:9000", agents[1], client_process=planner)
     calls[1][0] = msgspec.structs.replace(calls[1][0], data=msgspec.json.encode(opened))
     path = record(tmp_path / "run.a2a.db", interleaved(*calls))
-    line = next(line for line in said(path, "show", path) if "#2 SendStreaming" in line)
+    line = next(line for line in shown_lines(path, "show", path) if "#2 SendStreaming" in line)
     assert f"  from planner␛ (pid 71) to {agents[1]}  " in line
     assert "  from " not in next(
-        line for line in said(path, "show", path) if "#1 SendStreaming" in line
+        line for line in shown_lines(path, "show", path) if "#1 SendStreaming" in line
     )
-    shown = [json.loads(each)["client_process"] for each in said(path, "show", path, "--json")]
+    shown = [
+        json.loads(each)["client_process"] for each in shown_lines(path, "show", path, "--json")
+    ]
     assert shown == [None, {"pid": 71, "name": "planner\x1b", "ports": [8000, 8001]}]
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "run.a2a.jsonl")

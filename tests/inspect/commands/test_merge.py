@@ -60,7 +60,9 @@ def test_merge_prints_json(tmp_path: Path) -> None:
         json.loads(line)
         for line in merge(tmp_path, out, second, first, first, "-n", "--json").lines
     ]
-    assert [(told["recording"], told["as"], told["done"]) for told in would] == [
+    assert [
+        (merged_line["recording"], merged_line["as"], merged_line["done"]) for merged_line in would
+    ] == [
         (str(first), 1, False),
         (str(second), 2, False),
         (str(first), None, False),

@@ -25,7 +25,7 @@ from support_recording import STARTED
 NOW = STARTED + 60_000_000_000
 
 
-def said(
+def note_output(
     path: Path,
     capsys: pytest.CaptureFixture[str],
     *words: str,
@@ -43,19 +43,21 @@ def test_notes_are_written_listed_and_deleted(
 ) -> None:
     """A session's place lists all that is noted in it, an exchange's that of its frames too."""
     path = sample(tmp_path / "a.db")
-    assert said(path, capsys, "2.1", "why", "so", "late?") == ["#2.1        note: why so late?"]
-    assert said(path, capsys, "#2", bookmark=True) == ["#2          bookmark"]
-    assert said(path, capsys, "1:", "a run\x1b[31m") == ["session 1   note: a run␛[31m"]
+    assert note_output(path, capsys, "2.1", "why", "so", "late?") == [
+        "#2.1        note: why so late?"
+    ]
+    assert note_output(path, capsys, "#2", bookmark=True) == ["#2          bookmark"]
+    assert note_output(path, capsys, "1:", "a run\x1b[31m") == ["session 1   note: a run␛[31m"]
     everything = [
         "session 1   note: a run␛[31m",
         "#2          bookmark",
         "#2.1        note: why so late?",
     ]
-    assert said(path, capsys) == said(path, capsys, "1:") == everything
-    assert said(path, capsys, "2") == everything[1:]
-    assert said(path, capsys, "2.1", delete=True) == []
-    assert said(path, capsys, "2", bookmark=False) == []
-    assert said(path, capsys) == everything[:1]
+    assert note_output(path, capsys) == note_output(path, capsys, "1:") == everything
+    assert note_output(path, capsys, "2") == everything[1:]
+    assert note_output(path, capsys, "2.1", delete=True) == []
+    assert note_output(path, capsys, "2", bookmark=False) == []
+    assert note_output(path, capsys) == everything[:1]
 
 
 def second_session(path: Path) -> None:
@@ -81,8 +83,8 @@ def test_ls_marks_sessions_with_notes(tmp_path: Path, capsys: pytest.CaptureFixt
     path, other = sample(tmp_path / "a.db"), tmp_path / "b.db"
     assert listed(capsys, path) == []
     for place in ("2", "2.1"):
-        said(path, capsys, place, "look")
-    said(path, capsys, "2", bookmark=True)
+        note_output(path, capsys, place, "look")
+    note_output(path, capsys, "2", bookmark=True)
     assert listed(capsys, path) == [f"2 notes, 1 bookmark; see a2a-inspect note {path}"]
     second_session(other)
     assert [line.endswith("  2 notes, 1 bookmark") for line in listed(capsys, path, other)] == [
@@ -100,7 +102,7 @@ def test_ls_marks_sessions_with_notes(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_notes_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = sample(tmp_path / "a.db")
-    (line,) = said(path, capsys, "2.1", "so", as_json=True)
+    (line,) = note_output(path, capsys, "2.1", "so", as_json=True)
     assert json.loads(line) == {
         "place": "1:2.1",
         "session": 1,
@@ -116,7 +118,7 @@ def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     """Under the session, the exchange and the frame; in JSON with the exchange."""
     path = sample(tmp_path / "a.db")
     for words in (("1:", "the run"), ("2", "the call"), ("2.1", "the frame")):
-        said(path, capsys, *words)
+        note_output(path, capsys, *words)
     with Recording(path) as recording:
         show_conversation(recording, Shown(), as_json=False)
         lines = capsys.readouterr().out.splitlines()
@@ -154,7 +156,7 @@ def test_contradictory_arguments_are_refused(
 ) -> None:
     path = sample(tmp_path / "a.db")
     with pytest.raises(UserError, match=wrong):
-        said(path, capsys, *words, **more)
+        note_output(path, capsys, *words, **more)
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT count(*) FROM note").fetchone() == (0,)
 

@@ -48,9 +48,9 @@ def test_a_file_has_a_line_of_otlp_json(
 
 def test_the_redaction_policy_applies(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     export_otlp(OtlpExportOptions(recording=recording, output=Path("-"), redact=("metadata-only",)))
-    said = capfd.readouterr().out
-    assert "SendStreamingMessage" in said
-    assert "Thinking" not in said
+    output = capfd.readouterr().out
+    assert "SendStreamingMessage" in output
+    assert "Thinking" not in output
 
 
 def test_mistakes_are_one_error_line(
@@ -73,16 +73,16 @@ def test_mistakes_are_one_error_line(
             "no answer from the OTLP backend 127.0.0.1:1: ",
         ),
     ):
-        with pytest.raises(UserError, match=message) as told:
+        with pytest.raises(UserError, match=message) as error:
             export_otlp(wrong)
-        assert told.value.hint
+        assert error.value.hint
 
 
 def test_missing_packages_are_named(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
-    with pytest.raises(UserError, match="OpenTelemetry needs the extra otlp") as told:
+    with pytest.raises(UserError, match="OpenTelemetry needs the extra otlp") as error:
         export_otlp(OtlpExportOptions(recording=recording, endpoint="localhost:4317"))
-    assert told.value.hint == install_hint("otlp")
+    assert error.value.hint == install_hint("otlp")
 
 
 def test_several_recordings_are_exported_as_one(

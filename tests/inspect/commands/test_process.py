@@ -44,12 +44,15 @@ def test_process_records_are_in_json(recording: Path, capsys: pytest.CaptureFixt
     """One object a process, after the calls."""
     with Recording(recording) as opened:
         show_conversation(opened, ShowSelection(), as_json=True)
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])["agent_process"]
-    assert (told["command"], told["how"]) == ("python agent.py --stdio", "agent exited with code 3")
-    assert [(each["kind"], each["note"]) for each in told["frames"]] == [
+    process = json.loads(capsys.readouterr().out.splitlines()[-1])["agent_process"]
+    assert (process["command"], process["how"]) == (
+        "python agent.py --stdio",
+        "agent exited with code 3",
+    )
+    assert [(each["kind"], each["note"]) for each in process["frames"]] == [
         ("log", ""),
         ("other", "outside any message"),
         ("control", "eof"),
         ("control", "exit"),
     ]
-    assert told["frames"][0]["text"] == "ready"
+    assert process["frames"][0]["text"] == "ready"

@@ -24,9 +24,11 @@ def test_the_catalogue(tmp_path: Path) -> None:
         f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out
         for rule in all_rules().values()
     )
-    told = [json.loads(line) for line in say(tmp_path, "--json").lines]
-    assert [each["id"] for each in told] == list(all_rules())
-    assert all(each["what"] and each["why"] and each["flagged"] and each["clean"] for each in told)
+    objects = [json.loads(line) for line in say(tmp_path, "--json").lines]
+    assert [each["id"] for each in objects] == list(all_rules())
+    assert all(
+        each["what"] and each["why"] and each["flagged"] and each["clean"] for each in objects
+    )
 
 
 def test_one_rule_is_explained(tmp_path: Path) -> None:

@@ -39,11 +39,11 @@ def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
     """By a filter, as JSON with the file of each call; invalid filters and empty results are
     reported."""
     files = pair(tmp_path)
-    told = [
+    objects = [
         json.loads(line)
         for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines
     ]
-    assert [(each["file"], each["session"]) for each in told] == [
+    assert [(each["file"], each["session"]) for each in objects] == [
         (str(files[0]), 1),
         (str(files[1]), 1),
     ]
@@ -58,8 +58,8 @@ def test_a_task_is_listed_once_with_its_files(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines[1:]] == [TASK, OTHER]
     assert "first, second" in lines[1]
     assert lines[1].endswith("first#1 first#2 second#1")
-    (told,) = inspect(tmp_path, "ls", *files, "--tasks", "--json", "-f", "agent:agent-1").lines
-    assert [(seen["file"], seen["exchanges"]) for seen in json.loads(told)["seen"]] == [
+    (task_line,) = inspect(tmp_path, "ls", *files, "--tasks", "--json", "-f", "agent:agent-1").lines
+    assert [(seen["file"], seen["exchanges"]) for seen in json.loads(task_line)["seen"]] == [
         (str(files[0]), [1, 2]),
         (str(files[1]), [1]),
     ]
@@ -79,9 +79,9 @@ def test_stats_are_summed_over_all_files(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "1.a2a.db", tmp_path / "copy.a2a.db")
 
     files = [tmp_path / f"{name}.a2a.db" for name in ("1", "2", "copy")]
-    told = json.loads(inspect(tmp_path, "stats", *files, "--json").out)
-    assert (told["sessions"], told["exchanges"], told["frames"]) == (2, 5, 10)
-    assert told["calls"][0]["took_ns"] == {
+    statistics = json.loads(inspect(tmp_path, "stats", *files, "--json").out)
+    assert (statistics["sessions"], statistics["exchanges"], statistics["frames"]) == (2, 5, 10)
+    assert statistics["calls"][0]["took_ns"] == {
         "p50": 3 * MS,
         "p95": 20 * MS,
         "p99": 20 * MS,
@@ -102,8 +102,8 @@ def test_live_recordings_are_followed_as_one(tmp_path: Path) -> None:
     """One of them begins later; each frame comes once, with its file."""
     files = [tmp_path / f"{name}.a2a.db" for name in ("one", "two")]
     one, two = begin(files[0], 1), None
-    said = tmp_path / "said"
-    with said.open("wb") as out, (tmp_path / "err").open("wb") as err:
+    output_file = tmp_path / "said"
+    with output_file.open("wb") as out, (tmp_path / "err").open("wb") as err:
         words = [program("a2a-inspect"), "tail", "-f", "--json", *map(str, files)]
         process = subprocess.Popen(
             words, stdout=out, stderr=err, env=environment(tmp_path / "state")
@@ -113,15 +113,15 @@ def test_live_recordings_are_followed_as_one(tmp_path: Path) -> None:
         two = begin(files[1], 2)
         for number in (1, 2):
             call(one, 1, number, 2 * number)
-            until(lambda number=number: said.read_text().count("one.a2a.db") == 2 * number)
+            until(lambda number=number: output_file.read_text().count("one.a2a.db") == 2 * number)
             call(two, 2, number, 2 * number + 1)
-            until(lambda number=number: said.read_text().count("two.a2a.db") == 2 * number)
+            until(lambda number=number: output_file.read_text().count("two.a2a.db") == 2 * number)
     finally:
         process.terminate()
         process.wait(SECONDS)
 
-    told = [json.loads(line) for line in said.read_text().splitlines()]
-    assert [(Path(each["file"]).name[:3], each["exchange"], each["seq"]) for each in told] == [
+    objects = [json.loads(line) for line in output_file.read_text().splitlines()]
+    assert [(Path(each["file"]).name[:3], each["exchange"], each["seq"]) for each in objects] == [
         *(("one", 1, 0), ("one", 1, 1), ("two", 1, 0), ("two", 1, 1)),
         *(("one", 2, 0), ("one", 2, 1), ("two", 2, 0), ("two", 2, 1)),
     ]

@@ -84,19 +84,19 @@ def test_text_and_json(tmp_path: Path) -> None:
     made.finish(STARTED)
 
     lines = run(tmp_path / "state", "a2a-inspect", "stats", path).lines
-    told = json.loads(run_here(tmp_path / "state", "stats", "--json", path).out)
+    statistics = json.loads(run_here(tmp_path / "state", "stats", "--json", path).out)
     other = run_here(tmp_path / "state", "stats", tmp_path / "b.db")
 
     assert lines[1].startswith("3 exchanges, 9 frames, ")
     assert lines[4].split()[:7] == ["SendStreamingMessage", "jsonrpc", "1.0", "3", "2", "1", "6"]
     assert lines[-1] == "1      TASK_NOT_FOUND -32001: no such task"
-    assert told["calls"][0]["took_ns"] == {
+    assert statistics["calls"][0]["took_ns"] == {
         "p50": 900 * MS,
         "p95": 900 * MS,
         "p99": 900 * MS,
         "max": 900 * MS,
     }
-    assert told["calls"][0]["outcomes"] == {"ok": 2, "error": 1}
+    assert statistics["calls"][0]["outcomes"] == {"ok": 2, "error": 1}
     assert [line.split()[-1] for line in other.lines[-2:]] == ["A2A-X-002", "A2A-X-001"]
     assert "\x1b" not in other.out
 
@@ -118,15 +118,15 @@ def test_with_a_filter(tmp_path: Path) -> None:
     """Only matching exchanges count, with their tasks and findings; a wrong expression is an error,
     nothing a word."""
     path = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl")
-    told = json.loads(
+    statistics = json.loads(
         run_here(tmp_path / "state", "stats", "--json", "-f", "binding:rest", path).out
     )
-    assert {each["operation"]: each["count"] for each in told["calls"]} == {
+    assert {each["operation"]: each["count"] for each in statistics["calls"]} == {
         "SendMessage": 2,
         "GetTask": 1,
     }
-    assert (told["exchanges"], told["tasks"]) == (3, {"completed": 1})
-    assert sum(each["count"] for each in told["calls"][0]["took_distribution"]) == 2
+    assert (statistics["exchanges"], statistics["tasks"]) == (3, {"completed": 1})
+    assert sum(each["count"] for each in statistics["calls"][0]["took_distribution"]) == 2
     wrong = run_here(tmp_path / "state", "stats", "-f", "bindung:rest", path)
     assert (wrong.code, "binding" in wrong.err) == (2, True)
     assert (
@@ -139,8 +139,10 @@ def test_a_histogram(tmp_path: Path) -> None:
     path = next(each for each in SAMPLES if each.name == "generations.a2a.jsonl")
     lines = run_here(tmp_path / "state", "stats", "--histogram", path, NO_COLOR="1").lines
     head = next(number for number, line in enumerate(lines) if line.startswith("EACH "))
-    told = json.loads(run_here(tmp_path / "state", "stats", "--histogram", "--json", path).out)
-    buckets = told["histogram"]
+    statistics = json.loads(
+        run_here(tmp_path / "state", "stats", "--histogram", "--json", path).out
+    )
+    buckets = statistics["histogram"]
     assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [
         each["frames"] for each in buckets["buckets"]
     ]

@@ -70,23 +70,23 @@ def test_findings_are_printed_under_their_frames(tmp_path: Path) -> None:
 def test_json(tmp_path: Path) -> None:
     """A frame as in `show --json`, with what tells where it belongs."""
     (last,) = lines_of(tmp_path, sample(tmp_path / "a.db"), "-n", 1, "--json")
-    said = json.loads(last)
+    newest = json.loads(last)
 
-    assert (said["session"], said["exchange"], said["seq"], said["operation"]) == (
+    assert (newest["session"], newest["exchange"], newest["seq"], newest["operation"]) == (
         1,
         3,
         2,
         "SendStreamingMessage",
     )
-    assert (said["kind"], said["state"]) == ("event", "working")
+    assert (newest["kind"], newest["state"]) == ("event", "working")
 
 
 def test_new_frames_are_followed(tmp_path: Path) -> None:
     """Started before there is a recording; each frame comes once, and payload text cannot act on a
     terminal."""
     path = tmp_path / "later.db"
-    said = tmp_path / "said"
-    with said.open("wb") as out, (tmp_path / "err").open("wb") as err:
+    output_file = tmp_path / "said"
+    with output_file.open("wb") as out, (tmp_path / "err").open("wb") as err:
         words = [program("a2a-inspect"), "tail", "-f", str(path)]
         process = subprocess.Popen(
             words, stdout=out, stderr=err, env=environment(tmp_path / "state")
@@ -96,14 +96,18 @@ def test_new_frames_are_followed(tmp_path: Path) -> None:
         made = writer(path)
         for number in (1, 2, 3):
             made.write([request(number, "\x1b[31mred")], changes=changes(exchange(number)))
-            until(lambda number=number: f"#{number}.0" in said.read_text())
+            until(lambda number=number: f"#{number}.0" in output_file.read_text())
         made.finish(STARTED + 10_000_000_000)
     finally:
         process.terminate()
         process.wait(SECONDS)
 
-    assert [line.split()[1] for line in said.read_text().splitlines()] == ["#1.0", "#2.0", "#3.0"]
-    assert "\x1b" not in said.read_text()
+    assert [line.split()[1] for line in output_file.read_text().splitlines()] == [
+        "#1.0",
+        "#2.0",
+        "#3.0",
+    ]
+    assert "\x1b" not in output_file.read_text()
 
 
 def test_following_ends_with_its_reader(tmp_path: Path) -> None:
@@ -184,19 +188,19 @@ def test_a_filter(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made = writer(path)
     for number in range(1, 1500):
-        said = "needle" if number in (3, 700, 1400) else "hay"
+        text = "needle" if number in (3, 700, 1400) else "hay"
         found = [
             Finding(
                 "A2A-X-001",
                 Severity.ERROR,
                 STARTED + number * 1_000_000_000,
-                f"of {said}",
+                f"of {text}",
                 1,
                 number,
                 0,
             )
         ]
-        made.write([request(number, said)], found, changes(exchange(number)))
+        made.write([request(number, text)], found, changes(exchange(number)))
     made.finish(STARTED + 10_000_000_000)
 
     assert [

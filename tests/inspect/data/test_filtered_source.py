@@ -39,18 +39,18 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
         changes=changes(*map(exchange, range(1, MANY + 1))),
     )
     made.close()
-    told: list[tuple[int, int, int, bool]] = []
+    progress: list[tuple[int, int, int, bool]] = []
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(
         source.reopen_recording,
-        lambda s: told.append((len(s.keys), s.examined, s.total, s.is_done)),
+        lambda s: progress.append((len(s.keys), s.examined, s.total, s.is_done)),
     )
     search = finder.start(parse_expression("word1"))
     await until(lambda: search.is_done)
     assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1, 3)]
-    assert told[0][0] < len(search.keys)
-    assert told[0][1] < told[0][2] == MANY
-    assert told == sorted(told)
+    assert progress[0][0] < len(search.keys)
+    assert progress[0][1] < progress[0][2] == MANY
+    assert progress == sorted(progress)
     assert (
         search.is_match(make_key(1, 4)),
         search.is_match(make_key(1, 5)),
@@ -78,16 +78,16 @@ async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> No
         ),
     )
     made.close()
-    told: list[tuple[list[int], int]] = []
+    progress: list[tuple[list[int], int]] = []
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(
-        source.reopen_recording, lambda s: told.append((list(s.keys), s.searched_until))
+        source.reopen_recording, lambda s: progress.append((list(s.keys), s.searched_until))
     )
     search = finder.start(parse_expression("task:t1"))
     await until(lambda: search.is_done)
     late = [make_key(1, n) for n in range(MANY - 1, MANY + 1)]
-    assert told[0] == (late, 0)
-    assert all(keys == sorted(set(keys)) for keys, _ in told)
+    assert progress[0] == (late, 0)
+    assert all(keys == sorted(set(keys)) for keys, _ in progress)
     assert list(search.keys) == [
         make_key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2
     ]
@@ -114,9 +114,9 @@ async def test_a_cancelled_search_stops_at_once(
         changes=changes(*map(exchange, range(1, MANY + 1))),
     )
     made.close()
-    told: list[ExchangeSearch] = []
+    searches: list[ExchangeSearch] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.reopen_recording, told.append)
+    finder = Finder(source.reopen_recording, searches.append)
     slow = finder.start(parse_expression('text~"(P|p)lan a (d|D)ay$" OR plan'))
     assert await asyncio.to_thread(begun.wait, SECONDS)
     finder.cancel(slow)
@@ -125,7 +125,7 @@ async def test_a_cancelled_search_stops_at_once(
     await until(lambda: fast.is_done)
     assert len(fast.keys) == MANY
     assert len(slow.keys) < MANY
-    assert slow not in told
+    assert slow not in searches
     finder.close()
     source.close()
 

@@ -22,13 +22,13 @@ def test_a_large_payload_is_summarized_by_its_size(tmp_path: Path) -> None:
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.db") as recording:
         (row,) = recording.read_exchanges()
-        said = [
+        summaries = [
             summarize_frame(recording, frame, call)
             for frame in recording.read_frames(row.key, payloads=False)
         ]
-    assert said[0] == 'message user "Plan a day"'
-    assert said[1].startswith("status working (97.")
-    assert said[2] == 'status working "short"'
+    assert summaries[0] == 'message user "Plan a day"'
+    assert summaries[1].startswith("status working (97.")
+    assert summaries[2] == 'status working "short"'
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_restrictions_are_removed_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "check"),
     [
         ("", FilterCheck(VALID)),
         ("state:working", FilterCheck(VALID)),
@@ -66,9 +66,9 @@ def test_restrictions_are_removed_step_by_step() -> None:
         ("state:", FilterCheck(INCOMPLETE, "a value is missing", 6)),
     ],
 )
-def test_expressions_are_checked_while_typed(text: str, told: FilterCheck) -> None:
+def test_expressions_are_checked_while_typed(text: str, check: FilterCheck) -> None:
     """The result has a state and the position of the error."""
-    assert check_filter(text) == told
+    assert check_filter(text) == check
 
 
 def test_the_history_keeps_each_expression_once() -> None:

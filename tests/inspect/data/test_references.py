@@ -46,10 +46,10 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
     def shown(*words: str) -> list[tuple[int, int, list[int]]]:
         lines = run("show", two, *words, "--json")[1].splitlines()
-        told = [json.loads(line) for line in lines]
+        objects = [json.loads(line) for line in lines]
         return [
             (each["session"], each["id"], [frame["seq"] for frame in each["frames"]])
-            for each in told
+            for each in objects
         ]
 
     assert shown("1:2.5") == [(1, 2, [5])]
@@ -98,9 +98,9 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
 def test_an_unknown_reference_is_refused_with_the_existing_ones(
     two: Path, run: Run, command: str, words: str, error: str
 ) -> None:
-    code, _, said = run(command, two, *words.split())
-    assert (code, said.splitlines()[0]) == (2, f"a2a-inspect: error: {error}")
-    assert f": a2a-inspect ls {two}\n" in said
+    code, _, errors = run(command, two, *words.split())
+    assert (code, errors.splitlines()[0]) == (2, f"a2a-inspect: error: {error}")
+    assert f": a2a-inspect ls {two}\n" in errors
 
 
 def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
@@ -111,23 +111,25 @@ def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
     )
     with MultiReader(files) as several:
         merge_sessions(several, tmp_path / "five.a2a.db")
-    said = run("show", tmp_path / "five.a2a.db", "99")[2]
-    assert said.startswith("a2a-inspect: error: five.a2a.db has no exchange 99; it has #1:1 to #1:")
-    assert " and those of 2 more sessions\n" in said
+    errors = run("show", tmp_path / "five.a2a.db", "99")[2]
+    assert errors.startswith(
+        "a2a-inspect: error: five.a2a.db has no exchange 99; it has #1:1 to #1:"
+    )
+    assert " and those of 2 more sessions\n" in errors
 
 
 def test_a_folder_is_not_a_place(two: Path, run: Run) -> None:
-    code, _, said = run("show", two, two.parent)
-    assert (code, said.splitlines()[0]) == (
+    code, _, errors = run("show", two, two.parent)
+    assert (code, errors.splitlines()[0]) == (
         2,
         f"a2a-inspect: error: {two.parent} is a folder, not a recording",
     )
 
 
 def test_segments_of_an_exchange_without_messages(two: Path, run: Run) -> None:
-    code, _, said = run("segments", two, "1:1")
+    code, _, errors = run("segments", two, "1:1")
     error = "a2a-inspect: error: 1:1 of two.a2a.db is not an exchange with messages"
-    assert (code, said.splitlines()[0]) == (2, error)
+    assert (code, errors.splitlines()[0]) == (2, error)
 
 
 @pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])

@@ -16,7 +16,7 @@ from a2a_inspect.data.session_lines import session_line
 from a2a_proxy.capture import file_layout
 from a2a_proxy.model.values import Finding, Observation, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -26,7 +26,7 @@ from support_observer import START, fresh, opening
 from support_recording import STARTED, facts
 
 
-def said(path: Path, *words: object) -> list[str]:
+def session_lines_of(path: Path, *words: object) -> list[str]:
     """What a command prints; it must succeed."""
     done = run_here(path.parent / "state", *words, TZ="UTC")
     assert (done.code, done.err) == (0, "")
@@ -54,12 +54,13 @@ def talked(path: Path, *raw: bytes) -> Path:
 def test_undecoded_connections_are_listed(tmp_path: Path) -> None:
     """Encrypted connections and other protocols have a line, and their findings another."""
     path = talked(tmp_path / "r.db", b"\x16\x03\x01\x00\x06\x01bcdef", b"\x00\x01\x02 what")
-    lines = said(path, "show", path)
+    lines = session_lines_of(path, "show", path)
     assert "  connection 1  tls  -> agent:8000  11 B, not read: encrypted" in lines
     assert "  connection 2  opaque  -> agent:8000  8 B, not HTTP" in lines
     assert "nothing was recorded" not in "\n".join(lines)
     assert re.match(
-        "2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1]
+        "2 connections not read.*; see a2a-inspect show .*r.db$",
+        session_lines_of(path, "ls", path)[-1],
     )
 
 
@@ -70,15 +71,20 @@ def test_findings_of_connections_are_listed(tmp_path: Path) -> None:
     made.write([request(1)], [found], changes(exchange(1)))
     made.finish(STARTED)
     path = tmp_path / "r.db"
-    assert "  connection 1  warning  UNDECODABLE bad ␛ frame" in said(path, "show", path)
-    last = json.loads(said(path, "show", path, "--json")[-1])
+    assert "  connection 1  warning  UNDECODABLE bad ␛ frame" in session_lines_of(
+        path, "show", path
+    )
+    last = json.loads(session_lines_of(path, "show", path, "--json")[-1])
     assert (last["session"], last["finding"]["rule"], last["finding"]["connection"]) == (
         1,
         "UNDECODABLE",
         1,
     )
-    assert said(path, "ls", path)[-1] == f"1 finding of connections; see a2a-inspect show {path}"
-    assert not [line for line in said(path, "show", path, "1") if "UNDECODABLE" in line]
+    assert (
+        session_lines_of(path, "ls", path)[-1]
+        == f"1 finding of connections; see a2a-inspect show {path}"
+    )
+    assert not [line for line in session_lines_of(path, "show", path, "1") if "UNDECODABLE" in line]
 
 
 @pytest.mark.parametrize("command", ["ls", "show"])
@@ -86,7 +92,7 @@ def test_a_recording_without_exchanges(tmp_path: Path, command: str) -> None:
     """The session, and that nothing was recorded."""
     path = tmp_path / "r.db"
     writer(path).finish(STARTED)
-    lines = said(path, command, path)
+    lines = session_lines_of(path, command, path)
     assert lines[0].startswith("session 1  ")
     assert [line.strip() for line in lines[1:]] == ["nothing was recorded"]
 
@@ -97,11 +103,12 @@ def test_exchanges_are_addressed_by_session(tmp_path: Path) -> None:
     more = writer(path, 2)
     more.write([request(2)], changes=changes(exchange(2)))
     more.finish(STARTED)
-    starts = [line.split()[0] for line in said(path, "ls", path)]
+    starts = [line.split()[0] for line in session_lines_of(path, "ls", path)]
     assert starts == ["session", "#", "#1:1", "#1:2", "#1:3", "session", "#", "#2:2"]
     for word, sessions in (("1:2", [1]), ("#2:2", [2]), ("2", [1, 2])):
         assert [
-            json.loads(line)["session"] for line in said(path, "show", path, word, "--json")
+            json.loads(line)["session"]
+            for line in session_lines_of(path, "show", path, word, "--json")
         ] == sessions
 
 
@@ -117,7 +124,7 @@ def test_the_agents_frames_count_from_the_end_of_the_request(tmp_path: Path) -> 
     call = exchange(1, request_ended=at + 150 * MS, first_event=at + 200 * MS)
     made.write(frames, changes=changes(call))
     made.finish(STARTED)
-    lines = said(path, "show", path)
+    lines = session_lines_of(path, "show", path)
     assert "first 50 ms" in next(line for line in lines if "#1 " in line)
     moments = [
         line.split("--")[0].strip(" <").split(maxsplit=1)
@@ -213,7 +220,7 @@ def test_raw_payloads(tmp_path: Path) -> None:
         [frame(1, 0, '{\n"ä\u2028"}'.encode() + b"\xff"), binary], changes=changes(exchange(1))
     )
     made.finish(STARTED)
-    lines = [line.strip() for line in said(path, "show", path, "--raw")]
+    lines = [line.strip() for line in session_lines_of(path, "show", path, "--raw")]
     assert '"ä<U+2028>"}�' in lines
     assert "00000000  0a 0b 68 65 6c 6c 6f 0a  20 77 6f 72 6c 64 10 01  ␊␋hello␊ world␐␁" in lines
     assert [line for line in lines if line.startswith("00000010  ff ")]
@@ -252,7 +259,7 @@ def test_rules_are_explained_once_and_findings_have_evidence(tmp_path: Path) -> 
     ]
     made.write([request(1), request(2)], found, changes(exchange(1), exchange(2)))
     made.finish(STARTED)
-    out = [line.strip() for line in said(path, "show", path)]
+    out = [line.strip() for line in session_lines_of(path, "show", path)]
     what = all_rules()["A2A-SCH-001"].description[:40]
     assert [line for line in out if line.startswith("at ")] == ["at id; found: null", "at id␛"]
     (meant,) = (index for index, line in enumerate(out) if line.startswith(what))

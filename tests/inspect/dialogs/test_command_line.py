@@ -55,6 +55,6 @@ async def test_commands_are_run_by_name_or_prefix(
             ("filter tsk:1", "invalid filter: unknown field"),
         ):
             await does(text)
-            await person.told(words)
+            await person.await_notice(words)
         await does("quit")
     assert person.app.return_value == 0

@@ -14,7 +14,7 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize(
-    ("words", "where", "said"),
+    ("words", "where", "message"),
     [
         ((DEMO, "#99"), "", "demo.a2a.jsonl has no exchange #99; it has #1 to #7"),
         ((DEMO, "2.99", "2.1"), "", "demo.a2a.jsonl has no frame 2.99; it has #2.0 to #2.7"),
@@ -30,10 +30,10 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
     ],
 )
 def test_invalid_places_are_refused_with_a_hint(
-    words: tuple[object, ...], where: str, said: str
+    words: tuple[object, ...], where: str, message: str
 ) -> None:
     with pytest.raises(UserError) as wrong:
         print_difference(DiffOptions(tuple(map(str, words)), where=where))
 
-    assert said in wrong.value.message
+    assert message in wrong.value.message
     assert wrong.value.hint

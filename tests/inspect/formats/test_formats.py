@@ -44,9 +44,9 @@ def exported(tmp_path: Path, form: str, what: ExportOptions) -> bytes:
 @pytest.mark.parametrize("form", ["jsonl", "har", "mermaid", "parquet"])
 def test_redacted_text_is_in_no_format(form: str, tmp_path: Path) -> None:
     """The policy applies to each; without it the word is there, so that this means something."""
-    assert said(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
+    assert content_of(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
     (tmp_path / f"x{FORMATS[form].suffix}").unlink()
-    assert not said(
+    assert not content_of(
         form,
         exported(
             tmp_path, form, ExportOptions(DEMO, redaction=RedactionOptions(("regex:Lisb.n",)))
@@ -54,7 +54,7 @@ def test_redacted_text_is_in_no_format(form: str, tmp_path: Path) -> None:
     ).count(WORD)
 
 
-def said(form: str, data: bytes) -> str:
+def content_of(form: str, data: bytes) -> str:
     """A table as text: it is compressed."""
     if form == "parquet":
         return str(pq.read_table(io.BytesIO(data)).column("payload").to_pylist())
@@ -82,14 +82,19 @@ def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
 
 def test_a_diagram_for_each_task(tmp_path: Path) -> None:
     """In fences that Markdown readers draw; with a filter only the tasks that match, each whole."""
-    told = exported(tmp_path, "mermaid", ExportOptions(DEMO)).decode()
+    document = exported(tmp_path, "mermaid", ExportOptions(DEMO)).decode()
     with open_recording_or_cassette(DEMO) as recording:
         tasks = [row.task.task_id for row in recording.read_tasks() if row.task.exchanges]
-    assert told.count("```mermaid\nsequenceDiagram\n") == told.count("\n## ") + 1 == len(tasks) > 1
+    assert (
+        document.count("```mermaid\nsequenceDiagram\n")
+        == document.count("\n## ") + 1
+        == len(tasks)
+        > 1
+    )
     (tmp_path / "x.md").unlink()
     some = exported(tmp_path, "mermaid", ExportOptions(DEMO, f"task:{tasks[0]}")).decode()
     assert some.count("```mermaid") == 1
-    assert told.startswith(some.rstrip("\n"))
+    assert document.startswith(some.rstrip("\n"))
 
 
 def test_a_heading_is_no_markup() -> None:
@@ -104,9 +109,9 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
     assert "A2A-GEN-001" in {each["ruleId"] for each in run["results"]}
     (suite,) = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     failed = {case.name[:11] for case in suite if case.is_failure}
-    told = failed | {case.name[:11] for case in suite if case.system_out}
+    reported = failed | {case.name[:11] for case in suite if case.system_out}
     assert len(failed) == suite.failures > 0
-    assert told == {each["ruleId"] for each in run["results"]}
+    assert reported == {each["ruleId"] for each in run["results"]}
     for ending in (".sarif", ".xml"):
         (tmp_path / f"x{ending}").unlink()
     some = json.loads(exported(tmp_path, "sarif", ExportOptions(LOSSY, "rule:A2A-GEN-001")))
@@ -146,11 +151,11 @@ def test_junit_readers_find_every_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
 def test_lone_surrogates_keep_documents_valid(form: str, tmp_path: Path) -> None:
     """Readers of JSON, XML and Markdown want Unicode, and a peer may send the half of a pair."""
-    told = exported(tmp_path, form, ExportOptions(evil_texts(tmp_path))).decode()
+    document = exported(tmp_path, form, ExportOptions(evil_texts(tmp_path))).decode()
     if form in ("har", "sarif"):
-        json.dumps(json.loads(told), ensure_ascii=False).encode()
+        json.dumps(json.loads(document), ensure_ascii=False).encode()
     if form == "junit":
-        assert sum(len(suite) for suite in JUnitXml.fromstring(told)) > 0
+        assert sum(len(suite) for suite in JUnitXml.fromstring(document)) > 0
 
 
 def test_parquet_has_one_row_per_frame(tmp_path: Path) -> None:
@@ -173,7 +178,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for name in ("pyarrow", "a2a_proxy.archive.rows", "a2a_proxy.archive.schema"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError, match="Parquet needs the extra lake: pyarrow") as told:
+    with pytest.raises(UserError, match="Parquet needs the extra lake: pyarrow") as error:
         export_recording(ExportOptions(DEMO), tmp_path / "x.parquet", "parquet")
-    assert told.value.hint == install_hint("lake")
+    assert error.value.hint == install_hint("lake")
     assert list(tmp_path.iterdir()) == []

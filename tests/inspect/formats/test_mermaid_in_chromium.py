@@ -116,8 +116,8 @@ async def test_payload_text_is_not_interpreted(tmp_path: Path) -> None:
             lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane(word, PartyRole.AGENT)]
             rows = [_message(word), LaneRow(LaneRowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram_lines(lanes, rows, len(rows))))
-            said = [each.split() for each in texts]
-            assert said.count(flatten_line_ends(make_visible(word)).split()) == 4, (
+            words = [each.split() for each in texts]
+            assert words.count(flatten_line_ends(make_visible(word)).split()) == 4, (
                 word
             )  # the party stands above and below
         assert await page.run("document.title") == ""

@@ -77,14 +77,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return made.__getitem__
 
 
-def talk(*said: bytes, connection: int = 0, ended: bool = True) -> list[Piece]:
+def talk(*payloads: bytes, connection: int = 0, ended: bool = True) -> list[Piece]:
     """Return a conversation: what the client says, then the agent, and so on, 10 ms apart, and both
     ends."""
     pieces = [
         Piece(connection, (UP, DOWN)[number % 2], START + number * 10 * MS, data)
-        for number, data in enumerate(said)
+        for number, data in enumerate(payloads)
     ]
-    last = START + len(said) * 10 * MS
+    last = START + len(payloads) * 10 * MS
     return pieces + [Piece(connection, each, last, b"") for each in (UP, DOWN) if ended]
 
 

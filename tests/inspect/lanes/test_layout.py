@@ -46,7 +46,7 @@ def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> L
 
 def drawn(width: int, lanes: int, of: LaneRow) -> str:
     """Without the times."""
-    return "".join(said for said, _ in paint_row(of, make_geometry(width, LANES[:lanes])))[MARGIN:]
+    return "".join(cell for cell, _ in paint_row(of, make_geometry(width, LANES[:lanes])))[MARGIN:]
 
 
 def test_arrows_go_between_lanes() -> None:
@@ -97,7 +97,7 @@ def test_marks_are_drawn_between_the_lanes() -> None:
     )
     painted = paint_row(found, make_geometry(61, LANES[:2]))
     assert ("error  A2A-GEN-001", "list--bad") in painted
-    line = "".join(said for said, _ in painted)
+    line = "".join(cell for cell, _ in painted)
     assert line.split() == ["!", "│", "error", "A2A-GEN-001", "!"]
     assert drawn(
         61, 2, row(what=LaneRowKind.PAUSE, since_before=4_200_000_000, text="")
@@ -133,7 +133,7 @@ def test_every_row_has_the_same_width(
     places = make_geometry(width, LANES[:count])
     source, target = (min(end, count - 1) for end in ends)
     line = "".join(
-        said for said, _ in paint_row(row(source, target, text, what=what, kind=kind), places)
+        cell for cell, _ in paint_row(row(source, target, text, what=what, kind=kind), places)
     )
     assert cell_len(line) == places.end
     assert line.isprintable()

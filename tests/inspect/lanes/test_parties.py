@@ -29,7 +29,7 @@ def handoff(kind: str, to_agent: str, to_task: str, to_exchange: int) -> Handoff
     )
 
 
-def said(start: int, author: str) -> Segment:
+def authored_segment(start: int, author: str) -> Segment:
     return Segment(1, "desk:1", "t", "c", AGENT, 1, 1, 1, 1, 1, start, start, start, author=author)
 
 
@@ -75,7 +75,11 @@ def test_a_delegating_agent_is_the_client_of_the_other() -> None:
 def test_an_author_within_a_task_has_a_lane() -> None:
     """What it says comes from there, as long as it is the author; the client still asks the
     agent."""
-    segments = [said(100, "billing"), said(200, "desk"), said(10, "desk")]
+    segments = [
+        authored_segment(100, "billing"),
+        authored_segment(200, "desk"),
+        authored_segment(10, "desk"),
+    ]
     parties = Parties([call(1)], [handoff("transfer", "billing", "t", 1)], segments)
     assert [(lane.name, lane.role) for lane in parties.lanes][2:] == [("billing", PartyRole.AUTHOR)]
     assert [ways(parties, 1, BACK, at)[0] for at in (0, 50, 100, 150, 250)] == [

@@ -80,8 +80,8 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
 
 def test_a_lost_event_is_drawn(tmp_path: Path) -> None:
     """What the client lost, where, and what made it good."""
-    told = lanes(tmp_path, named("generations"), 1, "--width", 80)
-    assert told.lines == [
+    drawing = lanes(tmp_path, named("generations"), 1, "--width", 80)
+    assert drawing.lines == [
         "session 1  task 3f7b1bdf…  2026-11-21 22:30:56",
         "  SECONDS    AFTER  client                                       127.0.0.1:44771",
         '   +0.000           ├─ message user "last=6 drop=4 read=5"  SendStreamingMe… ─▶│',
@@ -158,9 +158,9 @@ def test_two_agents_are_drawn_in_one_diagram(tmp_path: Path) -> None:
     """From either end of a hand-off: three lanes, the hand-off, the interruption, the turn, the
     finding, the gap."""
     path = two_agents(tmp_path / "r.db")
-    told = [json.loads(line) for line in lanes(tmp_path, path, "clerk", "--json").lines]
-    assert told == [json.loads(line) for line in lanes(tmp_path, path, "#1", "--json").lines]
-    head, *rows = told
+    objects = [json.loads(line) for line in lanes(tmp_path, path, "clerk", "--json").lines]
+    assert objects == [json.loads(line) for line in lanes(tmp_path, path, "#1", "--json").lines]
+    head, *rows = objects
     assert [lane["name"] for lane in head["lanes"]] == ["client", "desk:8000", "clerk:8000"]
     of: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -24,7 +24,7 @@ SHOWN = Histogram(TimeScale(1_795_300_256_000 * MS, 1000 * MS, 3), BUCKETS)
 
 def drawn(width: int, cursor: PlotCursor, *, plain: bool = False) -> list[str]:
     return [
-        "".join(said for said, _ in line).rstrip()
+        "".join(cell for cell, _ in line).rstrip()
         for line in plot_lines(SHOWN, cursor, (width, 8), plain=plain)
     ]
 
@@ -54,9 +54,11 @@ def test_the_selected_step_is_described() -> None:
 )
 def test_every_line_fits(width: int, lines: int, at: int, anchor: int, plain: bool) -> None:
     """Exactly so many lines, none wider than the screen."""
-    told = list(plot_lines(SHOWN, PlotCursor(at, anchor), (width, lines), plain=plain))
-    assert len(told) == lines
-    assert all(len("".join(said for said, _ in line)) <= width for line in told[1:3] + told[-3:])
+    plotted = list(plot_lines(SHOWN, PlotCursor(at, anchor), (width, lines), plain=plain))
+    assert len(plotted) == lines
+    assert all(
+        len("".join(cell for cell, _ in line)) <= width for line in plotted[1:3] + plotted[-3:]
+    )
 
 
 @pytest.mark.parametrize(("width", "there"), [(77, "CALLS  "), (157, "FIRST P95")])
@@ -67,7 +69,7 @@ def test_the_table_always_has_binding_and_distribution(width: int, there: str) -
     calls = CallStatistics({"ok": 3}, took=DurationRanks(MS, 2 * MS, 3 * MS, 3 * MS), bins=bins)
     known = RecordingTotals(9, {("SendMessage", "jsonrpc", "1.0"): calls}, [], [])
     head, row = (
-        "".join(said for said, _ in line) for line in table_lines(known, width, plain=False)
+        "".join(cell for cell, _ in line) for line in table_lines(known, width, plain=False)
     )
     assert there in head
     assert "1ms      1s    100s" in head

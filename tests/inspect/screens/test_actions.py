@@ -68,10 +68,10 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await person.types("g", "g", "y")
         await person.sees("Copy #1 as", "grpcurl  (it was not gRPC", "p  Python")
         await person.types("g")
-        await person.told("not as grpcurl")
+        await person.await_notice("not as grpcurl")
         await person.types("p")
-        await person.told("copied with")
-        await person.told("OSC 52")
+        await person.await_notice("copied with")
+        await person.await_notice("OSC 52")
         assert person.app.clipboard.startswith('"""SendStreamingMessage as it was recorded')
         await person.types("enter", "y")
         await person.sees("Copy #1.0 as")
@@ -90,7 +90,7 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await person.sees("2 marked exchanges", "the whole recording", str(tmp_path)[:40])
         assert person.misses("matches of")
         await person.types("s")
-        await person.told("2 exchanges written to")
+        await person.await_notice("2 exchanges written to")
         await person.types("slash", *"err", "enter")
         await person.until(lambda: person.exchanges.total == 1, "one that matches")
         await person.types("x")
@@ -98,7 +98,7 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await person.types("F")
         await person.sees("Export as", "1  jsonl")
         await person.types("1")
-        await person.told("1 exchange written to")
+        await person.await_notice("1 exchange written to")
     with open_recording_or_cassette(tmp_path / "r-selected.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.read_exchanges()] == [1, 2]
     with open_recording_or_cassette(tmp_path / "r-filtered.a2a.jsonl") as part:

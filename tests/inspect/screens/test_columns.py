@@ -99,5 +99,5 @@ async def test_a_wrong_file_is_reported(tmp_path: Path, views: Path) -> None:
     views.parent.mkdir()
     views.write_text('columns = ["nosuch"]\n')
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.told("nosuch is not a column")
+        await person.await_notice("nosuch is not a column")
         await person.sees("STATES, ERROR")

@@ -73,6 +73,6 @@ async def test_a_finding_without_an_exchange(tmp_path: Path) -> None:
         await person.types("enter")
         await person.sees("▼ info", "connection 1  a remark")
         await person.types("j", "enter")
-        await person.told("about a connection")
+        await person.await_notice("about a connection")
         await person.types("r", "escape")
         await person.sees("OPERATION", "FOUND")

@@ -106,7 +106,7 @@ async def test_on_a_small_terminal_the_tree_is_a_pane(tmp_path: Path) -> None:
         await person.types("q")
         await person.sees("OPERATION")
         await person.types("minus")
-        await person.told("only one pane fits")
+        await person.await_notice("only one pane fits")
 
 
 async def test_layouts_and_zoom(tmp_path: Path) -> None:
@@ -189,4 +189,4 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
             )
         )
         await person.types("right_curly_bracket")
-        await person.told("no more frames of this task")
+        await person.await_notice("no more frames of this task")

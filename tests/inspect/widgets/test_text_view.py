@@ -57,6 +57,6 @@ async def test_a_word_is_searched_in_a_frame(tmp_path: Path) -> None:
         await person.types("slash")
         await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*["backspace"] * 4, *"zyx", "enter")
-        await person.told("not found: zyx")
+        await person.await_notice("not found: zyx")
         await person.types("2", "slash")
         await person.sees("op:SendMessage slow:>2s")

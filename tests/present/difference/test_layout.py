@@ -40,31 +40,33 @@ def test_one_column() -> None:
 
 
 def test_two_columns() -> None:
-    told = rows(MADE, 125)
+    lines = rows(MADE, 125)
 
-    assert told[1] == f"{'#2 SendMessage':60}  ~  #6 SendMessage"
-    assert told[3] == f"{'    working':60}  ~      completed"
-    assert told[4] == f"{'':60}  +    frame 3  status failed"
+    assert lines[1] == f"{'#2 SendMessage':60}  ~  #6 SendMessage"
+    assert lines[3] == f"{'    working':60}  ~      completed"
+    assert lines[4] == f"{'':60}  +    frame 3  status failed"
     assert [line.middle for line in layout_rows(MADE, 125)] == [0, 65, 0, 65, 65]
 
 
 @pytest.mark.parametrize("width", [20, 80, 119, 120, 161])
 def test_rows_fit_the_width(width: int) -> None:
     """Also of wide characters, long words, and nothing at all; no word gets lost."""
-    said = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
+    sentence = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
     made = [
-        DifferenceBlock(kind, said, other, "~") for kind in BlockKind for other in (None, "", said)
+        DifferenceBlock(kind, sentence, other, "~")
+        for kind in BlockKind
+        for other in (None, "", sentence)
     ]
 
-    told = rows(made, width)
+    lines = rows(made, width)
 
-    assert max(map(cell_len, told)) <= width
-    assert "".join("".join(told).split()).count("anges") or width < 30
+    assert max(map(cell_len, lines)) <= width
+    assert "".join("".join(lines).split()).count("anges") or width < 30
     assert "".join(
         "".join(
-            row.strip(" -+~|") for row in rows([DifferenceBlock(BlockKind.NOTE, said)], width)
+            row.strip(" -+~|") for row in rows([DifferenceBlock(BlockKind.NOTE, sentence)], width)
         ).split()
-    ) == "".join(said.split())
+    ) == "".join(sentence.split())
 
 
 def test_without_a_width_nothing_is_cut() -> None:
@@ -84,7 +86,7 @@ def test_an_unrelated_text_has_no_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "text"),
     [
         (
             {"statusUpdate": {"status": {"state": "TASK_STATE_INPUT_REQUIRED"}}},
@@ -106,6 +108,6 @@ def test_an_unrelated_text_has_no_brackets() -> None:
         ("\x1b[31m", "␛[31m"),
     ],
 )
-def test_values_in_a_line(value: object, said: str) -> None:
+def test_values_in_a_line(value: object, text: str) -> None:
     """Events as people say them, whatever a peer put there."""
-    assert summarize_value(value) == said
+    assert summarize_value(value) == text

@@ -266,7 +266,7 @@ def _refused(path: Path, data: bytes) -> RecordingError:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda lines: lines[:-1], "line 10: the file is truncated: its last line"),
         (lambda lines: [*lines[:5], lines[5][:20]], "line 6: truncated in the middle of a line"),
@@ -301,12 +301,12 @@ def _refused(path: Path, data: bytes) -> RecordingError:
         (lambda lines: [], "line 1: truncated"),
     ],
 )
-def test_an_invalid_cassette_is_refused_with_its_line(tmp_path: Path, change, said: str):
+def test_an_invalid_cassette_is_refused_with_its_line(tmp_path: Path, change, message: str):
     """The message names file, line and reason; no recording is created."""
     path = tmp_path / "s.a2a.jsonl"
     lines = _cassette(path)
     error = _refused(path, b"".join(change(lines)))
-    assert error.message.startswith(f"{path}, {said}")
+    assert error.message.startswith(f"{path}, {message}")
 
 
 def test_every_truncation_is_noticed(tmp_path: Path):

@@ -72,7 +72,7 @@ def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"interactions:\n- request:\n", "is not a cassette"),
         (b'{"log":{"version":"1.2"}}\n', "is not a cassette"),
@@ -86,13 +86,13 @@ def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_cassettes_are_refused_and_unchanged(
-    tmp_path: Path, data: bytes, said: str
+    tmp_path: Path, data: bytes, message: str
 ) -> None:
     """Foreign, newer, truncated and hostile files: one message with a hint, and the file stays as
     it was."""
     path = tmp_path / "x.a2a.jsonl"
     path.write_bytes(data)
-    with pytest.raises(RecordingError, match=said) as caught:
+    with pytest.raises(RecordingError, match=message) as caught:
         rewrite_cassette(path)
     assert caught.value.hint
     assert path.read_bytes() == data

@@ -55,7 +55,7 @@ def pair(left: Recording, number: int, right: Recording, other: int) -> Differen
     return compare_exchanges((left, rows[0]), (right, rows[1]))
 
 
-def told(found: Difference) -> list[tuple[str, str, str]]:
+def described(found: Difference) -> list[tuple[str, str, str]]:
     return [
         (str(row.part), str(row.change), format_path(row.left or row.right or ()))
         for row in found.rows
@@ -146,7 +146,7 @@ def test_rest_paths_are_compared_with_bodies_of_other_bindings(
 
 def test_a_repeated_difference_is_reported_once(sample: Callable[[str], Recording]) -> None:
     """The demo asks for two cities over two bindings."""
-    assert told(pair(sample("demo"), 2, sample("demo"), 6)) == [
+    assert described(pair(sample("demo"), 2, sample("demo"), 6)) == [
         ("request", "changed", "$.message.parts[0].text")
     ]
 
@@ -174,10 +174,10 @@ def made(
     in chunks; one with a star replaces those before it."""
     recorded = writer(path)
     frames: list[Frame] = []
-    for number, said in enumerate(texts, 1):
+    for number, text in enumerate(texts, 1):
         frames += [
-            request(number, said[0]),
-            *(status(number, seq, words) for seq, words in enumerate(said[1:], 1)),
+            request(number, text[0]),
+            *(status(number, seq, words) for seq, words in enumerate(text[1:], 1)),
         ]
     for seq, words in enumerate(chunks or (), 100):
         frames.append(
@@ -253,11 +253,11 @@ def test_artifact_texts_are_compared_whatever_the_chunks(tmp_path: Path) -> None
     ):
         cut, changed = pair(left, 1, right, 1), pair(left, 1, other, 1)
 
-    assert told(cut) == []
+    assert described(cut) == []
     assert ("artifacts", "changed", Ignored.ARTIFACT) in [
         (r.part, r.change, r.ignored) for r in cut.rows
     ]
-    assert told(changed) == [("artifacts", "changed", "$.plan.text")]
+    assert described(changed) == [("artifacts", "changed", "$.plan.text")]
     assert changed.texts[0].left.frame_at(9) == 101
 
 
@@ -270,14 +270,14 @@ def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
     ):
         replaced, alone = pair(left, 1, right, 1), pair(left, 1, none, 1)
 
-    assert told(replaced) == [("events", "only right", "$")]
-    assert told(alone) == [("artifacts", "only left", "$.plan")]
+    assert described(replaced) == [("events", "only right", "$")]
+    assert described(alone) == [("artifacts", "only left", "$.plan")]
 
 
 def test_a_comparison_can_be_cancelled(sample: Callable[[str], Recording]) -> None:
     """Also while calls are read; otherwise it gets progress and the end."""
     seen: list[tuple[int, int]] = []
-    runs(sample("demo"), sample("demo"), watch=lambda *told: not seen.append(told))
+    runs(sample("demo"), sample("demo"), watch=lambda *progress: not seen.append(progress))
     assert seen == [(step, 21) for step in range(21)]
 
     for enough in (2, 15):

@@ -138,7 +138,7 @@ def test_neither_side_is_preferred(left: Any, right: Any) -> None:
     assert sorted(map(repr, map(mirrored, there))) == sorted(map(repr, back))
 
 
-def told(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ignored]]:
+def described(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ignored]]:
     return [
         (format_path(row.left or row.right or ()), row.change, row.ignored)
         for row in compare_values(left, right, **more).rows
@@ -149,8 +149,8 @@ def test_an_inserted_item_does_not_shift_the_others() -> None:
     left = {"parts": [{"text": "one"}, {"text": "two"}, {"text": "three"}]}
     right = {"parts": [{"text": "zero"}, *left["parts"]]}
 
-    assert told(left, right) == [("$.parts[0]", ValueChange.RIGHT, Ignored.NOT)]
-    assert told(right, left) == [("$.parts[0]", ValueChange.LEFT, Ignored.NOT)]
+    assert described(left, right) == [("$.parts[0]", ValueChange.RIGHT, Ignored.NOT)]
+    assert described(right, left) == [("$.parts[0]", ValueChange.LEFT, Ignored.NOT)]
 
 
 def test_a_moved_item_is_not_a_change() -> None:

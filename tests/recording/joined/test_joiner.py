@@ -40,7 +40,7 @@ def filling(tmp_path: Path, *files: Path) -> JoinProcess:
 
 
 @contextmanager
-def told(tmp_path: Path) -> Iterator[Recording]:
+def joined_demo(tmp_path: Path) -> Iterator[Recording]:
     with Recording(tmp_path / "joined") as recording:
         yield recording
 
@@ -50,7 +50,7 @@ def test_calls_are_ordered_by_time_and_name_their_file(tmp_path: Path) -> None:
     another."""
     filling(tmp_path, *pair(tmp_path)).copy_new_rows()
 
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         rows = [row.exchange for row in recording.read_exchanges()]
         assert [row.id for row in rows] == [1, 2, 3, 4, 5]
         assert [file_of(row.connection, 2) for row in rows] == [0, 1, 0, 1, 0]
@@ -82,7 +82,7 @@ def test_joining_samples_loses_nothing(tmp_path: Path) -> None:
         with open_recording_or_cassette(path) as recording:
             counted = [a + b for a, b in zip(counted, counts(recording), strict=True)]
             operations += about(recording)
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         assert counts(recording) == counted
         assert sorted(about(recording)) == sorted(operations)
 
@@ -142,7 +142,7 @@ def test_later_rows_are_added_once(tmp_path: Path) -> None:
     first.write([status(1, 0, "one")], changes=changes(live(1)))
     joined = filling(tmp_path, one, two)
     joined.copy_new_rows()
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         assert [row.exchange.closed for row in recording.read_exchanges()] == [0]
         assert recording.read_sessions()[0].how == ""
 
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_reported_in_the_session(tmp_path: Path) -> None:
     with pytest.raises(RecordingError) as wrong:
         joined.copy_new_rows()
     joined.mark_incomplete(wrong.value.message)
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         assert "cannot be read" in recording.read_sessions()[0].complete
 
 
@@ -199,7 +199,7 @@ def test_a_session_in_two_files_is_read_from_the_more_complete_one(tmp_path: Pat
     call(writer, 1, 2, 2)
     writer.finish(STARTED + 3_000 * MS)
     filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").copy_new_rows()
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         assert recording.count_rows().exchanges == 2
         assert recording.count_rows().frames == 4
 
@@ -216,7 +216,7 @@ def test_a_session_stays_with_its_file_when_a_fuller_copy_appears(tmp_path: Path
     joined.copy_new_rows()
     call(writer, 1, 3, 3)
     joined.copy_new_rows()
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         assert [row.exchange.id for row in recording.read_exchanges()] == [1, 2, 3]
         assert [file_of(row.exchange.connection, 2) for row in recording.read_exchanges()] == [
             1,
@@ -242,7 +242,7 @@ def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> Non
     assert writer.session == 2
     call(writer, 3, 1, 9)
     joined.copy_new_rows()
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         rows = [
             (row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS))
             for row in recording.read_exchanges()
@@ -271,7 +271,7 @@ def test_notes_are_copied(tmp_path: Path) -> None:
     joined.copy_new_rows()
     write_note(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
     joined.copy_new_rows()
-    with told(tmp_path) as recording:
+    with joined_demo(tmp_path) as recording:
         notes = [
             (row.note.exchange, row.note.seq, row.note.text, row.note.bookmark)
             for row in recording.read_notes()

@@ -44,10 +44,10 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def agree(path: Path, node: Node) -> None:
     """Both ways give the same rows of both kinds."""
-    recording, world = sample(path)
+    recording, facts = sample(path)
     asked = recording.get_queryable()
-    assert list(asked.select_ids(node, Rows.FRAMES)) == world.frames_with(node), to_text(node)
-    exchanges = world.exchanges_with(node)
+    assert list(asked.select_ids(node, Rows.FRAMES)) == facts.frames_with(node), to_text(node)
+    exchanges = facts.exchanges_with(node)
     assert list(asked.select_ids(node, Rows.EXCHANGES)) == exchanges, to_text(node)
     early = asked.early_exchanges(node)
     assert early == [key for key in exchanges if key in set(early)], to_text(node)
@@ -71,9 +71,9 @@ def test_any_condition_finds_the_same_as_the_naive_filter(path: Path, node: Node
 def test_values_of_the_samples_are_found(path: Path) -> None:
     """Values taken from the sample itself: ids whole and begun, states, codes, words of
     payloads."""
-    _, world = sample(path)
+    _, facts = sample(path)
     texts = {"err", "-err", "sev:*", "trace:*", "$.result.kind:*", "req.part:text", "resp.part:*"}
-    for one in world.frames[:: max(1, len(world.frames) // 40)]:
+    for one in facts.frames[:: max(1, len(facts.frames) // 40)]:
         frame = one.frame
         ids = (("task", frame.task_id), ("ctx", frame.context_id), ("msg", frame.message_id))
         for name, ident in ids:
@@ -115,12 +115,12 @@ def test_every_field_hits_and_misses(name: str) -> None:
     finds."""
     found = missed = 0
     for path in SAMPLES:
-        recording, world = sample(path)
+        recording, facts = sample(path)
         node, other = parse_expression(HITS[name]), parse_expression(f"-({HITS[name]})")
         agree(path, node)
         for rows, every in (
-            (Rows.FRAMES, world.frames),
-            (Rows.EXCHANGES, world.exchanges.values()),
+            (Rows.FRAMES, facts.frames),
+            (Rows.EXCHANGES, facts.exchanges.values()),
         ):
             hits, misses = (
                 set(recording.get_queryable().select_ids(each, rows)) for each in (node, other)

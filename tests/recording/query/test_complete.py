@@ -89,10 +89,10 @@ def test_values_are_completed_with_their_counts(
     """From the recording, the frequent ones first; each can be typed as it is, and finds something
     where it counts."""
     found = suggest_completions(text, len(text), recording.db)
-    told = [(each.text, each.count) for each in found.items]
-    assert first is None or sorted(told[: len(first)]) == sorted(first)
-    assert told == sorted(told, key=lambda each: -each[1])
-    for value, count in told:
+    items = [(each.text, each.count) for each in found.items]
+    assert first is None or sorted(items[: len(first)]) == sorted(first)
+    assert items == sorted(items, key=lambda each: -each[1])
+    for value, count in items:
         node = parse_expression(text[: found.start] + value)
         assert bool(count) <= bool(
             list(recording.find_frames(node)) or list(recording.find_exchanges(node))

@@ -31,7 +31,7 @@ def _make(path: Path) -> None:
     writer.close()
 
 
-def _refused(path: Path, said: str) -> None:
+def _refused(path: Path, message: str) -> None:
     """Reader and writer refuse it alike, and leave everything as it was."""
     folder = next(parent for parent in path.parents if parent.is_dir())
     before = _state(folder)
@@ -41,7 +41,7 @@ def _refused(path: Path, said: str) -> None:
         lambda: resume_writer(path, facts().uuid),
     )
     for attempt in attempts:
-        with pytest.raises(RecordingError, match=said) as caught:
+        with pytest.raises(RecordingError, match=message) as caught:
             attempt()
         assert str(path) in caught.value.message
         assert caught.value.hint

@@ -141,9 +141,9 @@ def test_a_session_in_two_files_is_copied_from_the_more_complete_one(tmp_path: P
             ("early", "live"),
             ("copy", "live"),
         ]
-    (told,) = merged(tmp_path / "out.a2a.db", *files).values()
+    (merged_session,) = merged(tmp_path / "out.a2a.db", *files).values()
     with Recording(files[1]) as recording:
-        assert told == content(recording, 1)
+        assert merged_session == content(recording, 1)
 
 
 def test_an_open_session_is_merged_and_marked_incomplete(tmp_path: Path) -> None:

@@ -24,16 +24,16 @@ def filled(path: Path, sessions: int, frames: int = 200) -> Path:
     """A recording of several ended sessions with payloads that differ."""
     for number in range(1, sessions + 1):
         made = writer(path, number)
-        said = [
+        rows = [
             request(1),
             *(status(1, seq, f"{number} {seq} {'x' * (seq % 97)}") for seq in range(1, frames)),
         ]
-        made.write(said, changes=changes(exchange(1)))
+        made.write(rows, changes=changes(exchange(1)))
         made.finish(STARTED + 10_000_000_000)
     return path
 
 
-def told(path: Path, session: int) -> list[tuple[object, ...]]:
+def rows_of(path: Path, session: int) -> list[tuple[object, ...]]:
     """Everything that a reader says of a session."""
     with Recording(path) as recording:
         (row,) = recording.read_exchanges(session)
@@ -43,11 +43,11 @@ def told(path: Path, session: int) -> list[tuple[object, ...]]:
 def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
     """Byte for byte; no table has rows of deleted sessions."""
     path = filled(tmp_path / "a.db", 4)
-    before = {session: told(path, session) for session in (1, 3)}
+    before = {session: rows_of(path, session) for session in (1, 3)}
 
     remove_sessions(path, [2, 4])
 
-    assert {session: told(path, session) for session in (1, 3)} == before
+    assert {session: rows_of(path, session) for session in (1, 3)} == before
     with Recording(path) as recording:
         assert [row.id for row in recording.read_sessions()] == [1, 3]
         blocks = "SELECT DISTINCT session FROM block UNION SELECT DISTINCT session FROM frame"

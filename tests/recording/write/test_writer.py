@@ -212,16 +212,16 @@ def test_a_killed_writer_leaves_whole_transactions(tmp_path: Path):
         [sys.executable, "-c", _KILLED, str(path), *sys.path], stdout=subprocess.PIPE
     )
     assert child.stdout is not None
-    told = 0
-    while told < 40:
-        told = int(child.stdout.readline())
+    committed = 0
+    while committed < 40:
+        committed = int(child.stdout.readline())
     os.kill(child.pid, signal.SIGKILL)
     child.stdout.close()
     child.wait(10)
     writer = resume_writer(path, facts().uuid)
     assert writer.position is not None
     done = writer.position[1]
-    assert done >= told
+    assert done >= committed
     writer.write(event_frames(done + 5)[done:], position=(1, done + 5))
     writer.close()
     with Recording(path) as recording:
@@ -258,8 +258,8 @@ def test_eight_processes_create_one_file_at_once(tmp_path: Path):
         child.stdin.write(b"\n")
         child.stdin.flush()
     for child in children:
-        _, said = child.communicate(timeout=60)
-        assert child.returncode == 0, said.decode()
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == 0, errors.decode()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     with Recording(path) as recording:
         assert len(recording.read_sessions()) == 8

@@ -159,6 +159,15 @@ def test_a_mark_is_in_the_bytes_of_its_event() -> None:
         assert note == "dropped by --fault: drop 2 of *"
 
 
+@pytest.mark.parametrize("step", [0, 1])
+def test_an_event_after_a_byte_order_mark_is_the_first(step: int) -> None:
+    """The mark belongs to the stream, not to its first event."""
+    bom = b"\xef\xbb\xbf"
+    first, *others = sse(*EVENTS)
+    line = streamed("drop 1 of *", step=step, response=chunked(bom + first, *others))
+    assert line.bodies()[0] == bom + b"".join(others)
+
+
 def test_a_generation_changes_in_one_event() -> None:
     assert streamed("gen+2 at 2 of *").events()[1]["statusUpdate"]["generation"] == "4"
     assert streamed("gen-9 at 1 of *").events()[0]["task"]["generation"] == "0"

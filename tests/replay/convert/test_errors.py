@@ -29,22 +29,22 @@ REST = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no such task",
 
 def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
     """What a gRPC client reads of it."""
-    told = [
+    errors = [
         (b"grpc-status", b"%d" % refusal.grpc_status(dialect)),
         (b"grpc-message", quote(refusal.message).encode()),
     ]
     if details := refusal.status_details(dialect):
-        told.append((b"grpc-status-details-bin", b"\0" + details))
-    return parse_grpc_error(tuple(told))
+        errors.append((b"grpc-status-details-bin", b"\0" + details))
+    return parse_grpc_error(tuple(errors))
 
 
 @pytest.mark.parametrize(
-    "told", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"]
+    "error", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"]
 )
-def test_errors_convert_between_all_bindings(told: ReplayError) -> None:
+def test_errors_convert_between_all_bindings(error: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
-    over_grpc = trailers(told, NEW)
-    for each in (told, over_grpc):
+    over_grpc = trailers(error, NEW)
+    for each in (error, over_grpc):
         assert each.rpc_error(NEW) == RPC
         assert each.rest_response(NEW) == (404, REST)
         assert GRPC_STATUS_NAMES[each.grpc_status(NEW)] == "NOT_FOUND"
@@ -54,9 +54,9 @@ def test_errors_convert_between_all_bindings(told: ReplayError) -> None:
 def test_errors_before_1_0_have_no_details() -> None:
     """0.3 has its own statuses, a bare message over REST, and the error's name before the text over
     gRPC."""
-    told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
-    assert told.rest_response(OLD) == (409, {"message": "too late"})
-    assert (GRPC_STATUS_NAMES[told.grpc_status(OLD)], told.status_details(OLD)) == (
+    error = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
+    assert error.rest_response(OLD) == (409, {"message": "too late"})
+    assert (GRPC_STATUS_NAMES[error.grpc_status(OLD)], error.status_details(OLD)) == (
         "UNIMPLEMENTED",
         b"",
     )
@@ -74,15 +74,15 @@ def test_errors_before_1_0_have_no_details() -> None:
 def test_unknown_errors_are_kept_as_recorded() -> None:
     """A code, a body and data of an agent's own; on another binding an internal error with the same
     words."""
-    told = parse_rpc_error(
+    error = parse_rpc_error(
         {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW
     )
-    assert told.rpc_error(NEW) == {
+    assert error.rpc_error(NEW) == {
         "code": -32000,
         "message": "the tool broke",
         "data": {"taskId": "t-1"},
     }
-    assert told.rest_response(NEW) == (
+    assert error.rest_response(NEW) == (
         500,
         {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}},
     )
@@ -100,19 +100,19 @@ def test_non_text_metadata_becomes_text_in_protobuf() -> None:
         "reason": "INVALID_PARAMS",
         "metadata": {"errors": [{"field": "message.parts"}]},
     }
-    told = parse_rpc_error({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)
-    (detail,) = read_status(told.status_details(NEW))["details"]
+    error = parse_rpc_error({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)
+    (detail,) = read_status(error.status_details(NEW))["details"]
     assert detail["metadata"] == {"errors": '[{"field": "message.parts"}]'}
-    assert told.rpc_error(NEW)["data"] == [info]
+    assert error.rpc_error(NEW)["data"] == [info]
 
 
 def test_hostile_trailers() -> None:
     """Bytes that are no status leave code and text."""
-    told = parse_grpc_error(
+    error = parse_grpc_error(
         (
             (b"grpc-status", b"5"),
             (b"grpc-message", b"gone"),
             (b"grpc-status-details-bin", b"\0\xff\xff"),
         )
     )
-    assert (told.message, told.grpc_status(NEW), told.details) == ("gone", 5, [])
+    assert (error.message, error.grpc_status(NEW), error.details) == ("gone", 5, [])

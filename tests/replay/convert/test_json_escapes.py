@@ -38,10 +38,10 @@ def test_escapes_are_as_recorded(form: str) -> None:
 
 
 def test_a_live_text_takes_the_escapes_of_the_recorded_one() -> None:
-    said = escape_as_recorded(
+    written = escape_as_recorded(
         msgspec.json.encode({"t": "now\u2028"}), b'{"t":"then\\u2028 \xc3\xa9"}'
     )
-    assert said == b'{"t":"now\\u2028"}'
+    assert written == b'{"t":"now\\u2028"}'
 
 
 def test_line_separators_are_escaped_without_a_recorded_form() -> None:

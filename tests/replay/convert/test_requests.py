@@ -46,7 +46,7 @@ def test_rest_paths() -> None:
 
 def test_security_of_an_old_card_round_trips() -> None:
     """JSON names the type, protobuf wraps by it."""
-    told = {
+    converted = {
         "name": "a",
         "securitySchemes": {
             "key": {"type": "apiKey", "in": "header", "name": "x-key"},
@@ -55,15 +55,15 @@ def test_security_of_an_old_card_round_trips() -> None:
         "security": [{"key": []}, {"other": ["read"]}],
         "skills": [{"id": "s", "security": [{"key": ["x"]}]}],
     }
-    wrapped = convert_card(told, Binding.GRPC)
+    wrapped = convert_card(converted, Binding.GRPC)
     key = {"apiKeySecurityScheme": {"location": "header", "name": "x-key"}}
     assert wrapped["securitySchemes"] == {"key": key, "odd": {"type": "new"}}
     assert wrapped["security"] == [
         {"schemes": {"key": {}}},
         {"schemes": {"other": {"list": ["read"]}}},
     ]
-    assert convert_card(wrapped, Binding.JSONRPC) == told
+    assert convert_card(wrapped, Binding.JSONRPC) == converted
     assert (
-        convert_card({"supportedInterfaces": [], **told}, Binding.GRPC)["security"]
-        == told["security"]
+        convert_card({"supportedInterfaces": [], **converted}, Binding.GRPC)["security"]
+        == converted["security"]
     )

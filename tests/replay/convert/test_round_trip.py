@@ -48,13 +48,13 @@ def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into JSON-RPC and back."""
     if asked:
         params = convert_request(value, facts.operation, facts.dialect, Binding.JSONRPC)
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "method": rpc_method(facts.operation, facts.dialect),
             "params": params,
         }
     else:
-        told = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
-    data = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
+        answer = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
+    data = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **answer})
     return canonical_payload(
         replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.JSONRPC)
     )
@@ -71,8 +71,8 @@ def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
         )
     call = rest_call(value, facts.operation, facts.dialect)
     data = b"" if call.body is None else msgspec.json.encode(call.body)
-    told = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
-    return canonical_payload(replace(frame, payload=data, schema=JSON if data else ""), told)
+    rest_facts = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
+    return canonical_payload(replace(frame, payload=data, schema=JSON if data else ""), rest_facts)
 
 
 def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:

@@ -24,7 +24,7 @@ NEWER = b"\x98\x3f\x07"
 """Field 1011, a number."""
 
 
-def told(identifier: str) -> dict[str, Any]:
+def task_answer(identifier: str) -> dict[str, Any]:
     part = {"text": "hello", "metadata": {"k": {"deep": [1]}}}
     messages = [{"messageId": f"m-{n}", "role": "ROLE_AGENT", "parts": [part]} for n in (1, 2)]
     return {
@@ -42,18 +42,19 @@ def with_more(value: dict[str, Any]) -> Any:
 
 
 def test_unknown_fields_are_copied_at_any_depth() -> None:
-    now = from_dict("1.0", SCHEMA, told("t-now")).SerializeToString()
+    now = from_dict("1.0", SCHEMA, task_answer("t-now")).SerializeToString()
     found: Any = parse(
         "1.0",
         SCHEMA,
-        add_unknown_fields(now, with_more(told("t-then")).SerializeToString(), SCHEMA),
+        add_unknown_fields(now, with_more(task_answer("t-then")).SerializeToString(), SCHEMA),
     )
-    assert found == with_more(told("t-now"))
+    assert found == with_more(task_answer("t-now"))
     assert found.task.history[1].SerializeToString().endswith(NEWER)
 
 
 @pytest.mark.parametrize(
-    "recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()]
+    "recorded",
+    [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, task_answer("a")).SerializeToString()],
 )
 def test_messages_without_unknown_fields_are_unchanged(recorded: bytes) -> None:
     now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()

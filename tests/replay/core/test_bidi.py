@@ -310,32 +310,32 @@ def recorded_twice(
 
 def test_lines_once_sent_without_the_client_message_do_not_wait() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
-    said = ("c", 31, message("go on"))
-    assert needs(*works[:2], said, works[2]) == [0, 0, 1]
-    assert recorded_twice([*works[:2], said, works[2]], [*works, said]) == [0, 0, 0]
+    sent = ("c", 31, message("go on"))
+    assert needs(*works[:2], sent, works[2]) == [0, 0, 1]
+    assert recorded_twice([*works[:2], sent, works[2]], [*works, sent]) == [0, 0, 0]
 
 
 def test_answers_once_sent_on_another_stream_are_still_awaited() -> None:
-    asks, goes, said = (
+    asks, goes, sent = (
         ("s", 5, status(S.INPUT_REQUIRED)),
         ("s", 90, status(S.WORKING)),
         ("c", 31, message("yes")),
     )
-    assert recorded_twice([asks, said, goes], [asks, goes]) == [0, 1]
+    assert recorded_twice([asks, sent, goes], [asks, goes]) == [0, 1]
 
 
 def test_lines_always_sent_after_the_client_message_wait() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
-    said = ("c", 21, message("go on"))
-    assert needs(*works[:2], said, works[2]) == [0, 0, 0]
-    assert recorded_twice([*works[:2], said, works[2]], [*works[:2], said, works[2]]) == [0, 0, 1]
+    sent = ("c", 21, message("go on"))
+    assert needs(*works[:2], sent, works[2]) == [0, 0, 0]
+    assert recorded_twice([*works[:2], sent, works[2]], [*works[:2], sent, works[2]]) == [0, 0, 1]
 
 
 def test_calls_that_took_another_course_do_not_affect_gates() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
-    said = ("c", 31, message("go on"))
-    other = [works[0], ("s", 20, status(S.COMPLETED)), ("s", 90, status(S.WORKING)), said]
-    assert recorded_twice([*works[:2], said, works[2]], other) == [0, 0, 1]
+    sent = ("c", 31, message("go on"))
+    other = [works[0], ("s", 20, status(S.COMPLETED)), ("s", 90, status(S.WORKING)), sent]
+    assert recorded_twice([*works[:2], sent, works[2]], other) == [0, 0, 1]
 
 
 def test_only_waiting_tasks_wait_for_a_half_close() -> None:

@@ -17,8 +17,8 @@ def stream(
     *events: tuple[int, Any], number: int = 1, operation: str = "SendStreamingMessage", **facts: Any
 ) -> RecordedCall:
     request = facts.pop("request", message("plan"))
-    said = [("s", at, event) for at, event in events]
-    return call(number, operation, request, *said, ("s", events[-1][0] + 1, "end"), **facts)
+    lines = [("s", at, event) for at, event in events]
+    return call(number, operation, request, *lines, ("s", events[-1][0] + 1, "end"), **facts)
 
 
 def subscription(*events: tuple[int, Any], began: int, number: int = 2) -> RecordedCall:

@@ -19,10 +19,15 @@ def answer(text: str) -> dict[str, Any]:
     return {"message": {"messageId": "a", "parts": [{"text": text}]}}
 
 
-def talk(number: int, text: str, told: str = "ok") -> Any:
+def talk(number: int, text: str, answer_text: str = "ok") -> Any:
     """Return a recorded call with the text of its message and of its answer."""
     return call(
-        number, "SendMessage", message(text), ("s", 1, answer(told)), ("s", 1, "end"), began=number
+        number,
+        "SendMessage",
+        message(text),
+        ("s", 1, answer(answer_text)),
+        ("s", 1, "end"),
+        began=number,
     )
 
 
@@ -294,9 +299,9 @@ def test_the_client_selects_among_conversations_that_differ_in_masked_values(
         normalize=normalize,
     )
     stage.run(stage.ask("SendStreamingMessage", message(f"report {RUNS[5]}")))
-    told = one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]
-    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_COMPLETED")
-    assert told["metadata"] == {"for": RUNS[0] if normalize else RUNS[5]}, "as in the stream"
+    answered = one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]
+    assert (answered["id"], answered["status"]["state"]) == (TASK, "TASK_STATE_COMPLETED")
+    assert answered["metadata"] == {"for": RUNS[0] if normalize else RUNS[5]}, "as in the stream"
     assert not stage.player.misses
 
 
@@ -327,8 +332,10 @@ def test_the_message_that_selects_a_conversation_may_be_masked() -> None:
         script(*first, *conversation(3, f"report {RUNS[1]}", OTHER, echo=RUNS[1], then=no))
     )
     stage.run(stage.ask("SendStreamingMessage", message(f"report {RUNS[4]}")))
-    told = one(stage.run(stage.ask("SendMessage", message(f"no, {RUNS[5]}", taskId=TASK))))["task"]
-    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
+    answered = one(stage.run(stage.ask("SendMessage", message(f"no, {RUNS[5]}", taskId=TASK))))[
+        "task"
+    ]
+    assert (answered["id"], answered["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
     assert [each.place for each in stage.player.masked_matches] == ["#1", "#4"]
 
 

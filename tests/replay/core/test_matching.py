@@ -42,9 +42,9 @@ def test_answers_use_the_ids_of_the_client() -> None:
 
 
 def test_answers_name_the_current_ids() -> None:
-    told = {"id": TASK, "contextId": "ctx-of-the-client", "history": [message("x")["message"]]}
-    said = {"task": told | {"metadata": {"note": "in ctx-of-the-client since today"}}}
-    stage = Stage(script(call(1, "SendMessage", SENT.request, ("s", 5, said), ("s", 5, "end"))))
+    answered = {"id": TASK, "contextId": "ctx-of-the-client", "history": [message("x")["message"]]}
+    expected = {"task": answered | {"metadata": {"note": "in ctx-of-the-client since today"}}}
+    stage = Stage(script(call(1, "SendMessage", SENT.request, ("s", 5, expected), ("s", 5, "end"))))
     answer = one(stage.run(stage.ask("SendMessage", NEW)))["task"]
     assert answer["contextId"] == "ctx-of-now"
     assert answer["metadata"] == {"note": "in ctx-of-now since today"}
@@ -149,8 +149,8 @@ def test_the_client_selects_among_conversations_with_equal_starts() -> None:
     look = call(5, "GetTask", {"id": other}, ("s", 1, task(TaskState.REJECTED, other)), began=40)
     stage = Stage(script(first, yes, second, no, look))
     assert one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"] == TASK
-    told = one(stage.run(stage.ask("SendMessage", message("no", taskId=TASK))))["task"]
-    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
+    answered = one(stage.run(stage.ask("SendMessage", message("no", taskId=TASK))))["task"]
+    assert (answered["id"], answered["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
     assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
     assert [each.place for each in stage.player.unused_calls()] == ["#1", "#2"]
     again_ = one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"]
@@ -262,8 +262,8 @@ def test_unknown_methods_are_answered_as_recorded() -> None:
 def test_a_redaction_label_matches_any_value() -> None:
     label = "redacted-0123456789ab"
     asked = message(f"my key is {label}, use it")
-    told = {"message": {"messageId": "m", "parts": [{"text": f"used {label}"}]}}
-    stage = Stage(script(call(1, "SendMessage", asked, ("s", 1, told), ("s", 1, "end"))))
+    label_answer = {"message": {"messageId": "m", "parts": [{"text": f"used {label}"}]}}
+    stage = Stage(script(call(1, "SendMessage", asked, ("s", 1, label_answer), ("s", 1, "end"))))
     miss = stage.miss("SendMessage", message("my key is lost, do not use it"))
     assert miss.kind is MissKind.DIFFERS
     answer = one(stage.run(stage.ask("SendMessage", message("my key is hunter2, use it"))))

@@ -60,10 +60,10 @@ class _Clients:
             )
 
     def _words(self, play: CallPlayback) -> Any:
-        said = [
+        events = [
             line.value for line in play.call.lines if line.side is ScriptSide.CLIENT and line.value
         ]
-        return said[0] if said else message("hm")
+        return events[0] if events else message("hm")
 
     def wait(self, ms: int) -> None:
         """Each call is asked when it wakes, as servers do; a time that does not move on is a server

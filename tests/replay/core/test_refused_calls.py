@@ -45,9 +45,9 @@ def test_likeness_never_selects_a_refused_call() -> None:
 def test_a_credential_sent_in_a_refused_call_is_known_afterwards() -> None:
     label = "redacted-0123456789ab"
     first = replace(CUT, request=message(f"my key is {label}"))
-    told = {"message": {"messageId": "a", "parts": [{"text": f"used {label}"}]}}
+    answer = {"message": {"messageId": "a", "parts": [{"text": f"used {label}"}]}}
     second = call(
-        3, "SendMessage", message("use my key"), ("s", 1, told), ("s", 1, "end"), began=20
+        3, "SendMessage", message("use my key"), ("s", 1, answer), ("s", 1, "end"), began=20
     )
     stage = Stage(script(first, second))
     assert stage.miss("SendMessage", message("my key is hunter2")).kind is MissKind.REFUSED

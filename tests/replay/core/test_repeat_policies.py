@@ -142,14 +142,14 @@ def test_by_progress_answers_unrecorded_polls(
     for."""
     said_first = task(S.SUBMITTED, history=["a", "b"])
     events = (("s", 10, said_first), ("s", 20, status(S.WORKING)), ("s", 21, "end"))
-    told = call(1, "SendStreamingMessage", message("plan"), *events)
-    stage = Stage(script(told), policies={"GetTask": RepeatPolicy.BY_PROGRESS})
+    planned = call(1, "SendStreamingMessage", message("plan"), *events)
+    stage = Stage(script(planned), policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stage.run(stage.ask("SendStreamingMessage", message("plan")))
     got = one(stage.run(stage.ask("GetTask", {"id": TASK, **wanted})))["task"]
     assert (got["status"], got.get("history")) == ({"state": "TASK_STATE_WORKING"}, history)
     assert (got["id"], got["contextId"]) == (TASK, CONTEXT)
     assert not stage.player.misses
-    other = Stage(script(told))
+    other = Stage(script(planned))
     other.run(other.ask("SendStreamingMessage", message("plan")))
     assert other.miss("GetTask", {"id": TASK}).kind is MissKind.UNKNOWN
 

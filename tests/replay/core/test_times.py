@@ -41,9 +41,9 @@ def test_timestamps_in_metadata_and_text_are_unchanged() -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_time_offset_is_set_by_the_first_call(keep: bool) -> None:
-    said = {"task": {"id": "t", "status": {"timestamp": "2026-11-21T22:00:00Z"}}}
-    one = call(1, "SendMessage", message("a"), ("s", 1, said), ("s", 1, "end"))
-    two = call(2, "SendMessage", message("b"), ("s", 1, said), ("s", 1, "end"), began=5000)
+    answer = {"task": {"id": "t", "status": {"timestamp": "2026-11-21T22:00:00Z"}}}
+    one = call(1, "SendMessage", message("a"), ("s", 1, answer), ("s", 1, "end"))
+    two = call(2, "SendMessage", message("b"), ("s", 1, answer), ("s", 1, "end"), began=5000)
     player = Player(script(one, two), ReplayOptions(keep_times=keep))
     stamps = []
     for words, at in (("a", START + HOUR), ("b", START + 7 * HOUR)):

@@ -68,13 +68,13 @@ async def body(mock: MockServer, method: str, params: Any, **headers: str) -> by
 async def test_event_streams_keep_their_framing(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
-    said = [
+    events = [
         line for line in recorded.agent_lines if line.what in (LineKind.MESSAGE, LineKind.COMMENT)
     ]
-    assert len(blocks) == len(said) + 1
+    assert len(blocks) == len(events) + 1
     assert blocks[3] + "\n\n" == KEPT
     heads = [block.partition("data: ")[0] for block in blocks if "data: " in block]
-    assert heads == [f": now\nid: {line.event_id}\nretry: 50\n" for line in said if line.event_id]
+    assert heads == [f": now\nid: {line.event_id}\nretry: 50\n" for line in events if line.event_id]
     assert len(heads) == 5
 
 
@@ -101,14 +101,19 @@ async def test_comments_are_sent_only_over_the_recorded_binding(mock: MockServer
 async def test_line_separators_are_escaped_as_recorded() -> None:
     """The agent wrote U+2028 as an escape; unescaped, clients that take it for a line end cannot
     read the event."""
-    said = {
+    answered = {
         "message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}
     }
     request = message("go")
     recorded = call(
-        1, "SendStreamingMessage", request, ("s", 1, said), ("s", 2, "end"), binding=Binding.JSONRPC
+        1,
+        "SendStreamingMessage",
+        request,
+        ("s", 1, answered),
+        ("s", 2, "end"),
+        binding=Binding.JSONRPC,
     )
-    wire = {"jsonrpc": "2.0", "id": 7, "result": said}
+    wire = {"jsonrpc": "2.0", "id": 7, "result": answered}
     raw = json.dumps(wire, ensure_ascii=False).replace("\u2028", "\\u2028").encode()
     lines = (replace(recorded.lines[0], raw=raw, schema="json"), *recorded.lines[1:])
     made = MockServer(script(replace(recorded, lines=lines, streaming=True)), ReplayOptions())
@@ -121,10 +126,10 @@ async def test_line_separators_are_escaped_as_recorded() -> None:
 
 
 async def test_line_separators_are_escaped_if_the_agent_sent_no_json() -> None:
-    said = {
+    answered = {
         "message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}
     }
-    recorded = call(1, "SendStreamingMessage", message("go"), ("s", 1, said), ("s", 2, "end"))
+    recorded = call(1, "SendStreamingMessage", message("go"), ("s", 1, answered), ("s", 2, "end"))
     made = MockServer(script(recorded), ReplayOptions())
     await made.start()
     try:

@@ -38,9 +38,9 @@ VERSION = {"A2A-Version": "1.0"}
 class Client:
     """A mock of one sample, and a client for each binding."""
 
-    def __init__(self, mock: MockServer, told: list[ReplayReport]) -> None:
+    def __init__(self, mock: MockServer, reports: list[ReplayReport]) -> None:
         self.mock = mock
-        self.told = told
+        self.told = reports
         self.http = aiohttp.ClientSession()
         self.channel = grpc.aio.insecure_channel(mock.address)
 
@@ -68,11 +68,11 @@ class Client:
 
 async def serving(sample: str, **options: Any) -> Client:
     """A client of a mock of this sample."""
-    told: list[ReplayReport] = []
+    reports: list[ReplayReport] = []
     with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        mock = MockServer(load_script(recording), report=told.append, **options)
+        mock = MockServer(load_script(recording), report=reports.append, **options)
     await mock.start()
-    return Client(mock, told)
+    return Client(mock, reports)
 
 
 @pytest.fixture
@@ -143,18 +143,18 @@ async def test_the_card_leads_to_the_mock(client: Client) -> None:
 async def test_a_masked_match_is_reported() -> None:
     """The reports name the recorded call that answers, and what was masked."""
     recorded = call(7, "SendMessage", message("on 2023-11-14"), ("s", 1, task()), ("s", 2, "end"))
-    told: list[ReplayReport] = []
+    reports: list[ReplayReport] = []
     today = datetime.now(UTC).date()
-    mock = MockServer(script(recorded), report=told.append)
+    mock = MockServer(script(recorded), report=reports.append)
     await mock.start()
-    client = Client(mock, told)
+    client = Client(mock, reports)
     try:
         answer = await client.rpc("SendMessage", message(f"on {today}"))
         assert answer["result"]["task"]["id"]
     finally:
         await client.close()
-    [said] = [each.match.text for each in told if isinstance(each, MaskedCall)]
-    assert said == f'masked match: SendMessage "on {today}" equals #7 except for: date'
+    [text] = [each.match.text for each in reports if isinstance(each, MaskedCall)]
+    assert text == f'masked match: SendMessage "on {today}" equals #7 except for: date'
 
 
 async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
@@ -197,12 +197,15 @@ async def test_invalid_bodies_on_a_json_rpc_path_are_answered_with_an_error(clie
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
             assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
-    told = [
+    misses = [
         (each.operation, each.reason.partition(":")[0])
         for each in client.told
         if isinstance(each, UnservedCall)
     ]
-    assert told == [("POST /a2a/jsonrpc", "Parse error"), ("POST /a2a/jsonrpc", "Invalid request")]
+    assert misses == [
+        ("POST /a2a/jsonrpc", "Parse error"),
+        ("POST /a2a/jsonrpc", "Invalid request"),
+    ]
     async with client.http.post(f"{client.mock.url}/no/such/path", data=b"{") as answer:
         assert answer.status == 501
 
@@ -257,8 +260,8 @@ async def test_a_half_close_counts_as_the_recorded_disconnect() -> None:
 
 async def test_a_recorded_disconnect_is_no_miss() -> None:
     """It is noticed though nothing is written to it any more."""
-    told: list[ReplayReport] = []
-    mock = MockServer(script(LEFT), ReplayOptions(patience=None), report=told.append)
+    reports: list[ReplayReport] = []
+    mock = MockServer(script(LEFT), ReplayOptions(patience=None), report=reports.append)
     await mock.start()
     host, _, port = mock.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -269,7 +272,7 @@ async def test_a_recorded_disconnect_is_no_miss() -> None:
         while mock.player.playbacks:
             await asyncio.sleep(0.01)
     await mock.stop()
-    assert [each.outcome for each in told if isinstance(each, PlayedCall)] == ["client gone"]
+    assert [each.outcome for each in reports if isinstance(each, PlayedCall)] == ["client gone"]
     assert not mock.player.misses
 
 

@@ -64,8 +64,8 @@ async def test_calls_are_passed_through_over_http(two: Two) -> None:
             "params": two.calls("SendMessage")[0],
         }
         async with http.post(f"{url}/rpc", json=call) as answer:
-            said = await answer.json()
-        assert (answer.status, said["id"], "task" in said["result"]) == (200, "7", True)
+            document = await answer.json()
+        assert (answer.status, document["id"], "task" in document["result"]) == (200, "7", True)
         call = {
             **call,
             "method": "SendStreamingMessage",

@@ -29,33 +29,33 @@ UNARY = call(2, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
 
 def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[ReplayReport]]:
     """A stage, and what it tells."""
-    told: list[ReplayReport] = []
+    reports: list[ReplayReport] = []
     return ReplayPlayer(
-        Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append
-    ), told
+        Player(script(*calls), ReplayOptions(**options)), lambda: START, reports.append
+    ), reports
 
 
 async def test_an_early_half_close_is_reported_at_once() -> None:
     """The agent says all that it has; the miss is not kept for the summary alone."""
-    stage, told = staged(LIVE)
+    stage, reports = staged(LIVE)
     performance = stage.begin_call(
         PlayerRequest(operation="SendLiveMessage", value=message("deploy"))
     )
     assert isinstance(performance, ClientCall)
     performance.on_half_close()
-    (missed,) = told
+    (missed,) = reports
     assert isinstance(missed, MissedCall)
     assert "half-closed" in missed.miss.full_text()
     assert [send.is_final async for send in performance.iter_sends()] == [False, False, True]
-    assert [type(each).__name__ for each in told] == ["MissedCall", "PlayedCall"]
+    assert [type(each).__name__ for each in reports] == ["MissedCall", "PlayedCall"]
 
 
 async def test_loosely_matched_calls_are_reported_with_differences() -> None:
-    stage, told = staged(UNARY, match=MatchPreset.LOOSE)
+    stage, reports = staged(UNARY, match=MatchPreset.LOOSE)
     assert isinstance(
         stage.begin_call(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall
     )
-    (allowed,) = told
+    (allowed,) = reports
     assert isinstance(allowed, AllowedCall)
     assert allowed.miss.allowed_text().splitlines() == [
         'answered nevertheless (arguments-differ): SendMessage "hello"',

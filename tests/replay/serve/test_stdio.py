@@ -43,12 +43,12 @@ async def talk(raw: bytes) -> tuple[list[Any], PipeMock]:
     finally:
         os.close(to_client[1])
         os.close(to_agent[0])
-    told: list[Any] = []
+    reports: list[Any] = []
     reader = PipeReader(Direction.TO_CLIENT)
-    reader.feed(await reading, 1, told)
-    reader.finish(1, told)
+    reader.feed(await reading, 1, reports)
+    reader.finish(1, reports)
     os.close(to_client[0])
-    return [json.loads(each.data) for each in told if isinstance(each, Framed)], mock
+    return [json.loads(each.data) for each in reports if isinstance(each, Framed)], mock
 
 
 def _read_all(descriptor: int) -> bytes:

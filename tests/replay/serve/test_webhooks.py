@@ -68,8 +68,8 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 def status(state: TaskState) -> dict[str, Any]:
-    told = {"state": f"TASK_STATE_{state.name}"}
-    return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": told}}
+    status = {"state": f"TASK_STATE_{state.name}"}
+    return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": status}}
 
 
 def asked(url: str, token: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def asked(url: str, token: str) -> dict[str, Any]:
 
 def script() -> ReplayScript:
     """One stream, and one webhook after it."""
-    said = [(TaskState.WORKING, 1), (TaskState.COMPLETED, 2)]
+    delivered = [(TaskState.WORKING, 1), (TaskState.COMPLETED, 2)]
     lines = tuple(
         ScriptLine(
             number=at,
@@ -96,7 +96,7 @@ def script() -> ReplayScript:
             task=TASK,
             state=state,
         )
-        for state, at in said
+        for state, at in delivered
     )
     end = ScriptLine(number=3, side=ScriptSide.AGENT, what=LineKind.END, at=3 * MS)
     call = RecordedCall(
@@ -123,8 +123,8 @@ def script() -> ReplayScript:
 
 async def test_webhooks_are_posted_to_the_current_url(receiver: Receiver) -> None:
     """Not where it went then; with the token and the credentials of now."""
-    told: list[ReplayReport] = []
-    mock = MockServer(script(), report=told.append)
+    reports: list[ReplayReport] = []
+    mock = MockServer(script(), report=reports.append)
     await mock.start()
     params = asked(receiver.url, "token-now")
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
@@ -133,7 +133,7 @@ async def test_webhooks_are_posted_to_the_current_url(receiver: Receiver) -> Non
             await answer.read()
         await receiver.came.wait()
         while not any(
-            isinstance(each, WebhookPosted) for each in told
+            isinstance(each, WebhookPosted) for each in reports
         ):  # it has been answered by then
             await asyncio.sleep(0.01)
     await mock.stop()
@@ -141,21 +141,21 @@ async def test_webhooks_are_posted_to_the_current_url(receiver: Receiver) -> Non
     assert body["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
     assert headers["X-A2A-Notification-Token"] == "token-now"
     assert headers["Authorization"] == "Bearer token-now-secret"
-    assert [(each.status, each.tries) for each in told if isinstance(each, WebhookPosted)] == [
+    assert [(each.status, each.tries) for each in reports if isinstance(each, WebhookPosted)] == [
         (200, 1)
     ]
 
 
 async def posted(url: str) -> WebhookPosted:
     """What becomes of one notification."""
-    told: list[ReplayReport] = []
-    hooks = WebhookSender(told.append)
+    reports: list[ReplayReport] = []
+    hooks = WebhookSender(reports.append)
     hooks.queue_post(
         PlayerSend(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={})
     )
     await hooks.wait_until_posted(SECONDS)
     await hooks.stop()
-    (one,) = told
+    (one,) = reports
     assert isinstance(one, WebhookPosted)
     return one
 

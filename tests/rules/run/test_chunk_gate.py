@@ -140,3 +140,24 @@ def test_the_text_of_protobuf_is_not_looked_for_as_json() -> None:
         assert isinstance(chunk, ArtifactChunk)
         assert chunk.text == b"one"
         assert chunk.place is None
+
+
+def test_a_text_in_metadata_is_not_taken_for_the_text_of_the_part() -> None:
+    """Both are the same in the first chunk of 0.3; in the next one only that in the metadata is
+    another."""
+    exchange = msgspec.structs.replace(EXCHANGE, dialect=Dialect.V0_3, method="message/stream")
+    checks, gate = checks_for(exchange), ChunkGate()
+    for seq, word in enumerate(("one", "two")):
+        part = {"kind": "text", "text": "one"}
+        update = {
+            "kind": "artifact-update",
+            "taskId": "t",
+            "contextId": "c",
+            "metadata": {"text": word},
+            "artifact": {"artifactId": "a1", "parts": [part]},
+        }
+        envelope = {"jsonrpc": "2.0", "id": 1, "result": update}
+        frame = _frame(json.dumps(envelope).encode(), seq)
+        found = gate.check(frame, exchange, checks)
+        assert isinstance(found, ArtifactChunk)
+        assert found.text == b"one"

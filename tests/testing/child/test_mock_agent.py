@@ -8,7 +8,7 @@ IN = "(in @pytest.mark.a2a_cassette)"
 
 
 @pytest.mark.parametrize(
-    ("hint", "said"),
+    ("hint", "translated"),
     [
         ("record it again", "record it again"),
         (
@@ -23,5 +23,5 @@ IN = "(in @pytest.mark.a2a_cassette)"
         ("deliver them: --allow-redacted", f"deliver them: allow_redacted=True {IN}"),
     ],
 )
-def test_hints_name_settings_instead_of_options(hint: str, said: str) -> None:
-    assert translate_options(hint) == said
+def test_hints_name_settings_instead_of_options(hint: str, translated: str) -> None:
+    assert translate_options(hint) == translated

@@ -186,10 +186,10 @@ def check_recording(
         quiet: set[str] = set()
         cards = CardRecheck(verifier) if verifier is not None else None
         judged = recheck_session(recording, session, asked, quiet, cards)
-        told = (each for each in judged if each.rule not in unwanted)
+        included = (each for each in judged if each.rule not in unwanted)
         if keys is not None:
-            told = (each for each in told if make_key(session.id, each.exchange) in keys)
-        found = [_make_finding(recording, session, each) for each in told]
+            included = (each for each in included if make_key(session.id, each.exchange) in keys)
+        found = [_make_finding(recording, session, each) for each in included]
         size = counts.exchanges, counts.frames
         began = session.facts.started
         notes = (
@@ -206,7 +206,12 @@ def check_recording(
 
 def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:
     missed = _describe_missed(recording, session.id, finding)
-    return CheckFinding(finding, _finding_operation(recording, session, finding), missed)
+    row = (
+        recording.read_exchange(make_key(session.id, finding.exchange))
+        if finding.exchange
+        else None
+    )
+    return CheckFinding(finding, row.exchange.operation if row is not None else "", missed)
 
 
 def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
@@ -250,16 +255,7 @@ def _events_elsewhere(
                 and row
             ):
                 wanted.discard(frame.generation)
-                told = describe_frame(
+                description = describe_frame(
                     frame, frame.payload, row.exchange.operation, row.exchange.dialect
                 )
-                yield f"{told} on #{number}.{frame.seq}"
-
-
-def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
-    row = (
-        recording.read_exchange(make_key(session.id, finding.exchange))
-        if finding.exchange
-        else None
-    )
-    return row.exchange.operation if row is not None else ""
+                yield f"{description} on #{number}.{frame.seq}"

@@ -19,7 +19,6 @@ from a2a_proxy import __version__
 from a2a_proxy.model.values import Severity
 from a2a_proxy.present.text import finding_object
 from a2a_proxy.protocol.text import strict_json
-from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 
 _SCHEMA = (
@@ -40,7 +39,30 @@ region."""
 
 def format_lines(report: CheckReport) -> Iterator[str]:
     """Return the lines of the document."""
-    rules = [_rule_descriptor(each) for each in report.executed_rules]
+    rules: list[dict[str, Any]] = [
+        {
+            "id": each.id,
+            "name": each.title,
+            "shortDescription": {"text": each.title},
+            "fullDescription": {"text": f"{each.description} {each.rationale}"},
+            "help": {
+                "text": f"{each.description}\n\n{each.rationale}\n\nSpecification: {each.section}",
+                "markdown": (
+                    f"{each.description}\n\n**Why it matters:** {each.rationale}\n\n"
+                    f"**Specification:** {each.section}\n"
+                ),
+            },
+            "defaultConfiguration": {"level": _LEVELS[each.severity]},
+            "properties": {
+                "section": each.section,
+                "scope": each.scope.value,
+                "draft": each.draft,
+                "tags": ["a2a", each.family.lower()],  # code scanning filters by these two
+                "problem.severity": _PROBLEM_SEVERITIES[each.severity],
+            },
+        }
+        for each in report.executed_rules
+    ]
     others = {**report.other_findings, BROKEN_RULE_ID: "A rule cannot judge something"}
     rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
@@ -83,30 +105,6 @@ def _most_severe_findings(
 def _builtin_descriptor(ident: str, description: str) -> dict[str, Any]:
     message = {"text": description}
     return {"id": ident, "shortDescription": message, "fullDescription": message, "help": message}
-
-
-def _rule_descriptor(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.id,
-        "name": rule.title,
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": f"{rule.description} {rule.rationale}"},
-        "help": {
-            "text": f"{rule.description}\n\n{rule.rationale}\n\nSpecification: {rule.section}",
-            "markdown": (
-                f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** "
-                f"{rule.section}\n"
-            ),
-        },
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {
-            "section": rule.section,
-            "scope": rule.scope.value,
-            "draft": rule.draft,
-            "tags": ["a2a", rule.family.lower()],  # code scanning filters by these two
-            "problem.severity": _PROBLEM_SEVERITIES[rule.severity],
-        },
-    }
 
 
 def _result_object(

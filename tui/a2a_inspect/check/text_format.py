@@ -39,16 +39,23 @@ def format_lines(report: CheckReport) -> Iterator[str]:
         groups = [[each] for each in findings] if report.lists_all else _group_by_rule(findings)
         has_more = has_more or any(len(group) > 1 for group in groups)
         yield from _session_lines(one)
-        yield from _group_lines(groups)
+        # The groups, each followed by those that follow from it, indented.
+        parents = _find_causes(groups)
+        followers: dict[int, list[int]] = {}
+        for index, parent in parents.items():
+            followers.setdefault(parent, []).append(index)
+        for index in range(len(groups)):
+            if index not in parents:
+                yield from _group_tree(groups, followers, index, 0)
     yield from _idle_suppression_lines(report)
     names_rules = report.lists_all or len(report.executed_rules) < len(all_rules())
     which = f": {_rule_ranges(report)}" if names_rules else ""
     yield f"{text.format_count(len(report.executed_rules), 'rule')} ran{which}"
-    told = ", ".join(
+    counts = ", ".join(
         text.format_count(report.count_findings(each), each.name.lower())
         for each in reversed(Severity)
     )
-    yield f"found: {told}" + (
+    yield f"found: {counts}" + (
         f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else ""
     )
     if has_more:
@@ -106,18 +113,7 @@ def _group_by_rule(findings: list[CheckFinding]) -> list[_Group]:
     ]
 
 
-def _group_lines(groups: list[_Group]) -> Iterator[str]:
-    """Yield the groups, each followed by those that follow from it, indented."""
-    parents = _causes(groups)
-    followers: dict[int, list[int]] = {}
-    for index, parent in parents.items():
-        followers.setdefault(parent, []).append(index)
-    for index in range(len(groups)):
-        if index not in parents:
-            yield from _group_tree(groups, followers, index, 0)
-
-
-def _causes(groups: list[_Group]) -> dict[int, int]:
+def _find_causes(groups: list[_Group]) -> dict[int, int]:
     """Return the position of the group that each group follows from, by the group's position."""
     positions: dict[tuple[str, int], int] = {}
     undecodable: dict[tuple[int, int], int] = {}
@@ -134,12 +130,12 @@ def _causes(groups: list[_Group]) -> dict[int, int]:
         parent = positions.get((rule_id, int(exchange))) if exchange.isdecimal() else None
         if finding.rule == _UNDECODABLE and finding.exchange:
             parent = undecodable.get((finding.exchange, finding.seq))
-        if parent is not None and index not in _ancestry(parent, parents):
+        if parent is not None and index not in _list_ancestors(parent, parents):
             parents[index] = parent
     return parents
 
 
-def _ancestry(index: int, parents: dict[int, int]) -> list[int]:
+def _list_ancestors(index: int, parents: dict[int, int]) -> list[int]:
     """Return the position and those that it follows from."""
     found = [index]
     while found[-1] in parents:
@@ -174,8 +170,8 @@ def _rule_lines(group: _Group) -> Iterator[str]:
     yield f"  {finding.severity.name.lower():8}{make_visible(head)}"
     where = make_visible(f"{place}: ") if count and place else ""
     yield f"{_INDENT}{where}{make_visible(finding.summary)}{sure}"
-    if told := evidence_facts(finding, ("actor",) if actor else ()):
-        yield f"{_INDENT}{make_visible('; '.join(told))}"
+    if facts := evidence_facts(finding, ("actor",) if actor else ()):
+        yield f"{_INDENT}{make_visible('; '.join(facts))}"
     if group[0].missed:
         yield f"{_INDENT}{make_visible(group[0].missed)}"
     if count:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
@@ -48,7 +48,7 @@ def archive() -> None:
 
 
 @archive.command("put")
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("recording", type=FILE)
 @_url_argument
 @click.option(
     "--archive-id",
@@ -99,7 +99,7 @@ def list_segments(url: str, verify: bool, verbose: bool, as_json: bool, **words:
 @click.option(
     "--to",
     "into",
-    type=click.Path(path_type=Path),
+    type=FILE,
     required=True,
     metavar="FILE",
     help="The new recording.",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from a2a_inspect.cli.word_completion import complete_place
-from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
 _json_option = click.option(
@@ -30,8 +30,8 @@ def cassette() -> None:
 
 
 @cassette.command("read")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("source", type=FILE)
+@click.argument("recording", type=FILE)
 def read_cassette(source: Path, recording: Path) -> None:
     """Read the cassette SOURCE into a new RECORDING."""
     from a2a_inspect.commands.cassette import import_cassette
@@ -40,7 +40,7 @@ def read_cassette(source: Path, recording: Path) -> None:
 
 
 @cassette.command("fmt")
-@click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("cassettes", nargs=-1, required=True, type=FILE)
 @click.option(
     "--check", is_flag=True, help="Change nothing; exit with 1 if a file would be rewritten."
 )
@@ -61,9 +61,7 @@ def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | Non
 
 
 @cassette.command("scan")
-@click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @add_redaction_options
 @_json_option
 def scan_files(
@@ -88,9 +86,7 @@ def scan_files(
 
 @cassette.command("trim")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
-@click.option(
-    "--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE"
-)
+@click.option("--output", "-o", "target", required=True, type=FILE, metavar="FILE")
 @_filter_option
 @click.option(
     "--exact",

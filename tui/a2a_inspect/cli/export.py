@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
-from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.span_options import add_span_options
 from a2a_proxy.model.errors import UserError
@@ -64,9 +64,7 @@ class _ExportGroup(SectionedGroup):
 def add_common_options(command: Any) -> Any:
     """Add the argument and the options that every format has (see
     `commands.export.ExportOptions`)."""
-    return click.argument("recording", required=False, type=click.Path(path_type=Path))(
-        add_selection_options(command)
-    )
+    return click.argument("recording", required=False, type=FILE)(add_selection_options(command))
 
 
 def add_selection_options(command: Any) -> Any:
@@ -85,7 +83,7 @@ def add_selection_options(command: Any) -> Any:
 output_option = click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write to FILE, not to standard output.",
 )
@@ -136,7 +134,7 @@ for _each in FORMATS.values():
 
 
 @export.command("otlp", short_help="OpenTelemetry spans, to a backend or a file")
-@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=click.Path(path_type=Path))
+@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=FILE)
 @add_selection_options
 @click.option(
     "--endpoint",
@@ -154,7 +152,7 @@ for _each in FORMATS.values():
     "-o",
     "--output",
     "output",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write OTLP JSON to FILE.",
 )

@@ -18,7 +18,7 @@ from a2a_inspect.cli.report_options import add_report_options
 from a2a_inspect.cli.word_completion import complete_place, complete_rule, complete_topic
 from a2a_proxy import __version__
 from a2a_proxy.cli.completion import completion
-from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
@@ -111,8 +111,8 @@ def _is_screen_option(word: str) -> bool:
     }
 
 
-_recording_argument = click.argument("recording", required=False, type=click.Path(path_type=Path))
-_recordings_argument = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+_recording_argument = click.argument("recording", required=False, type=FILE)
+_recordings_argument = click.argument("recordings", nargs=-1, type=FILE)
 _filter_option = click.option(
     "--filter",
     "-f",
@@ -370,7 +370,7 @@ def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
 )
 @click.option(
     "--media",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Write each media part once to DIR.",
 )
@@ -443,7 +443,7 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
 
 
 @cli.command("prune")
-@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("recordings", nargs=-1, type=FILE)
 @click.option(
     "--older-than",
     metavar="AGE",
@@ -503,10 +503,8 @@ def show_redaction(
 
 
 @cli.command("merge")
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@click.argument(
-    "recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("target", metavar="OUT", type=FILE)
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=FILE)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
 @_json_option
@@ -522,12 +520,12 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 
 
 @cli.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.option(
     "--output",
     "-o",
     "target",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="RECORDING",
     help="The new recording (default: FILE with the suffix .a2a.db).",
 )
@@ -579,7 +577,7 @@ def show_help(topic: str) -> None:
 
 
 @cli.command("check")
-@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("recordings", nargs=-1, type=FILE)
 @add_report_options
 @_filter_option
 @click.option(

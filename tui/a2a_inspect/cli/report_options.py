@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from a2a_proxy.cli.help_sections import FILE
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (
@@ -37,19 +38,19 @@ _OPTIONS = (
     click.option(
         "--output",
         "-o",
-        type=click.Path(path_type=Path),
+        type=FILE,
         metavar="FILE",
         help="Write the report to FILE.",
     ),
     click.option(
         "--card-keys",
-        type=click.Path(path_type=Path),
+        type=FILE,
         metavar="FILE",
         help="Verify signatures of cards with these keys: JWK set, JWK or PEM (extra: cards).",
     ),
     click.option(
         "--suppressions",
-        type=click.Path(path_type=Path),
+        type=FILE,
         metavar="FILE",
         help="Findings to ignore, with reasons.",
     ),

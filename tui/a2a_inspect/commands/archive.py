@@ -69,8 +69,7 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             if supervisor.missing_frames:
                 message = (
                     f"{url} has session {session.facts.uuid} of a recording that had "
-                    f"{supervisor.missing_frames:,} "
-                    "fewer frames"
+                    f"{supervisor.missing_frames:,} fewer frames"
                 )
                 raise UserError(message, "store it separately: use another --archive-id")
         if options.as_json:
@@ -167,9 +166,8 @@ def download_recording(
     )
     if brought.gone:
         print_line(
-            f"missing in the archive, perhaps deleted by a lifecycle rule: "
-            f"{_join_keys(brought.gone)}; "
-            "the recording may be incomplete"
+            "missing in the archive, perhaps deleted by a lifecycle rule: "
+            f"{_join_keys(brought.gone)}; the recording may be incomplete"
         )
     print_line(_request_counts(place))
 

@@ -25,7 +25,8 @@ def import_cassette(source: Path, recording: Path) -> None:
     Raises:
         UserError: a file cannot be read or written.
     """
-    _refuse_existing(recording)
+    if recording.exists():
+        raise UserError(f"{recording} exists", "name a new file, or delete that one first")
     _refuse_recording(source)
     read_cassette(source, recording)
 
@@ -59,8 +60,3 @@ def _refuse_recording(path: Path) -> None:
         if file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC:
             hint = f"inspect it: {shell_line('a2a-inspect', 'ls', str(path))}"
             raise UserError(f"{path} is a recording, not a cassette", hint)
-
-
-def _refuse_existing(path: Path) -> None:
-    if path.exists():
-        raise UserError(f"{path} exists", "name a new file, or delete that one first")

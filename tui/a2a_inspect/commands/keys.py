@@ -23,13 +23,21 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
     now = list_actions(KEY_SCOPES, read_keymap(path, KEY_SCOPES))
     if as_json:
         for action, default in zip(now, list_actions(KEY_SCOPES), strict=True):
-            print_json(_action_object(action, default))
+            values: dict[str, object] = msgspec.structs.asdict(action)
+            print_json(
+                values
+                | {
+                    "keys": [display_key(key) for key in action.keys],
+                    "default": [display_key(key) for key in default.keys],
+                }
+            )
     elif as_toml:
         for line in toml_lines(now):
             print_line(line)
     else:
         for line in table_lines(
-            ("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]
+            ("ACTION", "KEYS", "WHAT"),
+            [(each.id, " ".join(map(display_key, each.keys)), each.help) for each in now],
         ):
             print_line(line)
         if path is None:
@@ -41,18 +49,6 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
         )
         print_note()
         print_note(f"Keys are read from {path}{found}")
-
-
-def _key_names(action: Action) -> str:
-    return " ".join(map(display_key, action.keys))
-
-
-def _action_object(action: Action, default: Action) -> dict[str, object]:
-    values: dict[str, object] = msgspec.structs.asdict(action)
-    return values | {
-        "keys": [display_key(key) for key in action.keys],
-        "default": [display_key(key) for key in default.keys],
-    }
 
 
 def toml_lines(listed: list[Action]) -> list[str]:

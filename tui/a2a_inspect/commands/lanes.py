@@ -47,7 +47,16 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
         raise UserError("--json and --mermaid cannot be combined", "choose one")
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
-        print_json(_lanes_object(conversation.session, conversation.title, conversation.lanes))
+        # The first line: the parties.
+        parties = [{"name": lane.name, "part": str(lane.role)} for lane in conversation.lanes]
+        print_json(
+            {
+                "what": "lanes",
+                "session": conversation.session,
+                "title": conversation.title,
+                "lanes": parties,
+            }
+        )
         for row in conversation.iterate_rows():
             print_json(_row_object(row, conversation.lanes))
         return
@@ -71,12 +80,6 @@ def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Ite
     yield lane_head(places).rstrip()
     for row in conversation.iterate_rows():
         yield "".join(words for words, _ in paint_row(row, places)).rstrip()
-
-
-def _lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
-    """Return the first line: the parties."""
-    parties = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
-    return {"what": "lanes", "session": session, "title": title, "lanes": parties}
 
 
 def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:

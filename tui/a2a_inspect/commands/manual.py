@@ -26,7 +26,7 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     Raises:
         UserError: there is no such page.
     """
-    titles = _page_titles()
+    titles = {name: _read_page(name).partition("\n")[0].lstrip("# ") for name in list_pages()}
     name = topic.removesuffix(".md").lower()
     if not name:
         for page, title in titles.items():
@@ -78,11 +78,6 @@ def list_files() -> list[str]:
         "grafana.json",
         *(f"{prefix}{each.name}" for prefix, folder in folders for each in folder.iterdir()),
     ]
-
-
-def _page_titles() -> dict[str, str]:
-    """Return the title of each page by its name."""
-    return {name: _read_page(name).partition("\n")[0].lstrip("# ") for name in list_pages()}
 
 
 def _read_page(name: str) -> str:

@@ -103,7 +103,11 @@ def export_otlp(options: OtlpExportOptions) -> None:
                 f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
             )
             raise UserError(make_visible(wrong.message) + sent_words, wrong.hint) from wrong
-    print_note(_summary_words(totals, where))
+    logs = f" and {text.format_count(totals.logs, 'log record')}" if totals.logs else ""
+    still = (
+        f"; {text.format_count(totals.open, 'call')} still open, left out" if totals.open else ""
+    )
+    print_note(f"{text.format_count(totals.spans, 'span')}{logs} {where}{still}")
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):
@@ -188,14 +192,6 @@ def _send_unsent(options: OtlpExportOptions) -> None:
             sent_calls, refused_calls = sent_calls + count.calls, refused_calls + count.errors
     refused_words = f", {refused_calls:,} refused" if refused_calls else ""
     print_note(f"{text.format_count(sent_calls, 'call')} sent to {where.shown}{refused_words}")
-
-
-def _summary_words(totals: ExportTotals, where: str) -> str:
-    logs = f" and {text.format_count(totals.logs, 'log record')}" if totals.logs else ""
-    still = (
-        f"; {text.format_count(totals.open, 'call')} still open, left out" if totals.open else ""
-    )
-    return f"{text.format_count(totals.spans, 'span')}{logs} {where}{still}"
 
 
 @contextmanager

@@ -51,8 +51,7 @@ class _StoredSession(msgspec.Struct, frozen=True):
         """Return a line that identifies the session."""
         return (
             f"session {self.id} of {make_visible(str(self.path))}  "
-            f"{text.format_date_time(self.started)}  "
-            f"{make_visible(self.where)}"
+            f"{text.format_date_time(self.started)}  {make_visible(self.where)}"
         )
 
 
@@ -95,8 +94,7 @@ def prune_files(
     if not as_json:
         print_line(
             f"{_deleted_words(dry_run)} {text.format_count(len(to_delete), 'session')} of "
-            f"{len(stored)}, about "
-            f"{text.format_size(size)}"
+            f"{len(stored)}, about {text.format_size(size)}"
         )
 
 

@@ -7,8 +7,8 @@ from a2a_proxy.capture.file_layout import Leftover
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
 
 
 def recover_all() -> int:

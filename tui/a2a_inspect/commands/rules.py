@@ -67,9 +67,9 @@ def _rule_list_lines(selected: list[Rule]) -> Iterator[str]:
 
 
 def _unknown_rule_error(word: str, ident: str) -> UserError:
-    see = "list the rules: a2a-inspect rules"
+    hint = "list the rules: a2a-inspect rules"
     if ident in omitted_rules():
-        return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", see)
+        return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", hint)
     if word in OTHER_FINDINGS:
         return UserError(
             f"{word} is not a rule", f"explain it without --markdown: a2a-inspect rules {word}"

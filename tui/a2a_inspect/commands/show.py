@@ -153,8 +153,7 @@ def _task_line(task_id: str, task: Task | None) -> str:
     states = " > ".join(state_label(state) for _, state in task.states)
     artifacts = "".join(
         f"  artifact {make_visible(a.name or a.artifact_id)} "
-        f"({text.format_count(max(a.chunks, 1), 'chunk')}, "
-        f"{text.format_size(a.size)})"
+        f"({text.format_count(max(a.chunks, 1), 'chunk')}, {text.format_size(a.size)})"
         for a in task.artifacts
     )
     return f"task {make_visible(task_id)}  {states}{artifacts}"

@@ -52,7 +52,38 @@ def show_statistics(several: MultiReader, options: StatsOptions) -> None:
     over = read_histogram(parts, options.where, MAX_STEPS) if options.histogram else None
     if options.as_json:
         when = {"histogram": histogram_object(over)} if options.histogram else {}
-        print_json({**_statistics_object(several, totals, tasks), **when})
+        print_json(
+            {
+                "sessions": len(several.read_sessions()),
+                "frames": totals.frames,
+                "exchanges": sum(each.count for each in totals.calls.values()),
+                "calls": [
+                    {
+                        "operation": operation,
+                        "binding": binding,
+                        "dialect": dialect,
+                        "count": each.count,
+                        "outcomes": {
+                            name: each.outcomes[name] for name in _OUTCOMES if name in each.outcomes
+                        },
+                        "events": each.events,
+                        "bytes_to_agent": each.bytes_to_agent,
+                        "bytes_to_client": each.bytes_to_client,
+                        "first_event_ns": msgspec.to_builtins(each.first),
+                        "took_ns": msgspec.to_builtins(each.took),
+                        "took_distribution": bins_object(each.bins),
+                    }
+                    for (operation, binding, dialect), each in totals.calls.items()
+                ],
+                "tasks": dict(tasks),
+                "errors": [{"error": error, "count": count} for error, count in totals.errors],
+                "findings": [
+                    {"rule": rule, "severity": severity.name.lower(), "count": count}
+                    for rule, severity, count in totals.findings
+                ],
+                **when,
+            }
+        )
         return
     if options.where and not totals.calls and not totals.frames:
         print_no_match(options.where)
@@ -141,37 +172,3 @@ def _count_table_lines(title: str, counts: list[tuple[str, int]], max_rows: int)
             f"{sum(number for _, number in rest):<5}  of "
             f"{text.format_count(len(rest), 'other kind')}"
         )
-
-
-def _statistics_object(
-    several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts
-) -> dict[str, object]:
-    return {
-        "sessions": len(several.read_sessions()),
-        "frames": totals.frames,
-        "exchanges": sum(each.count for each in totals.calls.values()),
-        "calls": [
-            {
-                "operation": operation,
-                "binding": binding,
-                "dialect": dialect,
-                "count": each.count,
-                "outcomes": {
-                    name: each.outcomes[name] for name in _OUTCOMES if name in each.outcomes
-                },
-                "events": each.events,
-                "bytes_to_agent": each.bytes_to_agent,
-                "bytes_to_client": each.bytes_to_client,
-                "first_event_ns": msgspec.to_builtins(each.first),
-                "took_ns": msgspec.to_builtins(each.took),
-                "took_distribution": bins_object(each.bins),
-            }
-            for (operation, binding, dialect), each in totals.calls.items()
-        ],
-        "tasks": dict(tasks),
-        "errors": [{"error": error, "count": count} for error, count in totals.errors],
-        "findings": [
-            {"rule": rule, "severity": severity.name.lower(), "count": count}
-            for rule, severity, count in totals.findings
-        ],
-    }

@@ -290,7 +290,7 @@ class _Follower:
 
     def _format_finding(self, row: FindingRow) -> str:
         return (
-            self._json_line(_finding_object(row))
+            self._json_line({"session": row.session, "finding": finding_object(row.finding)})
             if self._options.as_json
             else self._prefix_file_name(_finding_line(row))
         )
@@ -358,7 +358,3 @@ def _finding_line(row: FindingRow) -> str:
     finding = row.finding
     place = text.finding_location(finding) or f"connection {finding.connection}"
     return f"{text.format_time(finding.at)}  {place:<8}  {finding_words(finding)}"
-
-
-def _finding_object(row: FindingRow) -> dict[str, object]:
-    return {"session": row.session, "finding": finding_object(row.finding)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -74,7 +73,16 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
         (_exchange_name(number, several), reason) for number, reason in sorted(besides.items())
     ]
     if options.as_json:
-        print_json(_summary_object(options.target, before, after, len(chosen), reasons))
+        print_json(
+            {
+                "cassette": str(options.target),
+                "chosen": len(chosen),
+                "besides": [{"place": place, "reason": reason} for place, reason in reasons],
+                "exchanges": after.exchanges,
+                "frames": after.frames,
+                "left_out": _missing_counts(before, after),
+            }
+        )
         return
     for place, reason in reasons:
         print_line(f"also kept  {place}  {reason}")
@@ -112,17 +120,4 @@ def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
         name: difference
         for name in names
         if (difference := getattr(before, name) - getattr(after, name))
-    }
-
-
-def _summary_object(
-    target: Path, before: Counts, after: Counts, selected: int, reasons: list[tuple[str, str]]
-) -> dict[str, Any]:
-    return {
-        "cassette": str(target),
-        "chosen": selected,
-        "besides": [{"place": place, "reason": reason} for place, reason in reasons],
-        "exchanges": after.exchanges,
-        "frames": after.frames,
-        "left_out": _missing_counts(before, after),
     }

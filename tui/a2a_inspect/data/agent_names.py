@@ -9,7 +9,7 @@ from collections import Counter
 from a2a_proxy.model.values import Connection
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds, make_key
 from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.telemetry.cards import CardHistory
 from a2a_proxy.telemetry.services import ServiceNames
@@ -69,7 +69,7 @@ class AgentNames:
 def _card_calls(recording: Recording, session: int) -> list[tuple[int, int]]:
     """Return exchange key and connection number of the calls that request a card, the newest
     first."""
-    keys = make_key(session, 0), make_key(session + 1, 0)
+    keys = key_bounds(session)
     with translate_errors(recording.path):
         rows = recording.db.execute(_CARD_CALLS, (*keys, json.dumps(CARD_OPERATIONS), _MAX_CALLS))
         return [(row[0], row[1]) for row in rows]

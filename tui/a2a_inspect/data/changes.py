@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds, make_key
 from a2a_proxy.recording.store.database import translate_errors
 
 
@@ -21,7 +21,7 @@ class ChangedExchanges:
             self._open_exchanges: set[int] = set()
             for session in sessions:
                 if not session.how:
-                    bounds = make_key(session.id, 0), make_key(session.id + 1, 0)
+                    bounds = key_bounds(session.id)
                     self._open_exchanges.update(
                         row[0] for row in recording.db.execute(query, bounds)
                     )
@@ -65,7 +65,7 @@ def _last_row(recording: Recording, table: str) -> int:
 
 
 def _last_exchange(recording: Recording, session: int) -> int:
-    bounds = make_key(session, 0), make_key(session + 1, 0)
+    bounds = key_bounds(session)
     query = "SELECT coalesce(max(id), ?1) FROM exchange WHERE id > ?1 AND id < ?2"
     return int(recording.db.execute(query, bounds).fetchone()[0])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key, split_key
+from a2a_proxy.recording.read.rows import key_bounds, make_key, split_key
 
 _ROWS_PER_QUERY = 250
 """Rows per query."""
@@ -29,10 +29,9 @@ def next_finding(
     """
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
-        f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, "
-        f"exchange, seq) {sign}"
-        f" (?, ?, ?) AND severity >= ? ORDER BY session {order}, exchange {order}, seq {order} "
-        f"LIMIT {_ROWS_PER_QUERY}"
+        "SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, "
+        f"exchange, seq) {sign} (?, ?, ?) AND severity >= ? ORDER BY session {order}, exchange "
+        f"{order}, seq {order} LIMIT {_ROWS_PER_QUERY}"
     )  # in the order of the index `finding_place`
     after = (*split_key(start[0]), start[1])
     while rows := recording.db.execute(query, (*after, least)).fetchall():
@@ -91,8 +90,7 @@ def next_match(
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY "
-        f"seq {order}"
-        f" LIMIT {_ROWS_PER_QUERY}"
+        f"seq {order} LIMIT {_ROWS_PER_QUERY}"
     )
     seq = start[1]
     while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
@@ -130,9 +128,7 @@ def next_frame_of_task(
         f"SELECT id FROM exchange WHERE id {sign} ?1 AND id > ?2 AND id < ?3 AND task <> 0"
         f" AND task = (SELECT task FROM exchange WHERE id = ?1) ORDER BY id {order}"
     )
-    for (number,) in recording.db.execute(
-        beside, (start[0], make_key(session, 0), make_key(session + 1, 0))
-    ).fetchall():
+    for (number,) in recording.db.execute(beside, (start[0], *key_bounds(session))).fetchall():
         end = -1 if step > 0 else 1 << 40
         found = recording.db.execute(nearest, (session, split_key(number)[1], end)).fetchone()
         if found is not None:

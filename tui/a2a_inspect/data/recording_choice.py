@@ -120,8 +120,7 @@ def _check_end(recording: Recording) -> None:
         return
     hint = (
         f"if it was copied while it was being recorded: copy {name}, {name}-wal and {name}-shm "
-        f"together, or end the "
-        "proxy before you copy it"
+        "together, or end the proxy before you copy it"
     )
     if not sessions:
         raise UserError(

@@ -296,13 +296,14 @@ class _RecordingReader:
             (split_key(positions.last)[1] for positions in self._positions_by_session.values()),
             default=0,
         )
+        rows = self.recording.read_notes()
         self._snapshot = RecordingSnapshot(
             sessions,
             lengths,
             highest,
             self._frame_counter.count_rows(),
             self._finding_counter.count_rows() + sum(map(self._count_unlisted, sessions)),
-            self._read_notes(),
+            {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows},
             self._read_lag(sessions),
         )
         self._version = version  # if this cannot be read, the next poll raises again
@@ -326,10 +327,6 @@ class _RecordingReader:
                 count_occurrences(each) - 1 for each in totals
             )
         return self._unlisted_by_session.get(session.id, 0)
-
-    def _read_notes(self) -> dict[NotePlace, Note]:
-        rows = self.recording.read_notes()
-        return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def read_exchanges(self, page: int) -> list[ExchangeLine]:
         """Return as `RecordingSource.read_exchanges`; a page may begin in one session and end in

@@ -20,7 +20,7 @@ from a2a_proxy.model.wire import Direction
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, key_bounds, make_key
 from a2a_proxy.recording.store.codec import unpack_ident
 
 _STATES = {state.value for state in TaskState if state}
@@ -111,9 +111,7 @@ def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
     query = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
     rows = [row for row in recording.read_sessions() if row.id > after][: CHILDREN_PER_PAGE + 1]
     for row in rows:
-        count = recording.db.execute(
-            query, (make_key(row.id, 0), make_key(row.id + 1, 0))
-        ).fetchone()[0]
+        count = recording.db.execute(query, key_bounds(row.id)).fetchone()[0]
         label = (
             f"session {row.id}  {text.format_time(row.facts.started)}  "
             f"{text.format_count(count, 'exchange')}"
@@ -130,10 +128,9 @@ def _group_exchanges(
     )
     query = (
         f"SELECT {column}, count(*), min(id) AS begun FROM exchange WHERE id > ? AND id < ? "
-        f"{inside}"
-        f" GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {CHILDREN_PER_PAGE + 1}"
+        f"{inside} GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {CHILDREN_PER_PAGE + 1}"
     )
-    bounds = make_key(branch.session, 0), make_key(branch.session + 1, 0)
+    bounds = key_bounds(branch.session)
     return recording.db.execute(query, (*bounds, *fixed, after or 0)).fetchall()
 
 
@@ -173,8 +170,7 @@ def _exchange_branches(
 ) -> Iterator[TreeBranch]:
     query = (
         "SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id "
-        "LIMIT "
-        f"{CHILDREN_PER_PAGE + 1}"
+        f"LIMIT {CHILDREN_PER_PAGE + 1}"
     )
     bounds = max(make_key(branch.session, 0), after or 0), make_key(branch.session + 1, 0)
     for (number,) in recording.db.execute(query, (*bounds, branch.context, branch.task)).fetchall():

@@ -22,7 +22,16 @@ def write_har(selection: ExportSelection, stream: BinaryIO) -> None:
         "version": "1.2",
         "creator": {"name": "a2a-inspect", "version": __version__},
         "comment": selection.description or "all exchanges",
-        "pages": [_session_page(row) for row in sessions],
+        "pages": [
+            {
+                "startedDateTime": format_time(row.facts.started),
+                "id": page_id(row.id),
+                "title": ", ".join(text.session_routes(row.facts)) or f"session {row.id}",
+                "pageTimings": {"onContentLoad": -1, "onLoad": -1},
+                "comment": row.complete or UNENDED,
+            }
+            for row in sessions
+        ],
     }
     stream.write(b'{"log":' + _encode_json(log)[:-1] + b',"entries":[')
     separator = b"\n"
@@ -39,16 +48,6 @@ def _encode_json(value: dict[str, Any]) -> bytes:
 def page_id(session: int) -> str:
     """Return the id by which entries refer to the page of a session."""
     return f"session_{session}"
-
-
-def _session_page(row: SessionRow) -> dict[str, Any]:
-    return {
-        "startedDateTime": format_time(row.facts.started),
-        "id": page_id(row.id),
-        "title": ", ".join(text.session_routes(row.facts)) or f"session {row.id}",
-        "pageTimings": {"onContentLoad": -1, "onLoad": -1},
-        "comment": row.complete or UNENDED,
-    }
 
 
 def _exchange_entries(

@@ -111,13 +111,14 @@ def _request_object(
             **body,
             **how,
         }
+    pairs = parse_qsl(exchange.target.partition("?")[2], keep_blank_values=True)
     return {
         "method": _http_method(exchange),
         "url": _request_url(exchange, connection),
         "httpVersion": _http_version(exchange),
         "cookies": [],
         "headers": _header_objects(exchange.request_headers),
-        "queryString": _query_parameters(exchange.target),
+        "queryString": [{"name": name, "value": value} for name, value in pairs],
         **posted,
         "headersSize": -1,
         "bodySize": data,
@@ -189,11 +190,6 @@ def _header_value(headers: Headers, lowercase_name: bytes) -> str:
     return next(
         (value.decode("latin-1") for name, value in headers if name.lower() == lowercase_name), ""
     )
-
-
-def _query_parameters(target: str) -> list[dict[str, str]]:
-    pairs = parse_qsl(target.partition("?")[2], keep_blank_values=True)
-    return [{"name": name, "value": value} for name, value in pairs]
 
 
 def _body_size(exchange: Exchange, frames: Sequence[Frame]) -> int:

@@ -54,11 +54,11 @@ class HarCall:
         self.lacks: set[str] = set()
         """What the entry lacks, in words."""
         try:
-            self._read(entry, creator)
+            self._read_entry(entry, creator)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as wrong:
             raise EntryError(f"{type(wrong).__name__}: {wrong}"[:200]) from wrong
 
-    def _read(self, entry: Any, creator: str) -> None:
+    def _read_entry(self, entry: Any, creator: str) -> None:
         request, response = entry["request"], entry["response"]
         self._creator = creator
         self.ended = 0
@@ -80,7 +80,10 @@ class HarCall:
         self._request_fields = _fields_of(request["headers"])
         self._status, self._reason = int(response["status"]), str(response.get("statusText") or "")
         answered = _fields_of(response["headers"])
-        media = f"{_value(self._request_fields, 'content-type')} {_value(answered, 'content-type')}"
+        media = (
+            f"{_field_value(self._request_fields, 'content-type')} "
+            f"{_field_value(answered, 'content-type')}"
+        )
         self._is_grpc = "application/grpc" in media
         self._response_fields, self._trailers = (
             _split_trailers(answered) if self._is_grpc else (answered, [])
@@ -90,9 +93,9 @@ class HarCall:
         self._writer = self._choose_writer()
         self._read_times(entry)
         posted = request.get("postData") or {}
-        self._request_body = self._body(posted, posted.get("_encoding"), self._request_fields)
+        self._request_body = self._read_body(posted, posted.get("_encoding"), self._request_fields)
         content = response.get("content") or {}
-        self._response_body = self._body(content, content.get("encoding"), answered)
+        self._response_body = self._read_body(content, content.get("encoding"), answered)
         size = content.get("size") or 0
         self._missing = (
             size if content.get("text") is None and isinstance(size, int) and size > 0 else 0
@@ -140,13 +143,13 @@ class HarCall:
         self._answered = self._request_ended + timings.get("wait", 0)
         self.ended = check_time(self._answered + timings.get("receive", 0))
 
-    def _body(self, content: Any, encoding: object, fields: Fields) -> bytes:
+    def _read_body(self, content: Any, encoding: object, fields: Fields) -> bytes:
         text = content.get("text")
         if not text:
             return b""
         if encoding == "base64":
             return base64.b64decode(text, validate=False)
-        declared = _value(fields, "content-type").lower()
+        declared = _field_value(fields, "content-type").lower()
         if self._creator == _MITMPROXY and "json" not in declared and "charset" not in declared:
             # It reads bodies of unknown charset as Latin-1, which is reversed here.
             try:
@@ -180,15 +183,15 @@ class HarCall:
         yield Chunk(number, ChunkKind.DIALED, to_agent, self._sent, dialed)
         records = [
             (at, ChunkKind.DATA, direction, data)
-            for direction, at, data in self._messages()
+            for direction, at, data in self._iter_messages()
             if data
         ]
         records.sort(key=lambda each: each[0])
         for at, kind, direction, data in records:
             yield Chunk(number, kind, direction, at, data)
-        yield from self._end(number, max(self.ended, records[-1][0]))
+        yield from self._end_connection(number, max(self.ended, records[-1][0]))
 
-    def _messages(self) -> Iterator[tuple[Direction, int, bytes]]:
+    def _iter_messages(self) -> Iterator[tuple[Direction, int, bytes]]:
         writer = self._writer
         up, down = Direction.TO_AGENT, Direction.TO_CLIENT
         url = self._scheme, self.authority, self._target
@@ -199,7 +202,7 @@ class HarCall:
             writer.write_request_head(self._method, url, fields, len(self._request_body)),
         )
         last = self._sent
-        pieces = self._pieces(
+        pieces = self._split_body(
             self._request_body, self._frame_times[0], self._sent, self._request_ended
         )
         for left, (at, data) in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
@@ -216,19 +219,28 @@ class HarCall:
             len(self._response_body) if is_whole else -1,
         )
         if not is_whole:
+            # With a `Content-Length` of at most the size of the body, a cut one would be whole.
             fields = [
-                each for each in fields if not _is_length(each, up_to=len(self._response_body))
+                each
+                for each in fields
+                if not (
+                    each[0].lower() == "content-length"
+                    and each[1].isdecimal()
+                    and int(each[1]) <= len(self._response_body)
+                )
             ]
         yield (
             down,
             self._answered,
             writer.write_response_head(self._status, self._reason, fields, size),
         )
-        for at, data in self._pieces(
+        for at, data in self._split_body(
             self._response_body, self._frame_times[1], self._answered, self.ended
         ):
             yield down, at, writer.write_response_data(data)
-        if is_whole and (self._trailers or not self._is_grpc or _value(fields, "grpc-status")):
+        if is_whole and (
+            self._trailers or not self._is_grpc or _field_value(fields, "grpc-status")
+        ):
             yield down, self.ended, writer.end_response(self._trailers)
 
     def _choose_writer(self) -> HttpWriter:
@@ -239,11 +251,11 @@ class HarCall:
             return Http2Writer()
         return Http1Writer("HTTP/1.0" if version == "http/1.0" else "HTTP/1.1")
 
-    def _pieces(self, body: bytes, times: Sequence[int], begin: int, end: int) -> Pieces:
+    def _split_body(self, body: bytes, times: Sequence[int], begin: int, end: int) -> Pieces:
         """Return the body in its messages or events with their times: the known ones, or evenly
         spread ones."""
         parts = _grpc_messages(body) if self._is_grpc else [body]
-        if not self._is_grpc and "text/event-stream" in _value(
+        if not self._is_grpc and "text/event-stream" in _field_value(
             self._response_fields, "content-type"
         ):
             parts = [part for part in _BLOCK.findall(body) if part]
@@ -265,10 +277,10 @@ class HarCall:
     def _is_cut(self) -> bool:
         return bool(self._how) and self._how != "complete"
 
-    def _end(self, number: int, at: int) -> Iterator[Chunk]:
+    def _end_connection(self, number: int, at: int) -> Iterator[Chunk]:
         up, down = Direction.TO_AGENT, Direction.TO_CLIENT
         lacks_trailers = self._is_grpc and not (
-            self._trailers or _value(self._response_fields, "grpc-status")
+            self._trailers or _field_value(self._response_fields, "grpc-status")
         )
         if self._is_grpc:
             self.lacks.add("the place where a response's header fields end and its trailers begin")
@@ -350,19 +362,13 @@ def _fields_of(headers: Any) -> list[tuple[str, str]]:
     return [each for each in fields if not each[0].startswith(":")]
 
 
-def _value(fields: Fields, lowercase_name: str) -> str:
+def _field_value(fields: Fields, lowercase_name: str) -> str:
     return next((value for name, value in fields if name.lower() == lowercase_name), "")
 
 
 def _without_coding(fields: Fields) -> Fields:
     """Return the fields without `Content-Encoding`: bodies in a HAR file are decoded."""
     return [each for each in fields if each[0].lower() != "content-encoding"]
-
-
-def _is_length(field: tuple[str, str], up_to: int) -> bool:
-    """Return whether this is a `Content-Length` of at most `up_to` bytes, with which a cut body
-    would be whole."""
-    return field[0].lower() == "content-length" and field[1].isdecimal() and int(field[1]) <= up_to
 
 
 def _split_trailers(fields: Fields) -> tuple[Fields, Fields]:

@@ -95,7 +95,7 @@ class HarFile:
                 chunks = call.read_chunks(number)
                 first = next(chunks)
                 heapq.heappush(
-                    open_calls, (first.at, number, first, _collect(chunks, call, self._lacks))
+                    open_calls, (first.at, number, first, _collect_calls(chunks, call, self._lacks))
                 )
             while open_calls:
                 chunk = self._pop_chunk(open_calls)
@@ -189,7 +189,7 @@ class HarFile:
             self._creator = creator[1].decode("utf-8", "replace")
 
 
-def _collect(chunks: Iterator[Chunk], call: HarCall, lacks: set[str]) -> Iterator[Chunk]:
+def _collect_calls(chunks: Iterator[Chunk], call: HarCall, lacks: set[str]) -> Iterator[Chunk]:
     """Yield the chunks, then add what the call lacks."""
     yield from chunks
     lacks |= call.lacks

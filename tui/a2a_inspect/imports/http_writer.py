@@ -68,7 +68,7 @@ class Http1Writer:
             fields = [("Host", authority), *fields]
         if body_size > 0 and not named & {"content-length", "transfer-encoding"}:
             fields = [*fields, ("Content-Length", str(body_size))]
-        return self._head(0, f"{method} {target} {self._version}", fields, body_size)
+        return self._write_head(0, f"{method} {target} {self._version}", fields, body_size)
 
     def write_response_head(
         self, status: int, reason: str, fields: Fields, body_size: int
@@ -76,24 +76,24 @@ class Http1Writer:
         """Return the head. `body_size` is -1 if the body is incomplete."""
         if status in _BODILESS or self._method == "HEAD":
             body_size = -1
-        return self._head(1, f"{self._version} {status} {reason}", fields, body_size)
+        return self._write_head(1, f"{self._version} {status} {reason}", fields, body_size)
 
     def write_request_data(self, data: bytes, *, is_end: bool) -> bytes:
         """Return a part of the body, which may be empty; with `is_end` also the end of the
         request."""
-        return self._data(0, data) + (b"0\r\n\r\n" if is_end and self._chunked[0] else b"")
+        return self._write_data(0, data) + (b"0\r\n\r\n" if is_end and self._chunked[0] else b"")
 
     def write_response_data(self, data: bytes) -> bytes:
         """Return a part of the body."""
-        return self._data(1, data)
+        return self._write_data(1, data)
 
     def end_response(self, trailers: Fields) -> bytes:
         """Return the end of the response."""
         if not self._chunked[1]:
             return b""
-        return b"0\r\n" + _lines(trailers) + b"\r\n"
+        return b"0\r\n" + _header_lines(trailers) + b"\r\n"
 
-    def _head(self, side: int, line: str, fields: Fields, body_size: int) -> bytes:
+    def _write_head(self, side: int, line: str, fields: Fields, body_size: int) -> bytes:
         codings = [value.lower() for name, value in fields if name.lower() == "transfer-encoding"]
         self._chunked[side] = bool(codings)
         kept = []
@@ -106,9 +106,9 @@ class Http1Writer:
                 case "content-length" if body_size >= 0:
                     value = str(body_size)
             kept.append((name, value))
-        return _line(line) + _lines(kept) + b"\r\n"
+        return _header_line(line) + _header_lines(kept) + b"\r\n"
 
-    def _data(self, side: int, data: bytes) -> bytes:
+    def _write_data(self, side: int, data: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked[side] and data else data
 
 
@@ -129,14 +129,18 @@ class Http2Writer:
             (":authority", authority),
             (":path", target),
         ]
-        return _PREFACE + _frame(_SETTINGS, 0, 0, b"") + self._headers(0, pseudo, fields, body_size)
+        return (
+            _PREFACE
+            + _make_frame(_SETTINGS, 0, 0, b"")
+            + self._write_headers(0, pseudo, fields, body_size)
+        )
 
     def write_response_head(
         self, status: int, reason: str, fields: Fields, body_size: int
     ) -> bytes:
         """Return the settings and the head; `reason` does not exist in HTTP/2."""
         del reason
-        return _frame(_SETTINGS, 0, 0, b"") + self._headers(
+        return _make_frame(_SETTINGS, 0, 0, b"") + self._write_headers(
             1, [(":status", str(status))], fields, body_size
         )
 
@@ -145,7 +149,7 @@ class Http2Writer:
         request."""
         ends = range(_MAX_FRAME, max(len(data), 1) + _MAX_FRAME, _MAX_FRAME)
         return b"".join(
-            _frame(
+            _make_frame(
                 _DATA,
                 _END_STREAM if is_end and end >= len(data) else 0,
                 1,
@@ -160,17 +164,17 @@ class Http2Writer:
 
     def reset_stream(self) -> bytes:
         """Return RST_STREAM with the code CANCEL."""
-        return _frame(_RST_STREAM, 0, 1, (8).to_bytes(4, "big"))
+        return _make_frame(_RST_STREAM, 0, 1, (8).to_bytes(4, "big"))
 
     def end_response(self, trailers: Fields) -> bytes:
         """Return the end of the response."""
         return (
-            self._block(1, trailers, _END_STREAM)
+            self._encode_block(1, trailers, _END_STREAM)
             if trailers
-            else _frame(_DATA, _END_STREAM, 1, b"")
+            else _make_frame(_DATA, _END_STREAM, 1, b"")
         )
 
-    def _headers(self, side: int, pseudo: Fields, fields: Fields, body_size: int) -> bytes:
+    def _write_headers(self, side: int, pseudo: Fields, fields: Fields, body_size: int) -> bytes:
         kept = [
             (
                 name.lower(),
@@ -179,9 +183,9 @@ class Http2Writer:
             for name, value in fields
             if name.lower() not in _OF_HTTP1
         ]
-        return self._block(side, [*pseudo, *kept], 0)
+        return self._encode_block(side, [*pseudo, *kept], 0)
 
-    def _block(self, side: int, fields: Fields, flags: int) -> bytes:
+    def _encode_block(self, side: int, fields: Fields, flags: int) -> bytes:
         block = self._encoders[side].encode(
             [(_field_bytes(name), _field_bytes(value)) for name, value in fields]
         )
@@ -190,21 +194,22 @@ class Http2Writer:
         ends = [flags, *[0] * (len(pieces) - 1)]
         ends[-1] |= _END_HEADERS
         return b"".join(
-            _frame(kind, end, 1, one) for kind, end, one in zip(kinds, ends, pieces, strict=True)
+            _make_frame(kind, end, 1, one)
+            for kind, end, one in zip(kinds, ends, pieces, strict=True)
         )
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def _make_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return (
         len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
     )
 
 
-def _lines(fields: Fields) -> bytes:
-    return b"".join(_line(f"{name}: {value}") for name, value in fields)
+def _header_lines(fields: Fields) -> bytes:
+    return b"".join(_header_line(f"{name}: {value}") for name, value in fields)
 
 
-def _line(text: str) -> bytes:
+def _header_line(text: str) -> bytes:
     """Return a line of an HTTP/1.1 head; line ends in it become spaces."""
     return _field_bytes(text.translate(_LINE_ENDS)) + b"\r\n"
 

@@ -130,7 +130,7 @@ class PacketCapture:
             key = frozenset((segment.source, segment.destination))
             connection = connections.get(key)
             if connection is not None and connection.is_reused(segment):
-                yield from self._finish(connection, at)
+                yield from self._finish_connection(connection, at)
                 connection = None
             if connection is None:
                 connection = _begin_connection(segment)
@@ -146,9 +146,9 @@ class PacketCapture:
             if connection.is_closed and not was_closed and connection.missing:
                 self._missing.append(connection.missing)
         for connection in connections.values():
-            yield from self._finish(connection, at)
+            yield from self._finish_connection(connection, at)
 
-    def _finish(
+    def _finish_connection(
         self, connection: TcpConnection, at: int
     ) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
         if connection.is_closed:

@@ -77,7 +77,7 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet]:
 
 def _read_pcap(stream: BinaryIO) -> Iterator[Packet]:
     stream.seek(0)
-    data = _read(stream, pcap.FileHdr.__hdr_len__)
+    data = _read_bytes(stream, pcap.FileHdr.__hdr_len__)
     header = pcap.FileHdr(data)
     is_swapped = header.magic in _SWAPPED_MAGICS
     file_header: Any = pcap.LEFileHdr(data) if is_swapped else header
@@ -86,7 +86,7 @@ def _read_pcap(stream: BinaryIO) -> Iterator[Packet]:
     while head := stream.read(make_header.__hdr_len__):
         record: Any = make_header(_check_size(stream, head, make_header.__hdr_len__))
         at = record.tv_sec * _SECOND + record.tv_usec * unit
-        data = _read(stream, record.caplen)
+        data = _read_bytes(stream, record.caplen)
         yield Packet(at, file_header.linktype & 0xFFFF, data, max(record.len - record.caplen, 0))
 
 
@@ -97,12 +97,12 @@ def _read_pcapng(stream: BinaryIO) -> Iterator[Packet]:
     while head := stream.read(_BLOCK_HEAD):
         _check_size(stream, head, _BLOCK_HEAD)
         if head.startswith(_SECTION_MAGIC):
-            mark = _read(stream, len(_LITTLE))
+            mark = _read_bytes(stream, len(_LITTLE))
             if mark not in (_LITTLE, _BIG):
                 raise DamagedFile(f"the section before byte {stream.tell()} has no byte order")
             head, is_little, interfaces = head + mark, mark == _LITTLE, []
         kind, size = struct.unpack("<II" if is_little else ">II", head[:_BLOCK_HEAD])
-        block = head + _read(stream, size - len(head))
+        block = head + _read_bytes(stream, size - len(head))
         if kind == pcapng.PCAPNG_BT_IDB:
             make: Any = (
                 pcapng.InterfaceDescriptionBlockLE
@@ -138,7 +138,7 @@ def _make_packet(block: Any, interface: _Interface, data: bytes) -> Packet:
     return Packet(at, interface.link_type, data, max(block.pkt_len - len(data), 0))
 
 
-def _read(stream: BinaryIO, size: int) -> bytes:
+def _read_bytes(stream: BinaryIO, size: int) -> bytes:
     """Return the next `size` bytes. Raises DamagedFile."""
     if not 0 <= size <= _MAX_BLOCK:
         raise DamagedFile(f"the length before byte {stream.tell()} is damaged")

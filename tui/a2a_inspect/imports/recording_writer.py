@@ -87,7 +87,7 @@ def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> 
     observer = Observer(redactor)
     observations: list[Observation] = []
     session, at = writer.session, source.started
-    for batch in _batches(source.read_chunks()):
+    for batch in _split_chunks(source.read_chunks()):
         observer.hold_rules()
         for chunk in batch:
             observer.feed(chunk, observations)
@@ -114,7 +114,7 @@ def _write_batch(writer: Writer, observer: Observer, observations: list[Observat
     observations.clear()
 
 
-def _batches(chunks: Iterator[Chunk]) -> Iterator[list[Chunk]]:
+def _split_chunks(chunks: Iterator[Chunk]) -> Iterator[list[Chunk]]:
     batch: list[Chunk] = []
     size = 0
     for chunk in chunks:

@@ -128,7 +128,7 @@ class TcpConnection:
             return
         if segment.is_syn and segment.acknowledged < 0:
             self._syn = segment.sequence
-        yield from self._open(direction, has_data=bool(segment.payload))
+        yield from self._begin_connection(direction, has_data=bool(segment.payload))
         half.begin((segment.sequence + segment.is_syn) % _WHOLE)
         if segment.acknowledged >= 0:
             other.begin(segment.acknowledged)
@@ -137,14 +137,14 @@ class TcpConnection:
         if segment.is_fin:
             half.end = number + len(segment.payload) + segment.missing
         if other.is_hole_final(segment.at):  # this segment cannot fill it
-            yield from self._lose(direction.other)
+            yield from self._report_loss(direction.other)
             return
         if segment.payload and (data := half.add(number, segment.payload)):
             if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
                 self.first_bytes += data[:_MAX_FIRST_BYTES]
             yield TcpRecord(ChunkKind.DATA, direction, data)
         if half.is_hole_final(segment.at):
-            yield from self._lose(direction)
+            yield from self._report_loss(direction)
             return
         for each in Direction:
             if self._halves[each].is_complete and not self._halves[each.other].count_missing():
@@ -155,11 +155,11 @@ class TcpConnection:
                 yield from self.finish()
                 return
             yield TcpRecord(ChunkKind.RESET, direction)
-            yield from self._close()
+            yield from self._close_connection()
         elif half.has_ended and other.has_ended:
-            yield from self._close()
+            yield from self._close_connection()
 
-    def _open(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
+    def _begin_connection(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
         """Yield the records of its beginning: it is open from its first segment, and dialed from
         the server's first."""
         if not self._is_open:
@@ -175,16 +175,16 @@ class TcpConnection:
         """Yield the records of a connection whose end is not in the capture."""
         if not self.is_closed:
             lost = max(Direction, key=lambda each: self._halves[each].count_missing())
-            yield from self._lose(
+            yield from self._report_loss(
                 lost if self._halves[lost].count_missing() else Direction.TO_CLIENT
             )
 
-    def _lose(self, direction: Direction) -> Iterator[TcpRecord]:
+    def _report_loss(self, direction: Direction) -> Iterator[TcpRecord]:
         missing = self._halves[direction].count_missing()
         self.missing += missing
         yield TcpRecord(ChunkKind.LOST, direction, b'{"bytes":%d}' % missing)
-        yield from self._close()
+        yield from self._close_connection()
 
-    def _close(self) -> Iterator[TcpRecord]:
+    def _close_connection(self) -> Iterator[TcpRecord]:
         self.is_closed = True
         yield TcpRecord(ChunkKind.CLOSED, Direction.TO_AGENT)

@@ -118,7 +118,7 @@ def _check_clashes(path: Path, scopes: tuple[KeyScope, ...], keymap: dict[str, s
         pairs = combinations(default_keys(place), 2)
         _check_pairs(path, pairs, keymap, (place, place))
     for one, other in combinations(scopes, 2):
-        if _are_active_together(one, other):
+        if _is_active_in(one, other) or _is_active_in(other, one):
             _check_pairs(
                 path, product(default_keys(one), default_keys(other)), keymap, (one, other)
             )
@@ -145,10 +145,6 @@ def _check_pairs(
                 f'{path}: "{key}" is both {one} and {other}',
                 f"bind one of them to another key; {_LIST_HINT}",
             )
-
-
-def _are_active_together(first: KeyScope, second: KeyScope) -> bool:
-    return _is_active_in(first, second) or _is_active_in(second, first)
 
 
 def _is_active_in(outer: KeyScope, inner: KeyScope) -> bool:

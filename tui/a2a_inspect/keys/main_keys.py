@@ -149,7 +149,7 @@ ROW_KEYS = (
     ),
     Binding(
         "S",
-        "call('call_sender.open_menu')",
+        "call('resend.open_menu')",
         "Send again",
         show=False,
         id="view.send",

@@ -47,7 +47,12 @@ class Parties:
             caller = callers.get(call.exchange)
             client = PartyLane(caller, PartyRole.AGENT) if caller else own
             if call.binding == Binding.WEBHOOK:  # the agent calls and its client receives
-                client, agent = self._webhook_sender(call, calls), own
+                of_task = (
+                    c.agent
+                    for c in calls
+                    if c.task_id == call.task_id and c.binding != Binding.WEBHOOK
+                )
+                client, agent = PartyLane(next(of_task, "agent"), PartyRole.AGENT), own
             self._lanes_by_exchange[call.exchange] = (
                 self._lane_index(client),
                 self._lane_index(agent),
@@ -78,13 +83,6 @@ class Parties:
         if lane not in self.lanes:
             self.lanes.append(lane)
         return self.lanes.index(lane)
-
-    @staticmethod
-    def _webhook_sender(call: ExchangeParties, calls: Sequence[ExchangeParties]) -> PartyLane:
-        of_task = (
-            c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK
-        )
-        return PartyLane(next(of_task, "agent"), PartyRole.AGENT)
 
     def _author_at(self, agent: str, at: int) -> str:
         times = self._authors.get(agent, [])

@@ -133,7 +133,24 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
 def table_lines(totals: RecordingTotals, width: int, *, plain: bool) -> Iterator[StyledLine]:
     """Yield a line for each kind of call: count, latencies, and distribution of durations on a
     scale of 1, 2, 5."""
-    layout = columns_for_width(_table_columns(plain), width)
+    layout = columns_for_width(
+        [
+            ListColumn("OPERATION", 14, lambda row: row[0][0] or "not A2A", grow=1),
+            ListColumn("BINDING", 11, lambda row: " ".join(row[0][1:]).strip()),
+            ListColumn("CALLS", 5, lambda row: str(row[1].count), right=True),
+            ListColumn("FIRST P50", 9, _rank_cell("first", "p50"), right=True, drop=2),
+            ListColumn("FIRST P95", 9, _rank_cell("first", "p95"), right=True, drop=4),
+            ListColumn("P50", 7, _rank_cell("took", "p50"), right=True),
+            ListColumn("P95", 7, _rank_cell("took", "p95"), right=True),
+            ListColumn("MAX", 7, _rank_cell("took", "max"), right=True, drop=1),
+            ListColumn(
+                _scale_title(),
+                len(_scale_title()),
+                lambda row: draw_sparkline(row[1].bins, plain=plain),
+            ),
+        ],
+        width,
+    )
     title = COLUMN_GAP.join(
         fit_text(column.title, cells, right=column.right) for column, cells in layout
     )
@@ -141,24 +158,6 @@ def table_lines(totals: RecordingTotals, width: int, *, plain: bool) -> Iterator
     for row in totals.calls.items():
         cells = (fit_text(column.cell(row), cells, right=column.right) for column, cells in layout)
         yield [(COLUMN_GAP.join(cells), "")]
-
-
-def _table_columns(plain: bool) -> list[ListColumn]:
-    return [
-        ListColumn("OPERATION", 14, lambda row: row[0][0] or "not A2A", grow=1),
-        ListColumn("BINDING", 11, lambda row: " ".join(row[0][1:]).strip()),
-        ListColumn("CALLS", 5, lambda row: str(row[1].count), right=True),
-        ListColumn("FIRST P50", 9, _rank_cell("first", "p50"), right=True, drop=2),
-        ListColumn("FIRST P95", 9, _rank_cell("first", "p95"), right=True, drop=4),
-        ListColumn("P50", 7, _rank_cell("took", "p50"), right=True),
-        ListColumn("P95", 7, _rank_cell("took", "p95"), right=True),
-        ListColumn("MAX", 7, _rank_cell("took", "max"), right=True, drop=1),
-        ListColumn(
-            _scale_title(),
-            len(_scale_title()),
-            lambda row: draw_sparkline(row[1].bins, plain=plain),
-        ),
-    ]
 
 
 def _rank_cell(measure: str, rank: str) -> Callable[[CallRow], str]:

@@ -30,7 +30,6 @@ from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import TaskRow
 from a2a_proxy.recording.store.codec import unpack_text
 
 _CALL_TOTALS = f"""SELECT {KIND_COLUMNS}, {OUTCOME} AS outcome,
@@ -171,14 +170,10 @@ def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
         rows = matching_tasks(member.recording, member.recording.read_tasks(), where)
         kept.update((member.number, row.id) for row in rows)
     return Counter(
-        _latest_task(each.row for each in sightings).task.state
+        max((each.row for each in sightings), key=lambda row: row.task.last).task.state
         for sightings in several.read_tasks()
         if any((each.member.number, each.row.id) in kept for each in sightings)
     )
-
-
-def _latest_task(rows: Iterable[TaskRow]) -> TaskRow:
-    return max(rows, key=lambda row: row.task.last)
 
 
 def _count_calls(part: SessionSelection, where: str, calls: dict[CallKind, CallStatistics]) -> None:

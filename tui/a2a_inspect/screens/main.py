@@ -16,7 +16,7 @@ The controllers, each of which uses only earlier ones:
 - `columns`: the columns of the list
 - `commands`: saved views and typed commands
 - `row_actions`: mark, compare, copy, export, note, bookmark
-- `call_sender`: send a call again
+- `resend`: send a call again
 - `other_screens`: swimlane, findings by rule, plots, replay
 """
 
@@ -35,7 +35,6 @@ from a2a_inspect.data.tree import TreeBranch
 from a2a_inspect.dialogs.filter_box import FilterBox
 from a2a_inspect.keys.main_keys import MAIN_KEYS
 from a2a_inspect.screens.actions import RowActions
-from a2a_inspect.screens.call_sender import CallSender
 from a2a_inspect.screens.columns import ListColumns
 from a2a_inspect.screens.commands import Commands
 from a2a_inspect.screens.filter import FilterController
@@ -44,6 +43,7 @@ from a2a_inspect.screens.navigation import Navigation
 from a2a_inspect.screens.other_screens import OpenReplay, OtherScreens
 from a2a_inspect.screens.panes import LAYOUT_CSS, Panes, make_panes
 from a2a_inspect.screens.reader import POLL_INTERVAL, RecordingReader
+from a2a_inspect.screens.resend import ResendController
 from a2a_inspect.screens.selection import RowSelection
 from a2a_inspect.screens.state import MainState, MainWidgets
 from a2a_inspect.screens.titles import PaneTitles
@@ -116,7 +116,7 @@ class MainScreen(Screen[None]):
         self.columns = ListColumns(parts, self.filter)
         self.commands = Commands(parts, self.filter)
         self.row_actions = RowActions(parts, self.panes, self.filter)
-        self.call_sender = CallSender(parts, self.panes)
+        self.resend = ResendController(parts, self.panes)
         self.other_screens = OtherScreens(parts, self.filter, open_replay)
 
     def compose(self) -> ComposeResult:

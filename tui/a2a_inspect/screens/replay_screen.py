@@ -133,7 +133,6 @@ class ReplayScreen(MainScreen):
         super().__init__(self._replay_source)
         self._start_time = start_time
         self._clock_bar = ClockBar()
-        self._is_stepping = False
 
     def compose(self) -> ComposeResult:
         """Yield the clock above the last line."""

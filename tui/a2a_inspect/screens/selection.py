@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_inspect.data.next_places import FramePosition, frame_index
+from a2a_inspect.data.next_places import frame_index
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.main_controller import MainController, MainParts
@@ -59,13 +59,12 @@ class RowSelection(MainController):
             state.selected_frame = 0
         if state.pending_position is not None and state.pending_position[0] == exchange:
             goal, state.pending_position = state.pending_position, None
-            widgets.frames.select_row(await self._frame_index(goal))
+            widgets.frames.select_row(
+                await self._reader.run_query(
+                    "frame", lambda recording: frame_index(recording, goal), 0
+                )
+            )
         self._titles.update_titles()
-
-    async def _frame_index(self, position: FramePosition) -> int:
-        return await self._reader.run_query(
-            "frame", lambda recording: frame_index(recording, position), 0
-        )
 
     @run_in_background("frame", exclusive=True)
     async def _show_frame(self, number: int) -> None:

@@ -48,7 +48,7 @@ class RequestGate:
             return "Requests from pages of another origin are refused."
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
             return "Requests from pages of another site are refused."
-        if not hmac.compare_digest(_first_segment(path).encode(), self._token):
+        if not hmac.compare_digest(path.removeprefix("/").partition("/")[0].encode(), self._token):
             return (
                 "The address lacks the secret of this run: open the address that a2a-inspect "
                 "printed."
@@ -59,7 +59,3 @@ class RequestGate:
 def _host_values(name: str, port: int) -> tuple[str, ...]:
     """Return the values for a name. A browser omits the default port of http."""
     return (name, f"{name}:80") if port == 80 else (f"{name}:{port}",)
-
-
-def _first_segment(path: str) -> str:
-    return path.removeprefix("/").partition("/")[0]

@@ -144,20 +144,17 @@ class DiffView(LongView):
         if block.ignored:
             return [Segment(line.text, self._named_style("diff--ignored"))]
         if block.kind is BlockKind.VALUE or (block.right is not None and block.mark in "-+"):
-            return self._side_segments(line, block)
-        return [Segment(line.text, self._named_style(f"diff--{block.kind.value}"))]
-
-    def _side_segments(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
-        if line.middle:
-            left = self._named_style("diff--left" if block.mark in _LEFT_MARKS else "")
-            right = self._named_style("diff--right" if block.mark in _RIGHT_MARKS else "")
+            if line.middle:
+                left = self._named_style("diff--left" if block.mark in _LEFT_MARKS else "")
+                right = self._named_style("diff--right" if block.mark in _RIGHT_MARKS else "")
+                return [
+                    Segment(line.text[: line.middle], left),
+                    Segment(line.text[line.middle :], right),
+                ]
             return [
-                Segment(line.text[: line.middle], left),
-                Segment(line.text[line.middle :], right),
+                Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))
             ]
-        return [
-            Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))
-        ]
+        return [Segment(line.text, self._named_style(f"diff--{block.kind.value}"))]
 
     def _named_style(self, name: str) -> Style:
         return self.combine_styles(name) if name else self.combine_styles()

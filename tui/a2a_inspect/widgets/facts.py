@@ -98,8 +98,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
         frame.kind.name.lower()
         + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
     )
-    yield "first byte", format_moment(frame.began, exchange)
-    yield "last byte", format_moment(frame.at, exchange)
+    yield "first byte", format_time_of_exchange(frame.began, exchange)
+    yield "last byte", format_time_of_exchange(frame.at, exchange)
     if (
         frame.direction is Direction.TO_CLIENT
         and exchange.request_ended
@@ -165,7 +165,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "started", text.format_utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
-        yield name.replace("_", " "), format_moment(at, exchange) if at else ""
+        yield name.replace("_", " "), format_time_of_exchange(at, exchange) if at else ""
     status = exchange.grpc_status
     yield (
         "grpc status",
@@ -228,7 +228,7 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "counters", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
-def format_moment(at: int, exchange: Exchange) -> str:
+def format_time_of_exchange(at: int, exchange: Exchange) -> str:
     """Return a time, and the duration from the exchange's first byte to it."""
     return f"{text.format_utc(at)}, +{text.format_duration(max(at - exchange.started, 0))}"
 

@@ -280,7 +280,11 @@ class LazyList(RowView):
                 self._pages.begin_read(page)
                 rows = await self.load_page(page)
                 if epoch == self._epoch:
-                    self._store_page(page, rows)
+                    before = self.current_row
+                    self._pages.store_page(page, rows)
+                    self.refresh()
+                    if self.current_row is not before and self.cursor // PAGE == page:
+                        self._report_cursor()
         finally:
             self._is_loading = False
 
@@ -291,13 +295,6 @@ class LazyList(RowView):
         last = min(top + max(self.size.height, 1), self.total) - 1
         pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
         return self._pages.next_to_read(pages)
-
-    def _store_page(self, page: int, rows: Sequence[Any]) -> None:
-        before = self.current_row
-        self._pages.store_page(page, rows)
-        self.refresh()
-        if self.current_row is not before and self.cursor // PAGE == page:
-            self._report_cursor()
 
     def _move_cursor_to(self, index: int) -> None:
         index = max(0, min(index, self.total - 1))

@@ -54,7 +54,7 @@ def table_lines(
     )
     for row in itertools.chain((head, *first), source):
         yield (
-            _table_row(row, visible_columns)
+            COLUMN_GAP.join(f"{row[index]:{width}}" for index, width in visible_columns).rstrip()
             if limits is None
             else _fitted_row(row, visible_columns, shorten)
         )
@@ -73,10 +73,6 @@ def _fit_widths(widths: dict[str, int], limits: TableLimits) -> dict[str, int]:
         else:
             fitted[title] -= min(excess, max(fitted[title] - least, 0))
     return fitted
-
-
-def _table_row(row: Sequence[str], layout: Sequence[tuple[int, int]]) -> str:
-    return COLUMN_GAP.join(f"{row[index]:{width}}" for index, width in layout).rstrip()
 
 
 def _fitted_row(

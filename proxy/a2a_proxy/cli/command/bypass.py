@@ -19,7 +19,6 @@ from a2a_proxy.cli.command.process_table import (
     PROC,
     Address,
     Process,
-    TcpSocket,
     is_helper,
     proxy_ignorance,
     read_descendants,
@@ -78,7 +77,9 @@ class BypassWatch:
         """The connections of all processes at the previous look."""
         self._next_read = 0.0
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="bypass-watch", daemon=True)
+        self._thread = threading.Thread(
+            target=self._watch_command, name="bypass-watch", daemon=True
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -91,12 +92,12 @@ class BypassWatch:
         for (pid, remote), target in self._targets.items():
             if len(target.ports) > 1:
                 self._show_line(
-                    f"{_describe(target.name, pid, remote)}, at least {len(target.ports)} "
-                    f"connections",
+                    f"{_describe_connection(target.name, pid, remote)}, "
+                    f"at least {len(target.ports)} connections",
                     "",
                 )
 
-    def _watch(self) -> None:
+    def _watch_command(self) -> None:
         pause = _INTERVAL_SECONDS
         while not self._stopped.wait(pause):
             began = time.thread_time()
@@ -124,8 +125,20 @@ class BypassWatch:
         of_command = [(owners[each.inode], each) for each in sockets if each.inode in owners]
         self._listening |= {each.local[1] for _, each in of_command if each.listening}
         for process, each in of_command:
-            if not each.listening and self._is_past_proxy(each):
-                self._note_connection(process, each)
+            # Whether the process itself has opened this connection, and not to the proxy.
+            if (
+                not each.listening
+                and each.local[1] not in self._listening
+                and each.remote[1] not in self._proxy_ports
+            ):
+                key = process.pid, each.remote
+                if (target := self._targets.get(key)) is not None:
+                    target.ports.add(each.local[1])
+                elif len(self._targets) < _MAX_TARGETS:
+                    name = read_name(process.pid, self._proc)
+                    self._targets[key] = _Target(name, {each.local[1]})
+                    reason = proxy_ignorance(process.pid, each.remote[0], self._proc)
+                    self._show_line(_describe_connection(name, process.pid, each.remote), reason)
 
     def list_processes(self) -> list[str]:
         """Return the processes of the command that run now, as `worker (pid 72)`."""
@@ -148,20 +161,6 @@ class BypassWatch:
                 found.append(each)
         return found
 
-    def _is_past_proxy(self, found: TcpSocket) -> bool:
-        """Return whether the process itself has opened this connection, and not to the proxy."""
-        return found.local[1] not in self._listening and found.remote[1] not in self._proxy_ports
 
-    def _note_connection(self, process: Process, found: TcpSocket) -> None:
-        key = process.pid, found.remote
-        if (target := self._targets.get(key)) is not None:
-            target.ports.add(found.local[1])
-        elif len(self._targets) < _MAX_TARGETS:
-            name = read_name(process.pid, self._proc)
-            self._targets[key] = _Target(name, {found.local[1]})
-            reason = proxy_ignorance(process.pid, found.remote[0], self._proc)
-            self._show_line(_describe(name, process.pid, found.remote), reason)
-
-
-def _describe(name: str, pid: int, remote: Address) -> str:
+def _describe_connection(name: str, pid: int, remote: Address) -> str:
     return f"past the proxy: {name} (pid {pid}) to {format_address(*remote)}"

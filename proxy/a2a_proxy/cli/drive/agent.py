@@ -126,10 +126,10 @@ def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: Car
                 urlsplit(interface.url).path,
             )
     if elsewhere:
-        told = make_visible(", ".join(dict.fromkeys(elsewhere)))
+        urls = make_visible(", ".join(dict.fromkeys(elsewhere)))
         agent.notes.append(
             f"the card of {main_upstream.text} lists URLs on other hosts, which are not used: "
-            f"{told}"
+            f"{urls}"
         )
 
 

@@ -83,10 +83,16 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """Yield the report as JUnit XML, with one case per call."""
     suite = JunitSuite(f"a2a-proxy drive {report.recorded} at {report.live}")
     for match in report.difference.matches:
-        case = suite.add_case("a2a.drive", _case_name(match), took=_live_duration(match))
+        # The time that the live agent took for a call, in ns, or None if it did not end the call.
+        call = match.right.exchange if match.right is not None else None
+        case = suite.add_case(
+            "a2a.drive",
+            _case_name(match),
+            took=call.closed - call.started if call is not None and call.closed else None,
+        )
         if match.change is not None:
-            told = list(_failure_lines(match, report))
-            case.add_failure(str(match.change), told[0], told)
+            lines = list(_failure_lines(match, report))
+            case.add_failure(str(match.change), lines[0], lines)
     if any(row.counts for row in report.difference.tasks):
         words = [
             line.text
@@ -102,13 +108,6 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
             "a2a.drive", f"{each.place} {text.exchange_title(each.row.exchange)}"
         ).add_skipped(each.reason)
     return junit_document("a2a-proxy drive", [suite])
-
-
-def _live_duration(match: CallPair) -> int | None:
-    """Return the time that the live agent took for a call, in ns, or None if it did not end the
-    call."""
-    call = match.right.exchange if match.right is not None else None
-    return call.closed - call.started if call is not None and call.closed else None
 
 
 def _case_name(match: CallPair) -> str:

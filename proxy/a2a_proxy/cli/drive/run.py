@@ -347,9 +347,8 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
             else f"one of {len(kinds)} labels, not the credential"
         )
         yield (
-            f"the recorded {name} is {what}: {calls} sent without it; "
-            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or "
-            f"{HEADERS_VARIABLE} in the "
+            f"the recorded {name} is {what}: {calls} sent without it; to send one: --header "
+            f"'{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
             "environment"
         )
     bodies = sum(
@@ -379,15 +378,11 @@ def recording_file(options: DriveCommandOptions) -> Iterator[Path]:
         yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _delete_journals(file)
-
-
-def _delete_journals(file: Path) -> None:
-    """Delete the journal of an interrupted drive, because its recording is deleted."""
-    with contextlib.suppress(OSError):
-        for left in file_layout.find_leftovers():
-            if left.session.recording == str(file.absolute()):
-                file_layout.delete_journal(left.path)
+        # Delete the journal of an interrupted drive, because its recording is deleted.
+        with contextlib.suppress(OSError):
+            for left in file_layout.find_leftovers():
+                if left.session.recording == str(file.absolute()):
+                    file_layout.delete_journal(left.path)
 
 
 @contextlib.contextmanager

@@ -90,11 +90,16 @@ def run_send(options: SendOptions) -> int:
         report = compare_drive(
             recording, plan, result, msgspec.structs.replace(drive, record=None), file
         )
-        sent = _read_sent_call(file, result.pid)
-    _note_origin(
+        with open_drive_recording(file) as live:
+            rows = list(live.read_exchanges(find_live_session(live, result.pid).id))
+        if not rows:
+            raise UserError("the call was not recorded", "try again")
+        sent = rows[-1]
+    write_note(
         file,
-        sent,
-        f"{'edited and sent' if is_edited else 'sent'} again: {step.place} of "
+        NotePlace(sent.session, sent.exchange.id),
+        time.time_ns(),
+        text=f"{'edited and sent' if is_edited else 'sent'} again: {step.place} of "
         f"{Path(recording.path).absolute()}",
     )
     return _report_answer(report, step, (file, sent), options)
@@ -165,10 +170,11 @@ def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
             step, recorded, _parse_request(saved, "the edited request"), options, title
         )
     except UserError as wrong:
-        hint = (
-            f"{wrong.hint}; your edit is kept; correct it there, and send it: --request "
-            f"{_keep_edit(saved)}"
-        )
+        # Store an edit that was refused, readable by the user only, and return the file.
+        handle, name = tempfile.mkstemp(prefix="a2a-proxy-edit-", suffix=".json")
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(saved)
+        hint = f"{wrong.hint}; your edit is kept; correct it there, and send it: --request {name}"
         raise UserError(wrong.message, hint) from wrong
 
 
@@ -213,14 +219,6 @@ def _open_editor(request: dict[str, Any]) -> str:
             "to send the call as it was, leave --edit out",
         )
     return str(saved)
-
-
-def _keep_edit(saved: str) -> Path:
-    """Store an edit that was refused, readable by the user only, and return the file."""
-    handle, name = tempfile.mkstemp(prefix="a2a-proxy-edit-", suffix=".json")
-    with open(handle, "w", encoding="utf-8") as file:
-        file.write(saved)
-    return Path(name)
 
 
 def _read_request(path: Path) -> dict[str, Any]:
@@ -358,20 +356,6 @@ def _iter_input_lines() -> Iterator[str]:
         return
     if rest.strip():
         yield rest.decode("utf-8", "replace")
-
-
-def _read_sent_call(file: Path, pid: int) -> ExchangeRow:
-    """Return the recorded exchange of the call. Raises UserError if it is missing."""
-    with open_drive_recording(file) as live:
-        rows = list(live.read_exchanges(find_live_session(live, pid).id))
-    if not rows:
-        raise UserError("the call was not recorded", "try again")
-    return rows[-1]
-
-
-def _note_origin(file: Path, sent: ExchangeRow, words: str) -> None:
-    """Write the call that this one came from as a note. Raises UserError."""
-    write_note(file, NotePlace(sent.session, sent.exchange.id), time.time_ns(), text=words)
 
 
 def _report_answer(

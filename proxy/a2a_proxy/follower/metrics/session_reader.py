@@ -52,20 +52,17 @@ class MetricsSession:
 
     def read_new_rows(self) -> bool:
         """Read the new rows; return False if there were none. Raises RecordingError."""
-        moved = [self._read_new_calls(), self._read_frames(), self._read_findings()]
-        if not any(moved):
-            self._record_ended_calls()  # after all of their frames are counted
-            self._record_snapshot()
-        return any(moved)
-
-    def _read_new_calls(self) -> bool:
         rows = list(
             self._recording.read_exchanges(self._id, after=self._exchange, limit=_MAX_BATCH)
         )
         for row in rows:
             self._open[row.key] = self._exchange_labels(row.exchange)
             self._exchange = row.key
-        return len(rows) == _MAX_BATCH
+        moved = [len(rows) == _MAX_BATCH, self._read_frames(), self._read_findings()]
+        if not any(moved):
+            self._record_ended_calls()  # after all of their frames are counted
+            self._record_snapshot()
+        return any(moved)
 
     def _read_frames(self) -> bool:
         count = 0
@@ -80,19 +77,16 @@ class MetricsSession:
             )
             self.numbers.record_frame(frame, call)
             if frame.kind is FrameKind.EVENT:
-                self._record_event(frame, call)
+                number = make_key(self._id, frame.exchange)
+                before = self._last_event.get(number)
+                if before is not None:
+                    self.numbers.record_event_gap(max(frame.at - before, 0), call)
+                if number in self._open:
+                    self._last_event[number] = frame.at
             if frame.task_id and frame.state and frame.event is not EventKind.NONE:
                 self._record_task_state(frame, call[2])
             count += 1
         return count == _MAX_BATCH
-
-    def _record_event(self, frame: Frame, call: CallLabels) -> None:
-        number = make_key(self._id, frame.exchange)
-        before = self._last_event.get(number)
-        if before is not None:
-            self.numbers.record_event_gap(max(frame.at - before, 0), call)
-        if number in self._open:
-            self._last_event[number] = frame.at
 
     def _record_task_state(self, frame: Frame, upstream: str) -> None:
         """Record the duration of a task if this frame ended it."""
@@ -159,19 +153,18 @@ class MetricsSession:
         return known[number]
 
     def _exchange_labels(self, exchange: Exchange) -> CallLabels:
+        if exchange.connection not in self._upstreams:
+            row = self._recording.read_connection(make_key(self._id, exchange.connection))
+            self._upstreams[exchange.connection] = (
+                row.connection.upstream if row is not None else ""
+            )
+            if len(self._upstreams) > _MAX_CACHED:
+                del self._upstreams[next(iter(self._upstreams))]
         return (
             exchange.operation or OTHER,
             exchange.binding.value,
-            self._upstream_address(exchange.connection),
+            self._upstreams[exchange.connection],
         )
-
-    def _upstream_address(self, number: int) -> str:
-        if number not in self._upstreams:
-            row = self._recording.read_connection(make_key(self._id, number))
-            self._upstreams[number] = row.connection.upstream if row is not None else ""
-            if len(self._upstreams) > _MAX_CACHED:
-                del self._upstreams[next(iter(self._upstreams))]
-        return self._upstreams[number]
 
 
 class RecorderLag:

@@ -78,8 +78,11 @@ def _summarize_status(value: Any) -> list[str]:
     if not isinstance(value, dict):
         return []
     message = value.get("message")
-    said = _summarize_parts(message.get("parts")) if isinstance(message, dict) else ""
-    return [str(value.get("state", "")).removeprefix(_STATE_PREFIX).lower().replace("_", "-"), said]
+    parts = _summarize_parts(message.get("parts")) if isinstance(message, dict) else ""
+    return [
+        str(value.get("state", "")).removeprefix(_STATE_PREFIX).lower().replace("_", "-"),
+        parts,
+    ]
 
 
 def _summarize_artifact(value: dict[str, Any]) -> list[str]:
@@ -196,7 +199,7 @@ def _summary_line(difference: RunDifference) -> str:
     if len(changes) == 1 and changes[0] is ValueChange.CHANGED:
         return f"different: {text.format_count(difference.count, 'difference')}"
     words = []
-    for change, said in (
+    for change, phrase in (
         (ValueChange.CHANGED, "differ"),
         (ValueChange.LEFT, "only left"),
         (ValueChange.RIGHT, "only right"),
@@ -205,7 +208,7 @@ def _summary_line(difference: RunDifference) -> str:
     ):
         if number := changes.count(change):
             words.append(
-                f"{number} {said}"
+                f"{number} {phrase}"
                 if not (change is ValueChange.CHANGED and number == 1)
                 else "1 differs"
             )
@@ -290,8 +293,8 @@ def _row_label(row: DifferenceRow) -> str:
     if row.part is ExchangePart.ARTIFACTS:
         return f"artifact {make_visible(words)}"
     if row.part is ExchangePart.FINDINGS:
-        said = row.before if row.change is ValueChange.LEFT else row.after
-        rules = said if isinstance(said, dict) else (row.left or ())[1:]
+        value = row.before if row.change is ValueChange.LEFT else row.after
+        rules = value if isinstance(value, dict) else (row.left or ())[1:]
         return make_visible("finding " + " ".join(map(str, rules)))
     return make_visible(words.replace("_", " "))
 
@@ -419,8 +422,8 @@ def make_excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
 
 def _excerpt_run(piece: WordRun, number: int, of: int, side: ValueChange, alone: bool) -> str:
     if piece.change is side:
-        said = piece.text[:1000] + ("…" if len(piece.text) > 1000 else "")
-        return said if alone else f"[{said}]"
+        excerpt = piece.text[:1000] + ("…" if len(piece.text) > 1000 else "")
+        return excerpt if alone else f"[{excerpt}]"
     words = piece.text
     if len(words) <= 2 * _CONTEXT_CHARACTERS:
         return words

@@ -67,7 +67,13 @@ class Importer:
             line = self._parse_line(data)
             kind = next(iter(line), "")
             if kind == "end":
-                self._read_end(line)
+                self._flush_batch()
+                if self._stream.read(1):
+                    self._line_number += 1
+                    raise self._make_error("lines follow the end line", "restore it from git")
+                if self._verify:
+                    self._check_counts(line)
+                self.finish()
                 return
             self._take_line(kind, line)
             self._digest.update(data)
@@ -159,23 +165,11 @@ class Importer:
         batch, self._batch = self._batch, _ImportBatch()
         if batch.size:
             with self._reject_nonsense(f"one of the {batch.size} preceding lines is not valid"):
-                self._store_batch(batch)
-
-    def _store_batch(self, batch: _ImportBatch) -> None:
-        changes = Changes(batch.connection, batch.exchange, batch.task)
-        writer, _, start = self._writers[self._session - 1]
-        writer.write(batch.frame, batch.finding, changes)
-        if batch.note:
-            store_notes(self._db, writer.session, start, batch.note)
-
-    def _read_end(self, line: Line) -> None:
-        self._flush_batch()
-        if self._stream.read(1):
-            self._line_number += 1
-            raise self._make_error("lines follow the end line", "restore it from git")
-        if self._verify:
-            self._check_counts(line)
-        self.finish()
+                changes = Changes(batch.connection, batch.exchange, batch.task)
+                writer, _, start = self._writers[self._session - 1]
+                writer.write(batch.frame, batch.finding, changes)
+                if batch.note:
+                    store_notes(self._db, writer.session, start, batch.note)
 
     def finish(self) -> None:
         """End the sessions.

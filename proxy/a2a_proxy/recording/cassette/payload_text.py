@@ -37,7 +37,16 @@ def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
     if not payload:
         return {}
     if is_protobuf(schema):
-        return _protobuf_member(payload, schema)
+        try:
+            value = json.loads(dump_json(to_dict(parse(*_schema_type(schema), payload))))
+        except _RENDER_ERRORS:
+            return _raw_member(payload)
+        try:
+            if _serialize_protobuf(value, schema) == payload:
+                return {"data": value}
+        except ValueError:
+            pass
+        return {**_raw_member(payload), "view": value}
     try:
         text = payload.decode()
     except UnicodeDecodeError:
@@ -73,7 +82,8 @@ def _json_member(text: str) -> dict[str, Any] | None:
     """Return the parsed value with the style that restores this text, or None if no style does."""
     try:
         value = json.loads(text)
-        if not _is_shallow(text, value):
+        # Whether every JSON parser can read the text, also one level deeper, inside a line.
+        if not (text.count("{") + text.count("[") <= _MAX_DEPTH or _depth_of(value) <= _MAX_DEPTH):
             return None
         styles = next((style for style in _STYLES if dump_json(value, style) == text), None)
     except _UNREADABLE:
@@ -83,27 +93,9 @@ def _json_member(text: str) -> dict[str, Any] | None:
     return {"data": value, "json": styles} if styles else {"data": value}
 
 
-def _is_shallow(text: str, value: Any) -> bool:
-    """Whether every JSON parser can read the text, also one level deeper, inside a line."""
-    return text.count("{") + text.count("[") <= _MAX_DEPTH or _depth_of(value) <= _MAX_DEPTH
-
-
 def _depth_of(value: Any) -> int:
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max(map(_depth_of, below), default=0)
-
-
-def _protobuf_member(payload: bytes, schema: str) -> dict[str, Any]:
-    try:
-        value = json.loads(dump_json(to_dict(parse(*_schema_type(schema), payload))))
-    except _RENDER_ERRORS:
-        return _raw_member(payload)
-    try:
-        if _serialize_protobuf(value, schema) == payload:
-            return {"data": value}
-    except ValueError:
-        pass
-    return {**_raw_member(payload), "view": value}
 
 
 def _serialize_protobuf(value: Any, schema: str) -> bytes:

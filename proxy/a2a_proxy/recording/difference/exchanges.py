@@ -72,7 +72,14 @@ def compare_artifacts(
     both: list[ArtifactTexts] = []
     free = dict(other)
     for (artifact, name), text in mine.items():
-        found = next((key for key in free if _is_same_artifact(ids, artifact, key[0])), None)
+        found = next(
+            (
+                key
+                for key in free
+                if key[0] == (ids.find_partner(LEFT, "artifact", artifact) or artifact)
+            ),
+            None,
+        )
         if found is None:
             rows.append(_artifact_row(ValueChange.LEFT, (name,), text.text, None))
             continue
@@ -84,10 +91,6 @@ def compare_artifacts(
         for (_, name), text in free.items()
     ]
     return rows, tuple(both)
-
-
-def _is_same_artifact(ids: PairedIds, left: str, right: str) -> bool:
-    return right == (ids.find_partner(LEFT, "artifact", left) or left)
 
 
 def _text_differences(texts: ArtifactTexts) -> Iterator[DifferenceRow]:
@@ -225,11 +228,11 @@ class _ExchangeComparison:
         requests = self._compare_messages(
             self._left.requests, self._right.requests, ExchangePart.REQUEST
         )
-        said = [
+        events_of_sides = [
             [entry for entry in of.events if not (self._bindings and entry.failed)]
             for of in (self._left, self._right)
         ]
-        events = self._compare_messages(said[0], said[1], ExchangePart.EVENTS)
+        events = self._compare_messages(events_of_sides[0], events_of_sides[1], ExchangePart.EVENTS)
         artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
         alone = {str(path[0]) for row in artifacts if len(path := row.left or row.right or ()) == 1}
         if artifacts or texts:
@@ -377,8 +380,8 @@ def _mark_covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
 
 def _is_artifact_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
     if not path:
-        said = row.after if row.change is ValueChange.RIGHT else row.before
-        return row.change is not ValueChange.CHANGED and _has_only_text(said, alone)
+        message = row.after if row.change is ValueChange.RIGHT else row.before
+        return row.change is not ValueChange.CHANGED and _has_only_text(message, alone)
     if path[0] == "artifactUpdate" and path[1:] in (("append",), ("lastChunk",)):
         return True
     if "parts" not in path or ("artifact" not in path and "artifacts" not in path):

@@ -269,13 +269,13 @@ class _Comparison:
             if name in left and name in right:
                 self.compare_value(left[name], right[name], inner)
             else:
-                change, said = (
+                change, value = (
                     (ValueChange.LEFT, left[name])
                     if name in left
                     else (ValueChange.RIGHT, right[name])
                 )
                 opaque = at.inside or name in OPAQUE
-                alone = Ignored.NOT if opaque else self._fields.ignored_reason_alone(name, said)
+                alone = Ignored.NOT if opaque else self._fields.ignored_reason_alone(name, value)
                 self._add_row(change, inner, left.get(name), right.get(name), alone)
 
     def _compare_lists(self, left: list[Any], right: list[Any], at: _ValuePlace) -> None:

@@ -25,10 +25,9 @@ STARTED = "(SELECT started FROM session WHERE id = {})"
 
 SIZE = (
     "coalesce(CASE WHEN f.extra IS NOT NULL THEN json_extract(f.extra, '$.size') END, "
-    "coalesce(f.size, 0) + CASE WHEN"
-    " f.shape IN (SELECT id FROM shape WHERE flags & 32) THEN (SELECT coalesce(sum(blob.size), 0) "
-    "FROM piece"
-    " JOIN blob ON blob.id = piece.blob WHERE piece.frame = f.id) ELSE 0 END)"
+    "coalesce(f.size, 0) + CASE WHEN f.shape IN (SELECT id FROM shape WHERE flags & 32) THEN "
+    "(SELECT coalesce(sum(blob.size), 0) FROM piece JOIN blob ON blob.id = piece.blob WHERE "
+    "piece.frame = f.id) ELSE 0 END)"
 )
 MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
 TRACE = "substr(coalesce(nullif(e.sent_traceparent, ''), e.traceparent), 4, 32)"

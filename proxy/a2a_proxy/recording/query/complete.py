@@ -108,8 +108,7 @@ _NEWEST = (
 _EXCHANGES = f"FROM exchange e WHERE e.id > {_NEWEST}"
 _SHAPES = (
     "FROM (SELECT shape, count(*) AS n FROM frame WHERE id > (SELECT max(id) - {} FROM frame) "
-    "GROUP BY shape)"
-    " JOIN shape s ON s.id = shape"
+    "GROUP BY shape) JOIN shape s ON s.id = shape"
 )
 
 

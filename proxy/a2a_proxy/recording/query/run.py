@@ -20,7 +20,7 @@ from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.payload_tests import MAX_PATTERN_SECONDS, TooSlow
 from a2a_proxy.recording.query.sql import Rows, make_condition, node_cost, own_condition
 from a2a_proxy.recording.query.tree import Node, to_text
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
@@ -73,11 +73,10 @@ class QueryableRecording:
         rows: Rows,
         *,
         session: int | None = None,
-        after: int = 0,
         limit: int | None = None,
         watch: Watch | None = None,
     ) -> Iterator[int]:
-        """Yield the ids of the matching rows greater than `after`, in order.
+        """Yield the ids of the matching rows, in order.
 
         Raises:
             QueryError: the expression is wrong, or a regular expression takes too long.
@@ -89,7 +88,7 @@ class QueryableRecording:
             self._build_query(node, rows, session, few=True),
         )
         plan = _Plan(whole, _window_size(node, rows), each, _FIRST_WINDOW if each != whole else 0)
-        return self._search_windows(plan, _RowRange(rows, session, after, limit), watch)
+        return self._search_windows(plan, _RowRange(rows, session, limit), watch)
 
     def early_exchanges(self, expression: str | Node) -> list[int]:
         """Return some of the matching exchanges, in order: those that match by their own columns.
@@ -230,13 +229,12 @@ class _RowRange(msgspec.Struct, frozen=True):
 
     rows: Rows
     session: int | None
-    after: int
     limit: int | None
 
     @property
     def first(self) -> int:
         """The id before the first window. The ids of a session's exchanges are contiguous."""
-        return self.after if self._id_span is None else max(self.after, self._id_span[0] - 1)
+        return 0 if self._id_span is None else self._id_span[0] - 1
 
     @property
     def next_window(self) -> str:
@@ -257,7 +255,7 @@ class _RowRange(msgspec.Struct, frozen=True):
         """The ids of a session's exchanges, or None if the ids do not depend on the session."""
         if self.session is None or self.rows is Rows.FRAMES:
             return None
-        return make_key(self.session, 0), make_key(self.session + 1, 0)
+        return key_bounds(self.session)
 
     @property
     def _id_bound(self) -> str:

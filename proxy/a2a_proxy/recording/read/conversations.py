@@ -127,15 +127,15 @@ def read_conversations(recording: Recording, session: SessionRow) -> Conversatio
     handoffs: dict[int, Handoff] = {}
     contents: dict[int, SegmentContent] = {}
     outputs: dict[int, int] = {}
-    for count, (frame, exchange, said) in enumerate(_replay_frames(recording, session, tracker)):
-        if said is not None:
-            known = contents.setdefault(said.id, SegmentContent())
-            output = said.speaker == AGENT and said.outputs > outputs.get(said.id, 0)
-            outputs[said.id] = said.outputs
-            if said.frames > 1:
+    for count, (frame, exchange, segment) in enumerate(_replay_frames(recording, session, tracker)):
+        if segment is not None:
+            known = contents.setdefault(segment.id, SegmentContent())
+            output = segment.speaker == AGENT and segment.outputs > outputs.get(segment.id, 0)
+            outputs[segment.id] = segment.outputs
+            if segment.frames > 1:
                 known.gaps.append(frame.at - known.last)
             known.last = frame.at
-            if output or said.speaker != AGENT:
+            if output or segment.speaker != AGENT:
                 known.add(
                     frame,
                     content_of_frame(frame, exchange.dialect, exchange.operation),

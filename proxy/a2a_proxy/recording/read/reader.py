@@ -31,6 +31,7 @@ from a2a_proxy.recording.read.rows import (
     SegmentRow,
     SessionRow,
     TaskRow,
+    key_bounds,
     make_key,
     split_key,
 )
@@ -47,7 +48,7 @@ from a2a_proxy.recording.store.row_types import Row
 from a2a_proxy.recording.store.sql_functions import register_functions
 
 if TYPE_CHECKING:
-    from a2a_proxy.recording.query.run import QueryableRecording, Watch
+    from a2a_proxy.recording.query.run import QueryableRecording
     from a2a_proxy.recording.query.tree import Node
 
 
@@ -178,7 +179,7 @@ class Recording:
             return Counts(
                 *(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names)
             )
-        keys = (make_key(session, 0), make_key(session + 1, 0))
+        keys = key_bounds(session)
         span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
         of = "SELECT count(*) FROM {} WHERE session = ?"
         numbers = [
@@ -246,9 +247,7 @@ class Recording:
             query, (session, number), after, lambda value: value.frame.seq, make, limit
         )
 
-    def connection_frames(
-        self, connection_key: int, *, payloads: bool = True
-    ) -> Iterator[FrameRow]:
+    def connection_frames(self, connection_key: int) -> Iterator[FrameRow]:
         """Yield frames of the connection itself (SETTINGS, GOAWAY, opaque bytes) in order."""
         session, number = split_key(connection_key)
         query = (
@@ -260,7 +259,7 @@ class Recording:
             (session, number),
             -1,
             lambda value: value.frame.seq,
-            self._frame_maker(payloads),
+            self._frame_maker(payloads=True),
             None,
         )
 
@@ -300,22 +299,18 @@ class Recording:
         expression: str | Node,
         session: int | None = None,
         *,
-        after: int = 0,
         limit: int | None = None,
-        watch: Watch | None = None,
     ) -> Iterator[ExchangeRow]:
         """Yield exchanges that match an expression of the filter language, as `read_exchanges`
         does.
 
-        `watch` is called from time to time with the number of rows examined and the number of rows
-        in total; the search ends if it returns False. Raises QueryError immediately if the
-        expression is wrong, and during the search if a regular expression takes too long;
-        SearchStopped if `watch` ended the search.
+        Raises QueryError immediately if the expression is wrong, and during the search if a regular
+        expression takes too long.
         """
         from a2a_proxy.recording.query.sql import Rows
 
         ids = self.get_queryable().select_ids(
-            expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch
+            expression, Rows.EXCHANGES, session=session, limit=limit
         )
         return self._pages.by_ids("exchange", ids, self._decode.decode_exchange)
 
@@ -324,18 +319,13 @@ class Recording:
         expression: str | Node,
         session: int | None = None,
         *,
-        after: int = 0,
-        limit: int | None = None,
-        watch: Watch | None = None,
         payloads: bool = True,
     ) -> Iterator[FrameRow]:
         """Yield frames that match an expression of the filter language, in order of storing; see
         `find_exchanges`."""
         from a2a_proxy.recording.query.sql import Rows
 
-        ids = self.get_queryable().select_ids(
-            expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch
-        )
+        ids = self.get_queryable().select_ids(expression, Rows.FRAMES, session=session)
         return self._pages.by_ids("frame", ids, self._frame_maker(payloads))
 
     def get_queryable(self) -> QueryableRecording:
@@ -392,9 +382,7 @@ class Recording:
         Scans all exchanges of the session.
         """
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
-        found = self._pages.fetch_one(
-            query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id))
-        )
+        found = self._pages.fetch_one(query, (*key_bounds(session), self._ident_number(task_id)))
         return split_key(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:

@@ -179,6 +179,11 @@ def make_key(session: int, number: int) -> int:
     return session << SESSION_SHIFT | number
 
 
+def key_bounds(session: int) -> tuple[int, int]:
+    """Return a key below all keys of a session, and one above."""
+    return make_key(session, 0), make_key(session + 1, 0)
+
+
 def split_key(row_key: int) -> tuple[int, int]:
     """Return the session and the number of a key."""
     return row_key >> SESSION_SHIFT, row_key & ((1 << SESSION_SHIFT) - 1)

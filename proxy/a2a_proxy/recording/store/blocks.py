@@ -42,7 +42,10 @@ class Blocks:
     def store_bytes(self, data: bytes) -> Address:
         """Add these bytes and return their address."""
         if not self._block:
-            self._open_block()
+            cursor = self._db.execute(
+                "INSERT INTO block (session, size) VALUES (?, 0)", (self._session,)
+            )
+            self._block = cursor.lastrowid or 0
         offset, size = self._size, len(data)
         address = (self._block, offset, size)
         self._parts.append(data)
@@ -78,12 +81,6 @@ class Blocks:
         self._parts = [data] if data else []
         self._size = self._stored = len(data)
         self._stored_parts = len(self._parts)
-
-    def _open_block(self) -> None:
-        cursor = self._db.execute(
-            "INSERT INTO block (session, size) VALUES (?, 0)", (self._session,)
-        )
-        self._block = cursor.lastrowid or 0
 
     def _close_block(self) -> None:
         data = self._compress(b"".join(self._parts))

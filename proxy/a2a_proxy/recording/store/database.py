@@ -170,8 +170,12 @@ def _create_file(file: Path) -> None:
     os.close(handle)
     draft = Path(name)
     try:
-        with translate_errors(file):
-            _create_tables(draft)
+        with translate_errors(file), contextlib.closing(_connect_file(name)) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _create_schema(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
         with _lock_folder(file.parent):
             _remove_stale_log(file)
             _move_into_place(draft, file)
@@ -202,15 +206,6 @@ def _remove_stale_log(file: Path) -> None:
         for suffix in ("-wal", "-shm", "-journal"):
             with contextlib.suppress(OSError):
                 file.with_name(file.name + suffix).unlink()
-
-
-def _create_tables(file: Path) -> None:
-    with contextlib.closing(_connect_file(str(file))) as connection:
-        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        _create_schema(connection)
-        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _move_into_place(draft: Path, file: Path) -> None:
@@ -249,7 +244,10 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
         return RecordingError(
             f"cannot write to {file}: the disk is full", LIMIT_HINTS[errno.ENOSPC]
         )
-    if getattr(error, "sqlite_errorcode", 0) in _GROWTH_ERRORS and _is_file_size_limited():
+    if (
+        getattr(error, "sqlite_errorcode", 0) in _GROWTH_ERRORS
+        and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    ):
         return RecordingError(f"cannot write to {file}: file too large", LIMIT_HINTS[errno.EFBIG])
     if "readonly" in text or "unable to open" in text:
         return RecordingError(
@@ -258,10 +256,6 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
     return RecordingError(
         f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover"
     )
-
-
-def _is_file_size_limited() -> bool:
-    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def open_private() -> sqlite3.Connection:

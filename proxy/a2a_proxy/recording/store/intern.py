@@ -138,13 +138,11 @@ error_code, redacted, pieces."""
 
 _SELECT_SHAPE = (
     "SELECT id FROM shape WHERE direction = ? AND kind = ? AND event = ? AND state = ? AND flags = "
-    "?"
-    " AND schema = ? AND framing = ? AND note = ? AND error = ? AND redacted = ?"
+    "? AND schema = ? AND framing = ? AND note = ? AND error = ? AND redacted = ?"
 )
 _INSERT_SHAPE = (
     "INSERT INTO shape (direction, kind, event, state, flags, schema, framing, note, error, "
-    "redacted)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "redacted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

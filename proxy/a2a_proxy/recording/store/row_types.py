@@ -57,7 +57,9 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
             try:
                 types = tuple(map(type, row))
                 if types not in known:
-                    _check_types(columns, types)
+                    for allowed, found in zip(columns, types, strict=True):
+                        if found not in allowed:
+                            raise TypeError(found.__name__)
                     if len(known) < _MAX_CACHED_ROWS:
                         known.add(types)
                 return make(self, row, *args, **more)
@@ -122,11 +124,3 @@ def _column_types(column: str) -> frozenset[type]:
     kind = column.split()[1]
     never_null = "NOT NULL" in column or "PRIMARY KEY" in column
     return frozenset(_TYPES[kind] if never_null else _TYPES[kind] | {type(None)})
-
-
-def _check_types(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
-    """Raise TypeError if a value has a type that its column cannot hold, ValueError if the number
-    of values differs."""
-    for allowed, found in zip(columns, types, strict=True):
-        if found not in allowed:
-            raise TypeError(found.__name__)

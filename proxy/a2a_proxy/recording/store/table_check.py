@@ -30,7 +30,14 @@ def check_tables(
     names = tuple(declared_types())
     strange = db.execute(_FIND_STRANGE_TABLE.format(", ".join("?" * len(names))), names).fetchone()
     if strange is None:
-        strange = next((name for name in names if _has_generated_columns(db, name)), None)
+        strange = next(
+            (
+                name
+                for name in names
+                if any(column[6] for column in db.execute(f"PRAGMA main.table_xinfo({name})"))
+            ),
+            None,
+        )
     if strange is not None:
         raise RecordingError(
             f"{file} is not a recording: one of its tables is a view or has computed columns", _HINT
@@ -48,7 +55,3 @@ def has_strict_types(db: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:  # SQLite before 3.37
         return False
     return all(strict.get(name, True) for name in declared_types())
-
-
-def _has_generated_columns(db: sqlite3.Connection, table: str) -> bool:
-    return any(column[6] for column in db.execute(f"PRAGMA main.table_xinfo({table})"))

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import key_bounds
 from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 
 BEING_PRUNED = "being pruned"
@@ -50,7 +50,14 @@ def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
         with translate_errors(path):
             for session in sessions:
                 _remove_session(db, session)
-            _forget_unused(db)
+            # Delete identifiers and blobs that are no longer used. Writers cache those that they
+            # have used, so they are deleted only if all sessions have ended.
+            with transaction(db):
+                if not db.execute(
+                    "SELECT EXISTS (SELECT 1 FROM session WHERE how = '')"
+                ).fetchone()[0]:
+                    db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")
+                    db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")
             db.executescript("PRAGMA incremental_vacuum;")
     finally:
         with contextlib.suppress(sqlite3.Error):
@@ -76,17 +83,6 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
         for table in _KEYED_TABLES:
             db.execute(
                 f"DELETE FROM {table} WHERE id >= ? AND id < ?",
-                (make_key(session, 0), make_key(session + 1, 0)),
+                key_bounds(session),
             )
         db.execute("DELETE FROM session WHERE id = ?", (session,))
-
-
-def _forget_unused(db: sqlite3.Connection) -> None:
-    """Delete identifiers and blobs that are no longer used.
-
-    Writers cache those that they have used, so they are deleted only if all sessions have ended.
-    """
-    with transaction(db):
-        if not db.execute("SELECT EXISTS (SELECT 1 FROM session WHERE how = '')").fetchone()[0]:
-            db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")
-            db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")

@@ -110,7 +110,12 @@ def _find_sights(
             if not number:
                 place += f": connection {frame.frame.connection}"
             yield place, scanner.in_frame(frame.frame, heads.get(number))
-        yield from _scan_rest(recording, session, scanner)
+        for task in recording.read_tasks(session.id):
+            yield f"task {task.task.task_id[:8]}", scanner.in_value(task.task)
+        for finding in recording.read_findings(session.id):
+            yield f"finding {finding.finding.rule}", scanner.in_value(finding.finding)
+        for note in recording.read_notes(session.id):
+            yield "note", scanner.in_texts("text", (note.note.text,))
 
 
 def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]:
@@ -126,17 +131,6 @@ def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]
     ]
     texts_by_place.append(("names", facts.names))
     return [sight for name, texts in texts_by_place for sight in scanner.in_texts(name, texts)]
-
-
-def _scan_rest(
-    recording: Recording, session: SessionRow, scanner: ScanningRedactor
-) -> Iterator[tuple[str, list[Sight]]]:
-    for task in recording.read_tasks(session.id):
-        yield f"task {task.task.task_id[:8]}", scanner.in_value(task.task)
-    for finding in recording.read_findings(session.id):
-        yield f"finding {finding.finding.rule}", scanner.in_value(finding.finding)
-    for note in recording.read_notes(session.id):
-        yield "note", scanner.in_texts("text", (note.note.text,))
 
 
 def _scan_lines(file: Path, scanner: ScanningRedactor) -> Iterator[Secret]:

@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.model.values import Frame
 from a2a_proxy.recording.store.blocks import Address, Blobs, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_ident, pack_int
-from a2a_proxy.recording.store.intern import Interner, ShapeInterner, ShapeKey
+from a2a_proxy.recording.store.intern import Interner, ShapeInterner
 from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs, remove_spans
 
 _INSERT = f"INSERT INTO frame VALUES ({', '.join('?' * 19)}, NULL)"
@@ -102,7 +102,25 @@ class FrameWriter:
                 else _NO_ADDRESS
             )
             generation, at, start = frame.generation, frame.at, frame.start
-            shape = _shape_key(frame, pieces)
+            # The properties that a frame shares with others. Written out, because `attrgetter`
+            # takes five times as long.
+            shape = (
+                frame.direction,
+                frame.kind,
+                frame.event,
+                frame.state,
+                frame.append,
+                frame.last_chunk,
+                frame.final,
+                frame.truncated,
+                frame.ours,
+                frame.schema,
+                frame.framing,
+                frame.note,
+                frame.error_code,
+                frame.redacted,
+                pieces,
+            )
             row = (
                 number,
                 session,
@@ -150,30 +168,6 @@ class FrameWriter:
         ]
         self._db.executemany("INSERT INTO piece VALUES (?, ?, ?, ?)", rows)
         return address
-
-
-def _shape_key(frame: Frame, pieces: bool) -> ShapeKey:
-    """Return the properties that a frame shares with others.
-
-    Written out, because `attrgetter` takes five times as long.
-    """
-    return (
-        frame.direction,
-        frame.kind,
-        frame.event,
-        frame.state,
-        frame.append,
-        frame.last_chunk,
-        frame.final,
-        frame.truncated,
-        frame.ours,
-        frame.schema,
-        frame.framing,
-        frame.note,
-        frame.error_code,
-        frame.redacted,
-        pieces,
-    )
 
 
 def _message_column(ident: str, payload: bytes) -> Column:

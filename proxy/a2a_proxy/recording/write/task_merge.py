@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.values import ArtifactState, MissedGenerations, Task
+from a2a_proxy.model.values import ArtifactState, Task
 from a2a_proxy.protocol.generation import MAX_MISSED
 from a2a_proxy.protocol.generation_ranges import union_of_ranges
 from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES
@@ -15,6 +15,8 @@ def merge_tasks(old: Task, new: Task) -> Task:
     exchange, messages are not added up, because it is unknown which of them the other view has
     counted.
     """
+    # Each gap once, in its new version, because it may have been filled since.
+    found = {(each.exchange, each.at, each.first): each for each in (*old.missed, *new.missed)}
     return Task(
         old.agent,
         old.task_id,
@@ -26,7 +28,7 @@ def merge_tasks(old: Task, new: Task) -> Task:
         max(old.last, new.last),
         max(old.generation, new.generation),
         union_of_ranges(old.seen, new.seen),
-        _merge_missed(old, new),
+        tuple(found.values())[-MAX_MISSED:],
         new.support or old.support,
         _merge_artifacts(old, new),
         max(old.messages, new.messages),
@@ -44,12 +46,6 @@ def _merge_states(old: Task, new: Task) -> tuple[tuple[int, int], ...]:
         if not states or states[-1][1] != state:
             states.append((at, state))
     return tuple(states[-MAX_STATES:])
-
-
-def _merge_missed(old: Task, new: Task) -> tuple[MissedGenerations, ...]:
-    """Return each gap once, in its new version, because it may have been filled since."""
-    found = {(each.exchange, each.at, each.first): each for each in (*old.missed, *new.missed)}
-    return tuple(found.values())[-MAX_MISSED:]
 
 
 def _merge_artifacts(old: Task, new: Task) -> tuple[ArtifactState, ...]:

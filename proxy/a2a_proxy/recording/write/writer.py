@@ -101,7 +101,13 @@ class Writer:
         store = self._open_tables()
         with self._transaction(store.db):
             if position is not None:
-                self._advance_position(store, position, snapshot)
+                known = self.position or (None, None)
+                advance = (*position, snapshot, store.session, *known)
+                if store.db.execute(_ADVANCE, advance).rowcount != 1:
+                    raise PositionConflict(
+                        f"session {self._facts.uuid}: the journal position is no longer "
+                        f"{self.position}"
+                    )
             store.frames.write(frames)
             store.states.write(changes or _NO_CHANGES, findings)
             store.blocks.flush()
@@ -165,15 +171,6 @@ class Writer:
                     db, _insert_session(db, self._facts), self._facts.started
                 )
         return self._store
-
-    def _advance_position(
-        self, store: _SessionTables, position: Position, snapshot: str | None
-    ) -> None:
-        known = self.position or (None, None)
-        if store.db.execute(_ADVANCE, (*position, snapshot, store.session, *known)).rowcount != 1:
-            raise PositionConflict(
-                f"session {self._facts.uuid}: the journal position is no longer {self.position}"
-            )
 
     @contextlib.contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:

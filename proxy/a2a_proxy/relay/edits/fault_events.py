@@ -14,6 +14,7 @@ from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.summary import Summary, generation_number
 from a2a_proxy.relay.edits.http1_message import count_tokens
+from a2a_proxy.wire.sse import BOM
 
 MAX_MESSAGE_BYTES = 4 << 20
 """Bytes of the largest event that is read."""
@@ -80,6 +81,7 @@ class SseEvents:
 
     def __init__(self) -> None:
         self._rest = bytearray()
+        self._has_events = False
 
     def feed(self, data: bytes, end: int) -> list[tuple[bytes, int]]:
         """Return the events that are complete, each with the offset of its last byte; empty lines
@@ -98,6 +100,11 @@ class SseEvents:
                 events.append((bytes(rest[start:stop]), begin + stop - 1))
                 start = stop
         del rest[:start]
+        if events and not self._has_events:
+            self._has_events = True
+            first, place = events[0]
+            if first.startswith(BOM):  # of the stream, not of its first event
+                events[:1] = [(BOM, place), (first[len(BOM) :], place)]
         return events
 
     def take_rest(self) -> bytes:

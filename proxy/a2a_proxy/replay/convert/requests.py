@@ -135,9 +135,9 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
         )
     query = urlencode(
         [
-            (name, _query_word(item))
+            (name, str(item).lower() if isinstance(item, bool) else str(item))
             for name, item in without_members(members, *named).items()
-            if _convert_simple(item)
+            if isinstance(item, (str, int, float, bool))
         ]
     )
     return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
@@ -195,11 +195,3 @@ def _convert_config_request(value: Json, protobuf: bool) -> Json:
     return {"id": task_id, **rest} | (
         {"pushNotificationConfigId": value["id"]} if "id" in value else {}
     )
-
-
-def _convert_simple(value: Any) -> bool:
-    return isinstance(value, (str, int, float, bool))
-
-
-def _query_word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

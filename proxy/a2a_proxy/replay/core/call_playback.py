@@ -181,9 +181,10 @@ class CallPlayback:
                 self._steps, expected = other, other.client[len(self._client_times)]
         if self._half_closed or expected is None or expected.what is LineKind.END:
             client_action = "half-closed" if expected is not None else "sent nothing more"
+            step = self._current_step()
             self._record_divergence(
                 f"the client sends more than the recorded client, which {client_action} here",
-                self._current_place(),
+                step.line.place if step is not None else self.call.place,
                 (),
                 value,
             )
@@ -268,10 +269,6 @@ class CallPlayback:
             if len(self._client_times) < len(self._steps.client)
             else None
         )
-
-    def _current_place(self) -> str:
-        step = self._current_step()
-        return step.line.place if step is not None else self.call.place
 
     def _give_up_time(self) -> int | None:
         """When to stop waiting for the client; None means never."""

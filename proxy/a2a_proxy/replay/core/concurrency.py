@@ -101,7 +101,12 @@ class ConcurrentCalls:
             self._rivals[call.place].add(other.place)
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
-        polls = _is_poll(other)
+        # Whether the call polls a task, without waiting for the task to change.
+        polls = (
+            other.operation == POLLING_OPERATION
+            and isinstance(other.request, dict)
+            and "currentGeneration" not in other.request
+        )
         line = next(
             (
                 each
@@ -193,15 +198,6 @@ class ConcurrentCalls:
 def _is_refused(call: RecordedCall) -> bool:
     """Whether the agent refused the call, which therefore changed nothing."""
     return any(line.what is LineKind.ERROR or line.status > 0 for line in call.agent_lines)
-
-
-def _is_poll(call: RecordedCall) -> bool:
-    """Whether the call polls a task, without waiting for the task to change."""
-    return (
-        call.operation == POLLING_OPERATION
-        and isinstance(call.request, dict)
-        and "currentGeneration" not in call.request
-    )
 
 
 def _end_time(call: RecordedCall) -> int:

@@ -159,13 +159,13 @@ class MaskedMatch(msgspec.Struct, frozen=True, kw_only=True):
         kinds = ", ".join(
             sorted({str(kind) for row in self.rows for kind in _differing_kinds(row)})
         )
-        said = f"masked match: {self.request_text} equals {self.place} except for: {kinds}"
+        note = f"masked match: {self.request_text} equals {self.place} except for: {kinds}"
         if self.others:
             listed = ", ".join(self.others[:_MAX_PLACES]) + (
                 ", ..." if len(self.others) > _MAX_PLACES else ""
             )
-            said += f"; {listed} would match too, {self.place} is the first in recorded order"
-        return make_visible(said)
+            note += f"; {listed} would match too, {self.place} is the first in recorded order"
+        return make_visible(note)
 
     def detail(self) -> dict[str, Any]:
         """Return the report as JSON."""

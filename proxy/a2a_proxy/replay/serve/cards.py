@@ -178,8 +178,7 @@ class ReplayCards:
                 (
                     (
                         "the agent card is served as recorded: clients that follow its URLs leave "
-                        "the "
-                        "mock"
+                        "the mock"
                     ),
                     "",
                 )

@@ -243,7 +243,7 @@ class HttpServer:
             return web.json_response(error, status=page.status)
         head = {
             **_forwardable_headers(page.headers),
-            "Content-Type": _header_field(page.headers, "content-type") or "application/json",
+            "Content-Type": _content_type(page.headers) or "application/json",
         }
         body = escape_as_recorded(msgspec.json.encode(page.body), page.raw)
         return web.Response(status=page.status, body=body, headers=head)
@@ -329,7 +329,7 @@ class _PlayedAnswer:
     async def _open_stream(self) -> web.StreamResponse:
         call = self._call
         same = call.streaming and call.binding is self._client_call.playback.request.binding
-        kind = _header_field(call.answer_headers, "content-type") if same else ""
+        kind = _content_type(call.answer_headers) if same else ""
         response = web.StreamResponse(
             headers={**_forwardable_headers(call.answer_headers), "Content-Type": kind}
             if kind
@@ -400,7 +400,7 @@ class _PlayedAnswer:
         """Return a response; if the recorded binding is the same, with the recorded headers."""
         call = self._call
         same = call.binding is self._client_call.playback.request.binding
-        kind = _header_field(call.answer_headers, "content-type") if same else ""
+        kind = _content_type(call.answer_headers) if same else ""
         headers = _forwardable_headers(call.answer_headers) if same else {}
         if data or status not in (204, 304):
             headers["Content-Type"] = (
@@ -412,7 +412,12 @@ class _PlayedAnswer:
         """Return a message as bytes, in its recorded form if possible; empty for a comment."""
         if send.what is LineKind.COMMENT:
             return b""
-        local = self._localise_card(send)
+        # Put the URLs of the mock into a card that is the answer to a call.
+        local = localise_sent_card(
+            send,
+            self._call.operation,
+            lambda card: self._cards.localise_card(card, self._request.host),
+        )
         mine = self._client_call
         recorded = recorded_form(send, mine.playback, mine.to_live_value) if local is send else None
         return self._writer.encode_message(local, recorded)
@@ -425,14 +430,6 @@ class _PlayedAnswer:
             send.line.framing
             if send.line is not None and (same or send.what is not LineKind.ERROR)
             else ""
-        )
-
-    def _localise_card(self, send: PlayerSend) -> PlayerSend:
-        """Put the URLs of the mock into a card that is the answer to a call."""
-        return localise_sent_card(
-            send,
-            self._call.operation,
-            lambda card: self._cards.localise_card(card, self._request.host),
         )
 
     async def _break_off(self, send: PlayerSend) -> None:
@@ -474,7 +471,5 @@ def _forwardable_headers(headers: Headers) -> dict[str, str]:
     return {name: value for name, value in found if name.lower() not in _TRANSPORT_FIELDS}
 
 
-def _header_field(headers: Headers, name: str) -> str:
-    return next(
-        (v.decode("latin-1") for n, v in headers if n.decode("latin-1").lower() == name), ""
-    )
+def _content_type(headers: Headers) -> str:
+    return next((v.decode("latin-1") for n, v in headers if n.lower() == b"content-type"), "")

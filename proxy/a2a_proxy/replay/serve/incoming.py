@@ -73,7 +73,9 @@ class RequestReader:
         """The payload of the recorded live streams, if all have the same."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
         self.rpc_paths = frozenset(
-            _path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC
+            unquote(call.target.partition("?")[0])
+            for call in calls
+            if call.binding is Binding.JSONRPC
         )
         """Paths at which JSON-RPC was recorded: any request there is taken as JSON-RPC."""
         self._agents_at: dict[str, set[str]] = defaultdict(set)
@@ -210,10 +212,6 @@ def _base_path(call: RecordedCall) -> str:
         return path_of(call.target)
     found = match_rest("POST", call.target) or match_rest("GET", call.target)
     return path_of(found.prefix) if found is not None else ""
-
-
-def _path_of_target(target: str) -> str:
-    return unquote(target.partition("?")[0])
 
 
 def _most_common(dialects: Iterable[Dialect]) -> Dialect:

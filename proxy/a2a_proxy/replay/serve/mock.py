@@ -163,7 +163,7 @@ class _NullJournal:
         """Discard the data."""
 
 
-def _ignore_report(_told: ReplayReport) -> None:
+def _ignore_report(_report: ReplayReport) -> None:
     """Ignore a report; for callers that query the player afterwards."""
 
 

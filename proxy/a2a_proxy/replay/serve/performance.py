@@ -225,7 +225,16 @@ class ClientCall:
                         and playback.request.binding not in _EVENT_STREAMS
                     ):
                         continue
-                    self._count_send(send)
+                    if send.what in (LineKind.MESSAGE, LineKind.ERROR):
+                        self._sent_count += 1
+                    if send.what is LineKind.ERROR or (
+                        send.what is LineKind.END and send.status > 0
+                    ):
+                        self._outcome = "error"
+                    elif send.what in (LineKind.RESET, LineKind.CUT):
+                        self._outcome = "cut"
+                    elif send.what is LineKind.MISS:
+                        self._outcome = "miss"
                     yield send
                     if send.is_final:
                         return
@@ -273,16 +282,6 @@ class ClientCall:
     def _wake_others(self) -> None:
         self._replay.report_misses(self.playback.request.binding)
         self._replay.wake_all()
-
-    def _count_send(self, send: PlayerSend) -> None:
-        if send.what in (LineKind.MESSAGE, LineKind.ERROR):
-            self._sent_count += 1
-        if send.what is LineKind.ERROR or (send.what is LineKind.END and send.status > 0):
-            self._outcome = "error"
-        elif send.what in (LineKind.RESET, LineKind.CUT):
-            self._outcome = "cut"
-        elif send.what is LineKind.MISS:
-            self._outcome = "miss"
 
     async def _wait_until(self, wake: int | None) -> None:
         """Wait until `wake`, or until something has happened."""

@@ -73,17 +73,14 @@ class StdioServer:
     async def _serve_client(self) -> None:
         reader = PipeReader(Direction.TO_AGENT)
         while data := await self._client_data.get():
-            self._feed_reader(reader, data)
+            events: list[WireEvent] = []
+            reader.feed(data, self._replay.clock(), events)
+            self._begin_calls(events)
         rest: list[WireEvent] = []
         reader.finish(self._replay.clock(), rest)
         self._begin_calls(rest)
         if self._calls:
             await asyncio.wait(self._calls, timeout=_LINGER_SECONDS)
-
-    def _feed_reader(self, reader: PipeReader, data: bytes) -> None:
-        events: list[WireEvent] = []
-        reader.feed(data, self._replay.clock(), events)
-        self._begin_calls(events)
 
     def _begin_calls(self, events: list[WireEvent]) -> None:
         for event in events:

@@ -93,8 +93,7 @@ class FixtureAgent:
             notes += (
                 (
                     f"the agent card was requested, but the cassette has none: GET {path} was "
-                    f"answered "
-                    f"with 404"
+                    "answered with 404"
                 ),
                 "hint: export the cassette again, with the card: -f '(FILTER) OR op:GetAgentCard'",
             )

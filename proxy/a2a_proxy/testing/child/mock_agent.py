@@ -18,7 +18,6 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.replay.core.faults import inject_faults, parse_fault
 from a2a_proxy.replay.core.match_rules import parse_ignored, parse_match_name
-from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.script import ReplayScript
@@ -80,13 +79,13 @@ def miss_texts(mock: MockServer) -> tuple[str, ...]:
     found = (
         miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss)
     )
-    return tuple(_miss_text(miss) for miss in found)
-
-
-def _miss_text(miss: Miss) -> str:
-    return replace(
-        miss, hints=tuple(translate_options(hint) for hint in miss.hints if hint != RECORD_AGAIN)
-    ).full_text()
+    return tuple(
+        replace(
+            miss,
+            hints=tuple(translate_options(hint) for hint in miss.hints if hint != RECORD_AGAIN),
+        ).full_text()
+        for miss in found
+    )
 
 
 def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
@@ -115,11 +114,11 @@ def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
 def translate_options(hint: str) -> str:
     """Return a hint with settings in place of options: `--match loose` is `match="loose"` in
     `a2a_cassette`."""
-    said = hint
+    translated = hint
     for option, setting in _SETTING_FORMS:
-        said = option.sub(setting, said)
+        translated = option.sub(setting, translated)
     return (
-        said
-        if said == hint
-        else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
+        translated
+        if translated == hint
+        else f"{translated.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
     )

@@ -143,9 +143,9 @@ def rpc(result: dict[str, Any]) -> bytes:
 
 
 def ask(text: str = "go", **message: Any) -> bytes:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **message}
+    sent = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **message}
     return json.dumps(
-        {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": said}}
+        {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": sent}}
     ).encode()
 
 
@@ -178,10 +178,10 @@ def test_measures_of_a_streaming_tool(tmp_path: Path) -> None:
         made.say(at, "json", tool("function_response", response={}), **status)
     made.say(1000, "json", rpc({}), event=EventKind.STATUS, state=3, **_ABOUT)
     found = objects(tmp_path, made.to(tmp_path / "tool.db"))
-    (told,) = (each for each in found if each["what"] == "tool")
+    (tool_line,) = (each for each in found if each["what"] == "tool")
     expected = {"name": "search", "id": "7", "answers": 3, "completed": True}
     expected |= {"latency_ns": 200 * MS, "period_ns": 300 * MS, "drift_ns": 100 * MS}
-    assert {name: told[name] for name in expected} == expected
+    assert {name: tool_line[name] for name in expected} == expected
     (summary,) = (each for each in found if each["what"] == "summary")
     assert summary["tool_latency"] == {
         "count": 1,
@@ -268,15 +268,15 @@ def test_chunked_media_are_written_unchanged(tmp_path: Path, chunk: Any) -> None
         made.say(100 + number, schema, payload, **fields)
     path = made.to(tmp_path / "media.db")
     found = objects(tmp_path, path, "--media", tmp_path / "out")
-    (told,) = (each for each in found if each["what"] == "media")
-    assert (told["media_type"], told["filename"], told["size"]) == (
+    (media,) = (each for each in found if each["what"] == "media")
+    assert (media["media_type"], media["filename"], media["size"]) == (
         "audio/wav",
         "../../voice.wav",
         30_000,
     )
-    assert [each["offset"] for each in told["chunks"]] == [0, 9000, 9001]
+    assert [each["offset"] for each in media["chunks"]] == [0, 9000, 9001]
     (written,) = (tmp_path / "out").iterdir()
-    assert (written.name, written.stat().st_mode & 0o777) == (told["file"], 0o600)
+    assert (written.name, written.stat().st_mode & 0o777) == (media["file"], 0o600)
     assert written.name.startswith(hashlib.sha256(_SOUND).hexdigest())
     assert written.read_bytes() == _SOUND
     parts = [each for line in found if line["what"] == "segment" for each in line["media"]]
@@ -324,17 +324,19 @@ def test_segments_are_selected_by_task_or_exchange(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["nowhere.db"], "there is no recording nowhere.db"),
         ([SAMPLES[0], "nobody"], "nobody is neither an exchange of "),
         ([SAMPLES[0], "--media", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )
-def test_bad_input_is_an_error_with_a_hint(tmp_path: Path, words: list[object], said: str) -> None:
+def test_bad_input_is_an_error_with_a_hint(
+    tmp_path: Path, words: list[object], message: str
+) -> None:
     done = segments(tmp_path, *words)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert "a2a-inspect: hint:" in done.err
     assert "Traceback" not in done.err
 

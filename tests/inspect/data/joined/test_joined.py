@@ -41,7 +41,7 @@ async def test_the_screen_shows_several_recordings_as_one(
             ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
-            await person.told("open a single one for a note")
+            await person.await_notice("open a single one for a note")
     assert not folder.exists()
 
 

@@ -43,23 +43,23 @@ def test_counts_at_several_moments(name: str) -> None:
                     row.exchange,
                     next(each.exchange for each in rows if each.key == row.key),
                 )
-                told = [frame for frame in frames[row.key] if frame.at <= until]
-                assert known.frame_count(row, until) == len(told)
+                until_now = [frame for frame in frames[row.key] if frame.at <= until]
+                assert known.frame_count(row, until) == len(until_now)
                 if whole.closed and whole.closed <= until:
                     assert now == whole
                     continue
                 assert (now.closed, now.error, now.how) == (0, "", "")
                 assert now.last_event <= until
                 assert not now.status or whole.response_started <= until
-                said = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
+                kinds = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
                 asked = [
                     frame
-                    for frame in told
-                    if frame.direction is Direction.TO_AGENT and frame.kind in said
+                    for frame in until_now
+                    if frame.direction is Direction.TO_AGENT and frame.kind in kinds
                 ]
                 assert now.requests == len(asked)
                 assert bool(now.task_id) == (
-                    bool(whole.task_id) and any(frame.task_id for frame in told)
+                    bool(whole.task_id) and any(frame.task_id for frame in until_now)
                 )
                 assert set(now.states) <= set(whole.states)
 

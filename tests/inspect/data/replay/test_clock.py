@@ -70,11 +70,11 @@ def test_the_clock_line_names_frame_and_speed_and_fits_the_width(
 ) -> None:
     """It tells all, and where there is room it has a bar and fits."""
     clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jump_to(DAY + at)
-    told = clock_line(clock, 0, (3, 34), width)
-    assert "frame 3 of 34" in told
-    assert f"{speed:g}x" in told
-    assert ("at the end" in told) == (at >= 10 * S)
-    assert "[" not in told or len(told) <= width
+    line = clock_line(clock, 0, (3, 34), width)
+    assert "frame 3 of 34" in line
+    assert f"{speed:g}x" in line
+    assert ("at the end" in line) == (at >= 10 * S)
+    assert "[" not in line or len(line) <= width
 
 
 @given(
@@ -86,14 +86,14 @@ def test_the_clock_line_names_frame_and_speed_and_fits_the_width(
 def test_the_clock_stays_within_the_recording_and_never_decreases_by_itself(
     moves: list[tuple[str, int]],
 ) -> None:
-    clock, world = CLOCK, 0
+    clock, now = CLOCK, 0
     for move, by in moves:
-        before, world = clock.compute_position(world), world + by
-        assert clock.compute_position(world) >= before
+        before, now = clock.compute_position(now), now + by
+        assert clock.compute_position(now) >= before
         if move == "turn":
-            clock = clock.toggle_playing(world)
+            clock = clock.toggle_playing(now)
         elif move == "jump":
             clock = clock.jump_to(DAY + by * 5)
         elif move != "wait":
-            clock = clock.change_speed(1 if move == "fast" else -1, world)
-        assert CLOCK.first <= clock.compute_position(world) <= CLOCK.last
+            clock = clock.change_speed(1 if move == "fast" else -1, now)
+        assert CLOCK.first <= clock.compute_position(now) <= CLOCK.last

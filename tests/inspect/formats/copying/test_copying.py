@@ -148,12 +148,12 @@ def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> 
     ran = subprocess.run(
         shlex.split(made("curl", at(call, peer))), capture_output=True, timeout=SECONDS, check=True
     )
-    said = ran.stdout.decode().replace("\r\n", "\n")
+    output = ran.stdout.decode().replace("\r\n", "\n")
     events = [
         "\n".join(line[5:] for line in each.split("\n") if line[:5] == "data:")
-        for each in said.split("\n\n")
+        for each in output.split("\n\n")
     ]
-    answers = [json.loads(each) for each in (events if "data:" in said else [said]) if each]
+    answers = [json.loads(each) for each in (events if "data:" in output else [output]) if each]
     assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
     assert seen(call)[0]
 
@@ -241,9 +241,9 @@ def test_the_pytest_case_replays(tmp_path: Path) -> None:
         folder = tmp_path / "cassettes" / module
         folder.mkdir(parents=True)
         shutil.copy(RECORDINGS / name, folder / "test_send_streaming_message.a2a.jsonl")
-    said = run_cases(tmp_path, recorded(name, "SendStreamingMessage"))
-    assert "1 failed, 1 passed" in said, said
-    assert "FAILED test_bad.py" in said
+    output = run_cases(tmp_path, recorded(name, "SendStreamingMessage"))
+    assert "1 failed, 1 passed" in output, output
+    assert "FAILED test_bad.py" in output
 
 
 @pytest.mark.peers
@@ -251,8 +251,8 @@ def test_the_pytest_case_replays(tmp_path: Path) -> None:
 def test_the_pytest_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
     """It passes against the recorded agent and records a cassette; a failing case records none."""
     call = at(recorded(name, "SendStreamingMessage"), peer)
-    said = run_cases(tmp_path, call, "--a2a-record-mode=once", f"--a2a-upstream={call.url}")
-    assert "1 failed, 1 passed" in said, said
+    output = run_cases(tmp_path, call, "--a2a-record-mode=once", f"--a2a-upstream={call.url}")
+    assert "1 failed, 1 passed" in output, output
     cassettes = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.a2a.jsonl")]
     assert cassettes == [Path("cassettes/test_good/test_send_streaming_message.a2a.jsonl")]
 

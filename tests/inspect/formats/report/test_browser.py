@@ -106,12 +106,12 @@ def hostile(path: Path) -> Path:
     """A peer that tries."""
     made = writer(path)
     call = exchange(1, operation=HOSTILE, request_headers=((b"X", HOSTILE.encode()),))
-    said = [
+    texts = [
         request(1, HOSTILE),
         status(1, 1, HOSTILE),
         frame(1, 2, HOSTILE.encode(), schema="text"),
     ]
-    made.write(said, changes=changes(call))
+    made.write(texts, changes=changes(call))
     made.finish(STARTED + 10_000 * MS)
     return path
 

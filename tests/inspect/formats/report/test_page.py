@@ -32,16 +32,16 @@ def test_the_content_policy_allows_only_its_own_script_and_style() -> None:
     """By the hashes of the text between the tags."""
     made = Page(written())
     (policy,) = (each["content"] for each in made.attributes("meta") if each.get("http-equiv"))
-    said = dict(each.split(" ", 1) for each in (policy or "").split("; "))
+    directives = dict(each.split(" ", 1) for each in (policy or "").split("; "))
     digests = {
         name: hashlib.sha256(made.texts[name].encode()).digest() for name in ("script", "style")
     }
     hashes = {
         name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()
     }
-    assert said.pop("script-src") == hashes["script"]
-    assert said.pop("style-src") == hashes["style"]
-    assert said == {
+    assert directives.pop("script-src") == hashes["script"]
+    assert directives.pop("style-src") == hashes["style"]
+    assert directives == {
         "default-src": "'none'",
         "img-src": "data:",
         "base-uri": "'none'",

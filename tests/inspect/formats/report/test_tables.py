@@ -55,11 +55,11 @@ def test_added_records_are_read_back_from_the_page(values: list[object]) -> None
 
 def test_hiding_and_bidi_characters_are_removed() -> None:
     """But for the ends of lines."""
-    told = make_value_visible({EVIL: [EVIL, ("a\nb", 1)]})
-    (name,) = told
+    visible = make_value_visible({EVIL: [EVIL, ("a\nb", 1)]})
+    (name,) = visible
     assert name.isprintable()
-    assert told[name][0].replace("\n", "").isprintable()
-    assert told[name][1] == ["a\nb", 1]
+    assert visible[name][0].replace("\n", "").isprintable()
+    assert visible[name][1] == ["a\nb", 1]
 
 
 @pytest.mark.parametrize(

@@ -51,17 +51,13 @@ def migration_findings(card: Json, now: int) -> list[Finding]:
     return [
         Finding(
             "MIGRATION",
-            _severity_of(each, mixed),
+            Severity.WARNING if mixed and each.form and not each.has_new else Severity.INFO,
             now,
             _summary_of(each, each.version or version, mixed),
             evidence={"path": each.path, "actor": Actor.AGENT.value},
         )
         for each in _old_members(card)
     ]
-
-
-def _severity_of(member: _OldMember, mixed: bool) -> Severity:
-    return Severity.WARNING if mixed and member.form and not member.has_new else Severity.INFO
 
 
 def _summary_of(member: _OldMember, version: str, mixed: bool) -> str:

@@ -15,7 +15,7 @@ from a2a_inspect.check.output import ReportOptions, ReportOutput, read_card_keys
 from a2a_inspect.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
 from a2a_inspect.commands.card.judge import card_rules, judge_card
 from a2a_inspect.commands.card.migration import migration_findings
-from a2a_inspect.commands.card.source import CardSource, read_source
+from a2a_inspect.commands.card.source import read_source
 from a2a_proxy.model.values import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.operations import CARD_OPERATION
@@ -68,25 +68,21 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
             if each.rule in output.rule_ids
         ]
     contents = redactor.redact_text(_describe_card(card))
-    output.report.sessions.append(_session_of(source, contents, notes, findings, now))
-    return output.print_report()
-
-
-def _session_of(
-    source: CardSource, contents: str, notes: list[str], found: list[CheckFinding], now: int
-) -> CheckedSession:
     exchanges = len(source.responses) if source.fetched else 0
-    return CheckedSession(
-        source.name,
-        1,
-        exchanges,
-        2 * exchanges,
-        "",
-        found,
-        started=now,
-        contents=contents,
-        notes=notes,
+    output.report.sessions.append(
+        CheckedSession(
+            source.name,
+            1,
+            exchanges,
+            2 * exchanges,
+            "",
+            findings,
+            started=now,
+            contents=contents,
+            notes=notes,
+        )
     )
+    return output.print_report()
 
 
 def _describe_card(card: Json) -> str:

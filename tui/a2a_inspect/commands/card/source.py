@@ -39,7 +39,14 @@ def read_source(word: str) -> CardSource:
         from a2a_proxy.cli.card.fetch import fetch_card
 
         responses = asyncio.run(fetch_card(word))
-        return CardSource(responses[-1].url, responses, True, _path_notes(responses))
+        # The note that the card was found only at the path of earlier versions.
+        *failed, found = responses
+        return CardSource(
+            responses[-1].url,
+            responses,
+            True,
+            [f"note: {found.path} answered; {each.path} answered {each.status}" for each in failed],
+        )
     name = "stdin" if Path(word) == STDOUT else word
     body = _read_bytes(word, name).removeprefix(_BYTE_ORDER_MARK)
     response = CardResponse(
@@ -48,12 +55,6 @@ def read_source(word: str) -> CardSource:
     if not response.is_object:
         raise UserError(f"{name} {describe_text(body)}", _HINT)
     return CardSource(name, [response], False)
-
-
-def _path_notes(responses: list[CardResponse]) -> list[str]:
-    """Return the note that the card was found only at the path of earlier versions."""
-    *failed, found = responses
-    return [f"note: {found.path} answered; {each.path} answered {each.status}" for each in failed]
 
 
 def _read_bytes(word: str, name: str) -> bytes:

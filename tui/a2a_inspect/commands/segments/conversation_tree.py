@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.data.agent_names import AgentNames
-from a2a_proxy.model.values import CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.model.values import CLIENT, Handoff, Interruption
 from a2a_proxy.protocol.segments.content import ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn, turns_of
 from a2a_proxy.recording.read.conversations import Conversations, SegmentContent
@@ -193,12 +193,8 @@ def _carried_share(handoff: Handoff, conversations: Conversations) -> float | No
         content = conversations.contents.get(segment.id)
         if content is None:
             continue
-        if _is_segment_of_handoff(segment, handoff):
+        if segment.agent == handoff.agent and segment.task_id == handoff.task_id:
             before |= {mark for mark, at in content.marks.items() if at <= handoff.at}
         elif segment.exchange == handoff.to_exchange and segment.speaker == CLIENT:
             request |= set(content.marks)
     return len(before & request) / len(before) if before else None
-
-
-def _is_segment_of_handoff(segment: Segment, handoff: Handoff) -> bool:
-    return segment.agent == handoff.agent and segment.task_id == handoff.task_id

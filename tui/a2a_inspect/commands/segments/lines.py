@@ -88,15 +88,21 @@ def _format_offset(at: int, zero: int) -> str:
 
 def _segment_line(segment: Segment, content: SegmentContent, zero: int) -> str:
     arrow = "<--" if segment.speaker == AGENT else "-->"
+    # The beginning of the content, on one line.
+    words = to_one_line(content.text[: 2 * _MAX_EXCERPT].replace("\n", " "), _MAX_EXCERPT)
+    first, last = (
+        f"#{segment.exchange}.{segment.seq}",
+        f"#{segment.last_exchange}.{segment.last_seq}",
+    )
     parts = [
         f"{_format_offset(segment.start, zero)} {arrow}",
         f"{segment.speaker}{f' {make_visible(segment.author)}' if segment.author else ''}",
         segment.reason or "(open)",
         text.format_duration(segment.end - segment.start) if segment.frames > 1 else "",
         text.format_count(segment.frames, "frame"),
-        _segment_place(segment),
+        first if first == last else f"{first} to {last}",
         _generation_range(segment),
-        _quote_excerpt(content.text),
+        f'"{words}"' if words else "",
         *(_media_words(each.what) for each in content.heard if isinstance(each.what, Media)),
         *(
             _tool_event_words(each.what)
@@ -105,20 +111,6 @@ def _segment_line(segment: Segment, content: SegmentContent, zero: int) -> str:
         ),
     ]
     return "  ".join(each for each in parts if each)
-
-
-def _quote_excerpt(content: str) -> str:
-    """Return the beginning of the content, on one line."""
-    words = to_one_line(content[: 2 * _MAX_EXCERPT].replace("\n", " "), _MAX_EXCERPT)
-    return f'"{words}"' if words else ""
-
-
-def _segment_place(segment: Segment) -> str:
-    first, last = (
-        f"#{segment.exchange}.{segment.seq}",
-        f"#{segment.last_exchange}.{segment.last_seq}",
-    )
-    return first if first == last else f"{first} to {last}"
 
 
 def _generation_range(segment: Segment) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from a2a_inspect.commands.segments.conversation_tree import (
     ConversationTree,
     SessionConversations,
-    ToolCall,
 )
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_proxy.model.values import Handoff, Interruption, Segment
@@ -47,11 +46,24 @@ def conversation_objects(
             **handoff_object(handoff, gathered.carried_shares.get(handoff.id)),
         }
     for tool in conversation.tools:
-        yield {"what": "tool", **about, **tool_object(tool)}
+        # A tool call with its measures (manual/protocol.md "Tools and media").
+        yield {
+            "what": "tool",
+            **about,
+            "name": tool.name,
+            "id": tool.id,
+            "called": text.format_utc(tool.called_at) if tool.called_at else None,
+            "answers": len(tool.answers),
+            "latency_ns": tool.latency,
+            "period_ns": tool.period,
+            "drift_ns": tool.drift,
+            "completed": tool.completed,
+        }
 
 
 def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
     """Return one speaker's segment."""
+    # A part with bytes or a URL.
     return {
         "number": segment.id,
         "speaker": segment.speaker,
@@ -75,30 +87,27 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
         "text": content.text,
         "characters": content.characters,
         "media": [
-            media_object(each, each.what) for each in content.heard if isinstance(each.what, Media)
+            {
+                "at": text.format_utc(each.at),
+                "exchange": each.exchange,
+                "seq": each.seq,
+                "path": each.what.path,
+                "artifact_id": each.what.artifact_id or None,
+                "media_type": each.what.media_type,
+                "filename": each.what.filename,
+                "sha256": each.what.sha256 or None,
+                "size": len(each.what.data) if not each.what.url else None,
+                "url": each.what.url or None,
+                "encoding": each.what.encoding,
+            }
+            for each in content.heard
+            if isinstance(each.what, Media)
         ],
         "tools": [
             _tool_event_object(each, each.what)
             for each in content.heard
             if isinstance(each.what, ToolEvent)
         ],
-    }
-
-
-def media_object(event: SegmentEvent, media: Media) -> JsonObject:
-    """Return a part with bytes or a URL."""
-    return {
-        "at": text.format_utc(event.at),
-        "exchange": event.exchange,
-        "seq": event.seq,
-        "path": media.path,
-        "artifact_id": media.artifact_id or None,
-        "media_type": media.media_type,
-        "filename": media.filename,
-        "sha256": media.sha256 or None,
-        "size": len(media.data) if not media.url else None,
-        "url": media.url or None,
-        "encoding": media.encoding,
     }
 
 
@@ -167,20 +176,6 @@ def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject
         "latency_ns": handoff.latency,
         "briefing_bytes": handoff.briefing,
         "context_carried": carried,
-    }
-
-
-def tool_object(tool: ToolCall) -> JsonObject:
-    """Return a tool call with its measures (manual/protocol.md "Tools and media")."""
-    return {
-        "name": tool.name,
-        "id": tool.id,
-        "called": text.format_utc(tool.called_at) if tool.called_at else None,
-        "answers": len(tool.answers),
-        "latency_ns": tool.latency,
-        "period_ns": tool.period,
-        "drift_ns": tool.drift,
-        "completed": tool.completed,
     }
 
 

@@ -46,7 +46,17 @@ class JoinProcess:
         if self._is_finished and self._joiner.has_changed():
             self._reopen_session()
         if not self._is_finished and self._joiner.copy_new_rows():
-            self._copy_notes()
+            notes = self._joiner.copied_notes()
+            for note in notes:
+                if note not in self._copied_notes:
+                    write_note(
+                        self._target,
+                        NotePlace(1, note.exchange, note.seq),
+                        note.at,
+                        text=note.text,
+                        bookmark=note.bookmark,
+                    )
+            self._copied_notes = [*notes]
             self._finish_session()
 
     def _reopen_session(self) -> None:
@@ -60,19 +70,6 @@ class JoinProcess:
     def mark_incomplete(self, why: str) -> None:
         """Mark the session as incomplete for the reason `why`."""
         self._joiner.writer.finish(0, how="unclean", complete=why)
-
-    def _copy_notes(self) -> None:
-        notes = self._joiner.copied_notes()
-        for note in notes:
-            if note not in self._copied_notes:
-                write_note(
-                    self._target,
-                    NotePlace(1, note.exchange, note.seq),
-                    note.at,
-                    text=note.text,
-                    bookmark=note.bookmark,
-                )
-        self._copied_notes = [*notes]
 
     def _finish_session(self) -> None:
         """Mark the session as ended once all sources have ended. Rows written later are still

@@ -18,7 +18,7 @@ from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import FrameKind
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split_key
+from a2a_proxy.recording.read.rows import ExchangeRow, split_key
 from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
@@ -70,8 +70,11 @@ class AsOf:
 
     def snapshot(self, until: int) -> RecordingSnapshot:
         """Return a snapshot of the recording at `until`."""
+        # The session without an end that came after `until`.
         sessions = tuple(
-            _session_as_of(row, until) for row in self._sessions if row.facts.started <= until
+            row if 0 < row.ended <= until else replace(row, ended=0, how="", complete="")
+            for row in self._sessions
+            if row.facts.started <= until
         )
         count = bisect_right(self._start_times, until)
         found = bisect_right(self._finding_times, until)
@@ -179,8 +182,3 @@ def _sort_times(rows: Iterator[tuple[int, ...]]) -> array[int]:
     """Sort the times. They are nearly in order, which Python sorts quickly."""
     times = array("q", (row[0] for row in rows))
     return array("q", sorted(times))
-
-
-def _session_as_of(row: SessionRow, until: int) -> SessionRow:
-    """Return the session without an end that came after `until`."""
-    return row if 0 < row.ended <= until else replace(row, ended=0, how="", complete="")

@@ -37,29 +37,25 @@ _DATA_MARKER = "<!-- data -->"
 def split_page(title: str) -> tuple[bytes, bytes]:
     """Return the page before and after the data. The first part has the hashes of the second."""
     script, style = join_files(SCRIPTS), join_files(STYLES)
+    # The content security policy for this script and this style.
     whole = Template(join_files(("page.html",))).substitute(
         title=html.escape(make_visible(title)),
-        policy=content_security_policy(script, style),
+        policy="; ".join(
+            (
+                "default-src 'none'",
+                f"script-src '{_csp_hash(script)}'",
+                f"style-src '{_csp_hash(style)}'",
+                "img-src data:",  # the empty icon, so that browsers request no icon from a server
+                "base-uri 'none'",
+                "form-action 'none'",
+                "require-trusted-types-for 'script'",
+            )
+        ),
         style=style,
         script=script,
     )
     before, _, after = whole.partition(_DATA_MARKER)
     return before.encode(), after.encode()
-
-
-def content_security_policy(script: str, style: str) -> str:
-    """Return the content security policy for this script and this style."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_csp_hash(script)}'",
-            f"style-src '{_csp_hash(style)}'",
-            "img-src data:",  # the empty icon, so that browsers request no icon from a server
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-        )
-    )
 
 
 def join_files(names: tuple[str, ...]) -> str:

@@ -244,10 +244,10 @@ async def test_the_request_is_edited(
         await person.types("S")
         await person.sees("Send again")
         await person.types("e")
-        await person.told("the editor saved nothing")
+        await person.await_notice("the editor saved nothing")
         monkeypatch.setenv("VISUAL", "no-such-editor-here")
         await person.types("e")
-        await person.told("the editor failed")
+        await person.await_notice("the editor failed")
     (request,) = sent_requests(tmp_path)
     assert request["message"]["parts"][0]["text"] == "42"
 
@@ -259,7 +259,7 @@ async def test_no_editor_can_be_opened(tmp_path: Path) -> None:
         await person.types("g", "g", "j", "j", "S")
         await person.sees("Send again")
         await person.types("e")
-        await person.told(f"a2a-proxy send {tmp_path / 'recorded.a2a.db'} 1:3 -u ")
+        await person.await_notice(f"a2a-proxy send {tmp_path / 'recorded.a2a.db'} 1:3 -u ")
 
 
 async def test_typed_lines_are_further_messages_of_a_live_call(tmp_path: Path) -> None:
@@ -286,10 +286,10 @@ async def test_a_screen_that_cannot_send_says_so(tmp_path: Path) -> None:
         await person.sees("OPERATION")
         person.app.read_only = True
         await person.types("S")
-        await person.told("read-only: no call is sent")
+        await person.await_notice("read-only: no call is sent")
         person.app._source.files = ("a", "b")
         await person.types("S")
-        await person.told("open a single one to send a call")
+        await person.await_notice("open a single one to send a call")
 
 
 def test_calls_that_cannot_be_sent(tmp_path: Path) -> None:

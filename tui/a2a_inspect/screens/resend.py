@@ -16,7 +16,7 @@ _AGENT_HINT = "HOST:PORT or a URL; https:// for TLS"
 _COMMAND_HINT = "the command of a stdio agent, for example: python my_agent.py"
 
 
-class CallSender(MainController):
+class ResendController(MainController):
     """Sends recorded calls again."""
 
     def __init__(self, parts: MainParts, panes: Panes) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.capture.record_format import segment_path
+from a2a_proxy.recorder import recorder_supervisor as module
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder import supervisor as module
+from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderFailed, RecorderProgress, RecorderReady, Status
-from a2a_proxy.recorder.supervisor import RecorderSupervisor
 
 
 def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
