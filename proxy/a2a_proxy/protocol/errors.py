@@ -126,9 +126,10 @@ def _new_remarks(reason: str, message: str, details: object) -> Iterator[str]:
 
 
 def _main_line(text: str) -> str:
-    """Return the line that says most: the last one of a Python traceback, else the first one."""
+    """Return the line that says most, without its full stop: the last one of a Python traceback,
+    else the first one."""
     lines = text[:_MAX_TEXT].strip().splitlines() or [""]
-    return lines[-1 if lines[0].startswith("Traceback ") else 0].strip()
+    return lines[-1 if lines[0].startswith("Traceback ") else 0].strip().rstrip(".")
 
 
 def _find_remarks(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,15 @@ from functools import partial
 import msgspec
 
 from a2a_proxy.model.wire import Direction
-from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan, Output, QuickEditor
+from a2a_proxy.relay.edits.edit import (
+    ConsoleNote,
+    EditFact,
+    EditKind,
+    Editor,
+    EditPlan,
+    Output,
+    QuickEditor,
+)
 from a2a_proxy.relay.held_bytes import HeldBytes
 
 Write = Callable[[bytes], object]
@@ -28,9 +36,7 @@ WORK_PER_STEP = 1024
 
 _DIRECTIONS = _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _NO_DELAYS = (False, False)
-_RECORDED_KINDS = frozenset(
-    {"host", "authority", "traceparent", "card", "card-request", "webhook", "fault", "fault-end"}
-)
+_UNRECORDED_KINDS = frozenset[EditKind]({"untouched", "ended", "answer"})
 
 
 class _Backlog(msgspec.Struct, frozen=True):
@@ -314,7 +320,7 @@ def make_editor(http2: bool, plan: EditPlan) -> Editor:
 
 def encode_edit_record(fact: EditFact) -> bytes | None:
     """Return the data of the EDIT record of `fact`, or None if no byte changed."""
-    if fact.kind not in _RECORDED_KINDS:
+    if fact.kind in _UNRECORDED_KINDS:
         return None
     return msgspec.json.encode({"kind": fact.kind, "offset": fact.offset, **fact.detail})
 

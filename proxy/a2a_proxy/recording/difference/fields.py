@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from a2a_proto.shapes.protobuf_shapes import timestamp_members
 from a2a_proxy.model.wire import Headers
 
 _ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):[0-9]{1,5}", re.IGNORECASE | re.ASCII)
@@ -36,16 +37,7 @@ _IDS = {
 IDENTIFIERS = frozenset({"id", *_IDS})
 AMBIGUOUS = frozenset({"id", "url", "token"})
 """Members whose meaning depends on the object that contains them."""
-_TIMES = frozenset(
-    {
-        "timestamp",
-        "statusTimestampAfter",
-        "lastUpdatedAfter",
-        "createdAt",
-        "createdTime",
-        "lastModified",
-    }
-)
+_TIMES = timestamp_members() | {"createdAt", "createdTime", "lastModified"}
 _SECRETS = frozenset(
     {
         "token",
